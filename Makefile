@@ -1,0 +1,35 @@
+# Everything runs from .venv; `make setup` makes it, and every other target makes it if needed.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup demo test lint bench clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Placewire needs Python 3.11 ($(PYTHON) is not on the path; set PYTHON=...)"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@$(BIN)/python -m placewire.spark.java --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
+	@$(BIN)/python -m placewire.spark.java
+	@touch $(STAMP)
+
+demo: setup
+	$(BIN)/placewire demo
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,196 @@
+"""An hour of city life as an event log: the description of a log, its bytes, its file.
+
+The log is cut into chapters of a fixed number of events. Each chapter has its own random
+generator, seeded by the log's seed and the chapter's number, so that memory is bounded and the
+bytes depend on nothing but the description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from os import PathLike
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from placewire.city.hour import Hour
+from placewire.city.malformed import malformed_line
+from placewire.city.objects import object_lines
+from placewire.city.readable import readable_subscriptions
+from placewire.city.subscriptions import subscribe_lines, unsubscribe_line
+from placewire.model.errors import Unusable
+
+CHAPTER_EVENTS = 8192
+LATE_SHARE, LATE_MEAN_S = 0.01, 5.0
+ARRIVE_SHARE, REPLACE_SHARE = 0.5, 0.3  # of the churn; the rest leave
+BEFORE, DURING = 1, 2  # the two parts of a log, as part of a chapter's seed
+
+
+class CityLife(NamedTuple):
+    """The description of a log; equal descriptions give equal bytes.
+
+    `subscriptions` counts all of them; the first dozen are the readable ones. `churn` is the
+    share of the others that arrive, are replaced or leave during the hour, and `bad` the number
+    of malformed lines among the objects.
+    """
+
+    seed: int = 7
+    objects: int = 100_000
+    subscriptions: int = 1_000
+    start: str = "2026-03-01T12:00:00Z"
+    seconds: float = 3600
+    churn: float = 0.0
+    bad: int = 0
+
+
+class _Counts(NamedTuple):
+    """How many subscriptions do what."""
+
+    readable: int
+    before: int  # generated ones at the start: numbers below this
+    arriving: int  # then these numbers arrive during the hour
+    replaced: int
+    leaving: int
+
+
+def _counts(life: CityLife) -> _Counts:
+    readable = min(life.subscriptions, len(readable_subscriptions()))
+    generated = life.subscriptions - readable
+    churning = round(life.churn * generated)
+    arriving = math.ceil(churning * ARRIVE_SHARE)
+    replaced = min(round(churning * REPLACE_SHARE), churning - arriving)
+    return _Counts(
+        readable, generated - arriving, arriving, replaced, churning - arriving - replaced
+    )
+
+
+def _checked(life: CityLife) -> Hour:
+    for name in ("seed", "objects", "subscriptions", "bad"):
+        if getattr(life, name) < 0:
+            raise Unusable(f"city life: {name} must not be negative, got {getattr(life, name)}")
+    if not 0 <= life.churn <= 1:
+        raise Unusable(f"city life: churn must be 0..1, got {life.churn}")
+    if not 0 < life.seconds <= 366 * 86_400:
+        raise Unusable(f"city life: seconds must be above 0, at most a year, got {life.seconds}")
+    try:
+        start = datetime.fromisoformat(life.start)
+    except ValueError:
+        raise Unusable(f"city life: start must be a time, got {life.start!r}") from None
+    if start.tzinfo is None:
+        raise Unusable(f"city life: start must have an offset or Z, got {life.start!r}")
+    return Hour(round(start.timestamp() * 1e6), life.seconds)
+
+
+def count_events(life: CityLife) -> int:
+    """How many lines the log of `life` has."""
+    counts = _counts(life)
+    during = life.objects + counts.arriving + counts.replaced + counts.leaving + life.bad
+    return counts.readable + counts.before + during
+
+
+def blocks(life: CityLife, block_events: int = 50_000) -> Iterator[bytes]:
+    """The log as blocks of whole lines, `block_events` each but the last."""
+    hour = _checked(life)
+    if block_events < 1:
+        raise Unusable(f"city life: block_events must be 1 or more, got {block_events}")
+    lines: list[str] = []
+    for chapter in _chapters(life, hour):
+        lines += chapter
+        while len(lines) >= block_events:
+            yield _joined(lines[:block_events])
+            del lines[:block_events]
+    if lines:
+        yield _joined(lines)
+
+
+def write_log(
+    life: CityLife,
+    path: str | PathLike[str],
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Write the log to a file; tells `progress` (events so far, all); returns all."""
+    total = count_events(life)
+    block_events = 50_000
+    with open(path, "wb") as file:
+        for number, block in enumerate(blocks(life, block_events), 1):
+            file.write(block)
+            if progress is not None:
+                progress(min(number * block_events, total), total)
+    return total
+
+
+def _joined(lines: list[str]) -> bytes:
+    # A malformed line may hold a byte that is not UTF-8, carried as a lone surrogate.
+    return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")
+
+
+def _chapters(life: CityLife, hour: Hour) -> Iterator[list[str]]:
+    counts = _counts(life)
+    stamp = hour.start_stamp()
+    readable = readable_subscriptions(stamp)[: counts.readable]
+    yield [msgspec.json.encode(event).decode() for event in readable]
+    for chapter in range(math.ceil(counts.before / CHAPTER_EVENTS)):
+        first = chapter * CHAPTER_EVENTS
+        numbers = list(range(first, min(first + CHAPTER_EVENTS, counts.before)))
+        size = len(numbers)
+        random = _random(life, BEFORE, chapter)
+        yield subscribe_lines(numbers, [stamp] * size, np.zeros(size), hour, random)
+    churning = counts.arriving + counts.replaced + counts.leaving
+    chapters = math.ceil((life.objects + churning + life.bad) / CHAPTER_EVENTS)
+    for chapter in range(chapters):
+        yield _chapter_of_the_hour(life, counts, hour, chapter, chapters)
+
+
+def _chapter_of_the_hour(
+    life: CityLife, counts: _Counts, hour: Hour, chapter: int, chapters: int
+) -> list[str]:
+    """One part of the hour: its shares of objects, churn and malformed lines, merged by time."""
+
+    def share(total: int) -> range:
+        return range(total * chapter // chapters, total * (chapter + 1) // chapters)
+
+    random = _random(life, DURING, chapter)
+    parts = [
+        share(total)
+        for total in (life.objects, counts.arriving, counts.replaced, counts.leaving, life.bad)
+    ]
+    posting, arriving, replaced, leaving, bad = parts
+    seconds = [
+        np.sort((chapter + random.random(len(part))) / chapters * hour.seconds) for part in parts
+    ]
+    late = random.random(len(posting)) < LATE_SHARE
+    lateness = np.where(late, random.exponential(LATE_MEAN_S, len(posting)), 0.0)
+    lines = object_lines(posting.start, np.maximum(seconds[0] - lateness, 0.0), hour, random)
+    if not (arriving or replaced or leaving or bad):
+        return lines
+    standing = _Shuffled(counts.before)
+    subscribing = [counts.before + number for number in arriving]
+    subscribing += [standing[number] for number in replaced]
+    begins = np.concatenate(seconds[1:3])
+    lines += subscribe_lines(subscribing, hour.stamps(begins), begins, hour, random)
+    for number, stamp in zip(leaving, hour.stamps(seconds[3]), strict=True):
+        lines.append(unsubscribe_line(standing[counts.replaced + number], stamp))
+    for number, stamp in zip(bad, hour.stamps(seconds[4]), strict=True):
+        lines.append(malformed_line(number, stamp))
+    order = np.argsort(np.concatenate(seconds), kind="stable")
+    return [lines[row] for row in order.tolist()]
+
+
+class _Shuffled:
+    """A fixed shuffle of 0..size-1 that holds nothing: steps of a size coprime to it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.step = max(1, round(size * 0.618))
+        while math.gcd(self.step, size) > 1:
+            self.step += 1
+
+    def __getitem__(self, number: int) -> int:
+        return number * self.step % self.size
+
+
+def _random(life: CityLife, part: int, chapter: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([life.seed, part, chapter]))

@@ -1,0 +1,395 @@
+"""The coordinator: one batch after another, each committed by its manifest."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.changes import (
+    BatchChanges,
+    Resolved,
+    concat_changes,
+    resolve_changes,
+)
+from placewire.engine.clock import BlockClock, run_clock
+from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.log import Offset
+from placewire.engine.merger import BlockFacts, match_new_rows, settle_matches
+from placewire.engine.planning import Planner
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_rows,
+    lengths_to_offsets,
+    take_rows,
+)
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegments
+from placewire.state.manifest import (
+    BlockEntry,
+    Counters,
+    Manifest,
+    PieceEntry,
+    read_latest,
+    read_manifest,
+    write_manifest,
+)
+from placewire.state.segment import make_segment
+from placewire.state.sweeping import sweep
+
+Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
+
+KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
+SWEEP_EVERY = 8
+
+
+class _Settled(NamedTuple):
+    """What a batch's changes came to."""
+
+    pieces: list[PieceEntry]
+    changes: int
+    idle_unsubscribes: int
+
+
+class Coordinator:
+    """The one writer of a state directory."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        settings: Settings,
+        source: dict[str, Any],
+        plan: str = "shared",
+        workers: int = 1,
+    ) -> None:
+        self.state = state
+        self._lock = state.lock()
+        state.open()
+        self.settings = settings
+        self.latest = read_latest(state)
+        if self.latest is None:
+            self.latest = Manifest(
+                batch=-1,
+                epoch=0,
+                key=(secrets.randbits(64), secrets.randbits(64)),
+                settings=settings._asdict(),
+                source=source,
+                offset=Offset()._asdict(),
+                next_seq=0,
+                now_us=None,
+            )
+        self._check_same(source)
+        self.latest_epoch = self.latest.epoch + 1
+        self.live = LiveSegments(state, self.latest.segments)
+        self.planner = Planner(state, plan, workers, self.latest.plan)
+        self.delivered = -1
+        self.expect_changes = True
+
+    def _check_same(self, source: dict[str, Any]) -> None:
+        """A state belongs to one log and one set of settings."""
+        assert self.latest is not None
+        if self.latest.settings != self.settings._asdict():
+            changed = sorted(
+                name
+                for name, value in self.settings._asdict().items()
+                if self.latest.settings.get(name) != value
+            )
+            raise Unusable(
+                f"state {self.state.root}: was made with other settings: {', '.join(changed)}"
+            )
+        if self.latest.source != source:
+            raise Unusable(f"state {self.state.root}: was made from another log")
+
+    def committed(self, batch: int, end: Offset) -> bool:
+        """Whether the batch is committed already; raises Unusable if with another end."""
+        assert self.latest is not None
+        if batch > self.latest.batch:
+            return False
+        known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
+        if Offset(**known.offset) != end:
+            raise Unusable(
+                f"state {self.state.root}: batch {batch} was committed up to {known.offset},"
+                f" and is now planned up to {end._asdict()}"
+            )
+        return True
+
+    def step(self, batch: int, end: Offset, run: Run) -> Manifest:
+        """Run one batch and commit it; a batch that is committed already is left alone."""
+        latest = self.latest
+        assert latest is not None
+        if self.committed(batch, end):
+            return latest
+        if batch != latest.batch + 1:
+            raise Unusable(
+                f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
+            )
+        keep = self.expect_changes or end.seq - latest.next_seq <= KEEP_ROWS
+        blocks, pieces = run(self._context(batch, latest.now_us, keep))
+        now_us = self._opening(blocks)
+        changed = any(b.subscribes or b.unsubscribes for b in blocks)
+        if now_us != latest.now_us or (changed and not keep):
+            # A log's first times leap, or changes came unannounced: once more, knowing better.
+            blocks, pieces = run(self._context(batch, now_us, True))
+        self.expect_changes = changed
+        manifest = self._commit(batch, end, sorted(blocks, key=lambda b: b.index), pieces)
+        self.latest = manifest
+        if batch % SWEEP_EVERY == 0:
+            self.sweep()
+        return manifest
+
+    def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
+        assert self.latest is not None
+        return BatchContext(
+            root=str(self.state.root),
+            batch=batch,
+            key=self.latest.key,
+            now_us=now_us,
+            ahead_us=self.settings.max_ahead_us,
+            segments=tuple(self.latest.segments),
+            keep_objects=keep,
+            route=self.planner.route(),
+            scan=self.planner.name == "scan",
+        )
+
+    def _opening(self, blocks: list[BlockSummary]) -> int | None:
+        """The clock before the batch: for a log's first events, their own first time.
+
+        That is needed only if some event leaps past it; otherwise None is as good.
+        """
+        assert self.latest is not None
+        if self.latest.now_us is not None:
+            return self.latest.now_us
+        ordered = sorted(blocks, key=lambda b: b.index)
+        first = next((b.first_ts_us for b in ordered if b.first_ts_us is not None), None)
+        if first is None or all(
+            b.last_now_us - first <= self.settings.max_ahead_us for b in ordered
+        ):
+            return None
+        return first
+
+    def _commit(
+        self,
+        batch: int,
+        end: Offset,
+        blocks: list[BlockSummary],
+        summaries: list[PieceSummary],
+    ) -> Manifest:
+        latest = self.latest
+        assert latest is not None
+        opening = self._opening(blocks)
+        clocks = run_clock(
+            [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
+        )
+        valid = any(b.first_ts_us is not None for b in blocks)
+        now_us = clocks[-1].end_us if valid or latest.now_us is not None else None
+        facts = [
+            BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
+            for b, clock in zip(blocks, clocks, strict=True)
+        ]
+        settled = self._settle(batch, blocks, facts, summaries, now_us)
+        late_dead, refused = self._refuse_leaps(batch, blocks, clocks)
+        self.live.compact(batch, now_us if now_us is not None else -(1 << 62))
+        refused_objects = sum(
+            int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
+        )
+        counters = Counters(
+            events=latest.counters.events + sum(b.events for b in blocks),
+            objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
+            results=latest.counters.results + sum(p.matches for p in settled.pieces),
+            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + refused,
+            idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
+        )
+        manifest = Manifest(
+            batch=batch,
+            epoch=self.latest_epoch,
+            key=latest.key,
+            settings=latest.settings,
+            source=latest.source,
+            offset=end._asdict(),
+            next_seq=end.seq,
+            now_us=now_us,
+            segments=self.live.save(batch),
+            plan=self.planner.next_version(batch, blocks),
+            blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
+            pieces=settled.pieces,
+            late_dead=late_dead,
+            changes=settled.changes,
+            counters=counters,
+        )
+        write_manifest(self.state, manifest)
+        return manifest
+
+    def _settle(
+        self,
+        batch: int,
+        blocks: list[BlockSummary],
+        facts: list[BlockFacts],
+        summaries: list[PieceSummary],
+        now_us: int | None,
+    ) -> _Settled:
+        """Apply the batch's changes, and make its matches final."""
+        changes, rows = gather_changes(facts)
+        resolved = resolve_changes(changes, rows, self.live.pairs())
+        arrays: dict[str, NDArray[Any]] = {}
+        pieces: list[PieceEntry] = []
+        name = self.state.new_name(batch, "settled")
+        ended = {
+            live.name: ends for live, ends in zip(self.live.segments, resolved.ended, strict=True)
+        }
+        segments = {live.name: live.segment for live in self.live.segments}
+        for summary in summaries:
+            piece = summary.piece
+            fact = facts[piece.block]
+            ended_rows, ended_seqs = ended[piece.segment]
+            if (
+                not ended_rows.size
+                and not fact.clock.refused_event.size
+                and (now_us is None or summary.next_expiry_us > now_us)
+            ):
+                pieces.append(piece)
+                continue
+            stored = open_arrays(self.state.file(piece.file)).arrays
+            objects, of = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
+            expires_us = segments[piece.segment].rows.expires_us
+            stand = settle_matches(fact, objects, of, expires_us, ended_rows, ended_seqs)
+            if stand.all():
+                pieces.append(piece)
+                continue
+            label = f"settled{len(pieces)}"
+            arrays[f"{label}.object"], arrays[f"{label}.row"] = objects[stand], of[stand]
+            pieces.append(PieceEntry(piece.block, name, label, piece.segment, int(stand.sum())))
+        self._add_rows(batch, blocks, facts, rows, resolved, arrays, pieces, name)
+        for live, (ended_rows, _) in zip(self.live.segments, resolved.ended, strict=False):
+            live.end(ended_rows)
+        if arrays:
+            write_arrays(self.state.file(name), arrays)
+        pieces = [p for p in pieces if p.matches]
+        return _Settled(pieces, int(changes.seq.size), resolved.idle_unsubscribes)
+
+    def _add_rows(
+        self,
+        batch: int,
+        blocks: list[BlockSummary],
+        facts: list[BlockFacts],
+        rows: SubscriptionRows,
+        resolved: Resolved,
+        arrays: dict[str, NDArray[Any]],
+        pieces: list[PieceEntry],
+        name: str,
+    ) -> None:
+        """Index the batch's own rows, match them with the batch's objects, make them live."""
+        if rows.total == 0:
+            return
+        segment = make_segment(rows)
+        new = self.live.add(batch, segment)
+        first = int(rows.begin_seq[0])
+        for number, (block, fact) in enumerate(zip(blocks, facts, strict=True)):
+            if block.objects == 0 or block.first_seq + block.events <= first:
+                continue
+            objects, of = match_new_rows(
+                fact, segment, resolved.row_end, self.planner.name == "scan"
+            )
+            if objects.size:
+                label = f"new{number}"
+                arrays[f"{label}.object"], arrays[f"{label}.row"] = objects, of
+                pieces.append(PieceEntry(number, name, label, new.name, int(objects.size)))
+        new.end(np.flatnonzero(resolved.row_end != np.iinfo(np.int64).max))
+
+    def _refuse_leaps(
+        self, batch: int, blocks: list[BlockSummary], clocks: list[BlockClock]
+    ) -> tuple[str | None, int]:
+        """Dead letters of events that the clock refused: their file, if any, and their number."""
+        seqs, errors, lines = [], [], []
+        limit = self.settings.max_ahead_us
+        for block, clock in zip(blocks, clocks, strict=True):
+            refused = set(clock.refused_event.tolist())
+            for leap in block.leaps:
+                if leap.event in refused:
+                    seqs.append(block.first_seq + leap.event)
+                    errors.append(
+                        f"ts must be at most {limit // 1_000_000} s past the latest ts, got"
+                        f" {(leap.ts_us - max(clock.start_us, leap.now_us)) // 1_000_000} s past it"
+                    )
+                    lines.append(leap.line)
+        if not seqs:
+            return None, 0
+        name = self.state.new_name(batch, "refused")
+        encoded = [e.encode() for e in errors]
+        write_arrays(
+            self.state.file(name),
+            {
+                "dead.event": np.array(seqs, np.int64),
+                "dead.error_offsets": lengths_to_offsets(np.array([len(e) for e in encoded])),
+                "dead.error_bytes": np.frombuffer(b"".join(encoded), np.uint8),
+                "dead.line_offsets": lengths_to_offsets(np.array([len(x) for x in lines])),
+                "dead.line_bytes": np.frombuffer(b"".join(lines), np.uint8),
+            },
+        )
+        return name, len(seqs)
+
+    def sweep(self) -> None:
+        """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
+        spared = {self.live.pending.name} if self.live.pending else set()
+        sweep(self.state, self.delivered, spared)
+
+    def close(self) -> None:
+        """Stop merging and give up the directory."""
+        self.live.close()
+        os.close(self._lock)
+
+
+def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionRows]:
+    """The changes and new rows of all blocks, without those that the clock refused."""
+    changes: list[BatchChanges] = []
+    rows: list[SubscriptionRows] = []
+    base = 0
+    for fact in facts:
+        a = fact.arrays
+        if "change.event" not in a:
+            continue
+        events = a["change.event"].astype(np.int64)
+        row = a["change.row"].astype(np.int64)
+        part = SubscriptionRows(**{n: a[f"rows.{n}"] for n in SubscriptionRows._fields})
+        valid = ~np.isin(events, fact.clock.refused_event)
+        picked = np.flatnonzero(valid)
+        if picked.size < events.size:
+            kept = row[picked]
+            part = take_rows(part, kept[kept >= 0])
+            row = np.where(valid & (row >= 0), np.cumsum(valid & (row >= 0)) - 1, -1)
+        offsets = a["change.id_offsets"]
+        lengths = np.diff(offsets)[picked]
+        starts = offsets[:-1][picked]
+        new_offsets = lengths_to_offsets(lengths)
+        at = np.arange(int(new_offsets[-1])) + np.repeat(starts - new_offsets[:-1], lengths)
+        nows = fact.clock.nows(a["change.event"], a["change.now_us"])
+        changes.append(
+            BatchChanges(
+                seq=fact.first_seq + events[picked],
+                now_us=nows[picked],
+                row=np.where(row >= 0, row + base, -1)[picked],
+                id_hash=a["change.id_hash"][picked],
+                id_offsets=new_offsets,
+                id_bytes=a["change.id_bytes"][at],
+            )
+        )
+        rows.append(part)
+        base += part.total
+    if not changes:
+        changes.append(
+            BatchChanges(
+                np.empty(0, np.int64),
+                np.empty(0, np.int64),
+                np.empty(0, np.int64),
+                np.empty(0, np.uint64),
+                np.zeros(1, np.int64),
+                np.empty(0, np.uint8),
+            )
+        )
+    return concat_changes(changes), concat_rows(rows)

@@ -1,0 +1,268 @@
+"""Decoding: one block of raw events to columns, validated once and for all.
+
+Plain object lines never become Python values: a kernel reads them in place. Every other line goes
+through the strict decoder one by one, and an invalid one becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.subscribing import RowsBuilder
+from placewire.kernels.blocks import codes_to_order, slices_to_buffer, times_to_clock
+from placewire.kernels.cells import points_to_codes
+from placewire.kernels.jsonlines import find_lines, scan_objects
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import (
+    AnyEvent,
+    ObjectEvent,
+    QueryEvent,
+    SubscribeEvent,
+    UnsubscribeEvent,
+    check_point,
+    check_text,
+    compact_data,
+    decode_event,
+)
+from placewire.model.objects import ObjectRows
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
+from placewire.model.times import parse_timestamp
+from placewire.text.analyzer import Analyzer
+
+FAR_PAST_US = -(1 << 62)
+
+
+class DeadLetter(NamedTuple):
+    """An invalid event: its position in the block, what is wrong, the line as received."""
+
+    event: int
+    error: str
+    line: bytes
+
+
+class Changes(NamedTuple):
+    """Subscribes and unsubscribes of one block in log order; `row` is -1 for an unsubscribe."""
+
+    event: NDArray[np.uint32]
+    now_us: NDArray[np.int64]
+    row: NDArray[np.int32]
+    id_hash: NDArray[np.uint64]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+
+
+class Leap(NamedTuple):
+    """An event whose time is so far ahead that only the clock of all blocks can judge it."""
+
+    event: int
+    ts_us: int
+    now_us: int
+    line: bytes
+
+
+class DecodedBlock(NamedTuple):
+    """One block as columns. Objects are in cell order, changes and dead letters in log order."""
+
+    events: int
+    objects: ObjectRows
+    codes: NDArray[np.uint32]
+    changes: Changes
+    rows: SubscriptionRows
+    dead: list[DeadLetter]
+    leaps: list[Leap]
+    first_ts_us: int | None
+    last_now_us: int
+
+
+class _ObjectColumns(NamedTuple):
+    """Objects before analysis: slices of one buffer."""
+
+    raw: NDArray[np.uint8]
+    event: NDArray[np.uint32]
+    ts_us: NDArray[np.int64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    id_start: NDArray[np.uint32]
+    id_end: NDArray[np.uint32]
+    text_start: NDArray[np.uint32]
+    text_end: NDArray[np.uint32]
+    data: dict[int, bytes]
+
+
+def decode_lines(
+    raw: NDArray[np.uint8],
+    first_seq: int,
+    analyzer: Analyzer,
+    now_us: int | None,
+    ahead_us: int,
+) -> DecodedBlock:
+    """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
+    offsets = find_lines(raw)
+    plain, slow = scan_objects(raw, offsets)
+    dead: list[DeadLetter] = []
+    objects: list[tuple[int, int, ObjectEvent, bytes, bytes]] = []
+    changes: list[tuple[int, int, str]] = []
+    builder = RowsBuilder(analyzer)
+    for event in slow.tolist():
+        line = line_at(raw, offsets, event)
+        try:
+            decoded = decode_event(line)
+            ts_us = parse_timestamp(decoded.ts)
+            if isinstance(decoded, ObjectEvent):
+                check_point(decoded.lon, decoded.lat)
+                text = check_text(decoded.text)
+                objects.append((event, ts_us, decoded, text, compact_data(decoded.data)))
+            elif isinstance(decoded, SubscribeEvent):
+                builder.add(first_seq + event, decoded)
+                changes.append((event, ts_us, decoded.id))
+            elif isinstance(decoded, UnsubscribeEvent):
+                changes.append((event, ts_us, decoded.id))
+                builder.skip()
+            else:
+                refuse_query(decoded)
+        except InvalidEvent as error:
+            dead.append(DeadLetter(event, str(error), line))
+    columns = _ObjectColumns(
+        raw,
+        plain.line,
+        plain.ts_us,
+        plain.lon,
+        plain.lat,
+        plain.id_start,
+        plain.id_end,
+        plain.text_start,
+        plain.text_end,
+        {},
+    )
+    if objects:
+        columns = with_slow_objects(columns, objects)
+    change_event = np.array([c[0] for c in changes], np.uint32)
+    change_ts = np.array([c[1] for c in changes], np.int64)
+    block = finish_block(
+        len(offsets) - 1, columns, change_event, change_ts, analyzer, now_us, ahead_us
+    )
+    ids, hashes = builder.identify([c[2] for c in changes])
+    leaps = [leap._replace(line=line_at(raw, offsets, leap.event)) for leap in block.leaps]
+    return block._replace(
+        changes=block.changes._replace(
+            row=builder.change_rows(), id_hash=hashes, id_offsets=ids[0], id_bytes=ids[1]
+        ),
+        rows=builder.finish(),
+        dead=dead,
+        leaps=leaps,
+    )
+
+
+def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> bytes:
+    """One line without its newline."""
+    line = raw[offsets[event] : offsets[event + 1]].tobytes()
+    return line[:-1] if line.endswith(b"\n") else line
+
+
+def refuse_query(event: AnyEvent) -> None:
+    """Queries are not answered yet."""
+    if isinstance(event, QueryEvent):
+        raise InvalidEvent(f"query {event.id!r}: queries are not supported yet")
+
+
+def with_slow_objects(
+    plain: _ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
+) -> _ObjectColumns:
+    """Add objects that came through the strict decoder, keeping log order."""
+    extra = bytearray()
+    slices = np.empty((len(slow), 4), np.uint32)
+    data = {}
+    for i, (event, _, decoded, text, carried) in enumerate(slow):
+        start = plain.raw.size + len(extra)
+        extra += decoded.id.encode("utf-8")
+        middle = plain.raw.size + len(extra)
+        extra += text
+        slices[i] = (start, middle, middle, plain.raw.size + len(extra))
+        if carried:
+            data[event] = carried
+    events = np.concatenate([plain.event, np.array([s[0] for s in slow], np.uint32)])
+    order = np.argsort(events, kind="stable")
+
+    def both(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([old, new])[order]
+
+    return _ObjectColumns(
+        raw=np.concatenate([plain.raw, np.frombuffer(bytes(extra), np.uint8)]),
+        event=events[order],
+        ts_us=both(plain.ts_us, np.array([s[1] for s in slow], np.int64)),
+        lon=both(plain.lon, np.array([s[2].lon for s in slow], np.float64)),
+        lat=both(plain.lat, np.array([s[2].lat for s in slow], np.float64)),
+        id_start=both(plain.id_start, slices[:, 0]),
+        id_end=both(plain.id_end, slices[:, 1]),
+        text_start=both(plain.text_start, slices[:, 2]),
+        text_end=both(plain.text_end, slices[:, 3]),
+        data=data,
+    )
+
+
+def finish_block(
+    events: int,
+    columns: _ObjectColumns,
+    change_event: NDArray[np.uint32],
+    change_ts: NDArray[np.int64],
+    analyzer: Analyzer,
+    now_us: int | None,
+    ahead_us: int,
+) -> DecodedBlock:
+    """Run the block's clock, put the objects in cell order and analyse their texts."""
+    event, ts = columns.event, columns.ts_us
+    if change_event.size:
+        event = np.concatenate([event, change_event])
+        order = np.argsort(event, kind="stable")
+        event, ts = event[order], np.concatenate([ts, change_ts])[order]
+    # With no clock yet nothing is judged: the coordinator compares with the log's first event.
+    start = FAR_PAST_US if now_us is None else now_us
+    nows, leaping = times_to_clock(
+        ts, start, np.iinfo(np.int64).max if now_us is None else ahead_us
+    )
+    leaps = [Leap(int(event[i]), int(ts[i]), int(nows[i]), b"") for i in np.flatnonzero(leaping)]
+    nows_of_objects, nows_of_changes = nows, nows[:0]
+    if change_event.size:
+        nows_of_objects = nows[np.searchsorted(event, columns.event)]
+        nows_of_changes = nows[np.searchsorted(event, change_event)]
+    codes = points_to_codes(columns.lon, columns.lat)
+    order = codes_to_order(codes)
+    id_offsets, id_bytes = slices_to_buffer(
+        columns.raw, columns.id_start[order], columns.id_end[order]
+    )
+    terms = analyzer.analyse(columns.raw, columns.text_start[order], columns.text_end[order])
+    events_in_order = columns.event[order]
+    data = [columns.data.get(e, b"") for e in events_in_order.tolist()] if columns.data else []
+    return DecodedBlock(
+        events=events,
+        objects=ObjectRows(
+            event=events_in_order,
+            ts_us=columns.ts_us[order],
+            now_us=nows_of_objects[order],
+            lon=columns.lon[order],
+            lat=columns.lat[order],
+            id_offsets=id_offsets,
+            id_bytes=id_bytes,
+            data_offsets=lengths_to_offsets(np.array([len(d) for d in data], np.int64)),
+            data_bytes=np.frombuffer(b"".join(data), np.uint8),
+            term_offsets=terms.offsets,
+            terms=terms.hashes,
+        ),
+        codes=codes[order],
+        changes=Changes(
+            change_event,
+            nows_of_changes,
+            np.empty(0, np.int32),
+            np.empty(0, np.uint64),
+            np.zeros(1, np.int64),
+            np.empty(0, np.uint8),
+        ),
+        rows=no_rows(),
+        dead=[],
+        leaps=leaps,
+        first_ts_us=int(ts[0]) if ts.size else None,
+        last_now_us=int(nows[-1]) if ts.size else start,
+    )

@@ -1,0 +1,61 @@
+"""The in-process runner: the same steps as on Spark, one after another in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.dispatcher import (
+    BatchContext,
+    BlockSummary,
+    PieceSummary,
+    Routed,
+    dispatch_block,
+    match_routed,
+)
+from placewire.engine.log import BlockRef, Offset, batch_end, plan_batch
+from placewire.state.manifest import Manifest
+
+BATCH_BYTES = 1 << 28
+
+
+def run_blocks(
+    context: BatchContext, refs: list[BlockRef]
+) -> tuple[list[BlockSummary], list[PieceSummary]]:
+    """Dispatch blocks, then let each worker match what was routed to it."""
+    summaries, pieces = [], []
+    inboxes: dict[int, list[Routed]] = {}
+    for ref in refs:
+        dispatched = dispatch_block(context, ref)
+        summaries.append(dispatched.summary)
+        pieces += dispatched.pieces
+        for part in dispatched.routed:
+            inboxes.setdefault(part.worker, []).append(part)
+    for worker, parts in inboxes.items():
+        pieces += match_routed(context, worker, parts)
+    return summaries, pieces
+
+
+def replay_log(
+    coordinator: Coordinator,
+    log: Path,
+    batch_rows: int,
+    workers: int,
+    after: Callable[[Manifest], None] | None = None,
+) -> Iterator[Manifest]:
+    """Run what is left of a log, batch by batch."""
+    while True:
+        assert coordinator.latest is not None
+        start = Offset(**coordinator.latest.offset)
+        refs = plan_batch(str(log), start, batch_rows, BATCH_BYTES, workers)
+        if not refs:
+            return
+        manifest = coordinator.step(
+            coordinator.latest.batch + 1,
+            batch_end(refs),
+            lambda context, refs=refs: run_blocks(context, refs),  # type: ignore[misc]
+        )
+        if after is not None:
+            after(manifest)
+        yield manifest

@@ -1,0 +1,120 @@
+"""The event log as a file: cut into batches by lines and into blocks by bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jsonlines import count_lines, find_lines
+from placewire.model.errors import Unusable
+
+CHUNK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
+
+
+class Offset(NamedTuple):
+    """A place in the log between two lines."""
+
+    seq: int = 0
+    byte: int = 0
+
+
+class BlockRef(NamedTuple):
+    """One block of a batch: whole lines of a file, by byte range, with the first one's seq."""
+
+    number: int
+    path: str
+    first_seq: int
+    start: int
+    end: int
+
+
+def check_log(path: Path) -> None:
+    """Raise Unusable unless the log can be read."""
+    try:
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "does not exist"
+            raise Unusable(f"log {path}: {what}")
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise Unusable(f"log {path}: cannot be read: {error.strerror}") from None
+
+
+def identify_log(path: Path) -> dict[str, str]:
+    """What makes it the same log when a run is resumed: how it begins."""
+    with open(path, "rb") as file:
+        return {"head": hashlib.sha256(file.read(4096)).hexdigest()}
+
+
+def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
+    """A byte range of a file."""
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        raw = np.empty(end - start, np.uint8)
+        view = raw.data
+        filled = 0
+        while filled < len(view):
+            got = file.readinto(view[filled:])
+            if not got:
+                raise Unusable(f"log {path}: ends at byte {start + filled}, expected {end}")
+            filled += got
+    return raw
+
+
+def plan_batch(path: str, start: Offset, rows: int, most_bytes: int, blocks: int) -> list[BlockRef]:
+    """The blocks of the next batch: at most `rows` lines and about `most_bytes`, whole lines.
+
+    There are at least `blocks` blocks when there are that many lines, so that every worker has
+    some.
+    """
+    size = os.path.getsize(path)
+    if start.byte >= size:
+        return []
+    parts: list[NDArray[np.int64]] = []
+    lines = 0
+    at = start.byte
+    tail = np.empty(0, np.uint8)
+    while at < size and lines < rows and (lines == 0 or at - start.byte < most_bytes):
+        end = min(size, at + CHUNK_BYTES)
+        raw = np.concatenate([tail, read_bytes(path, at, end)])
+        base = at - tail.size
+        offsets = find_lines(raw)
+        whole = offsets.size - 1
+        if end < size and whole and raw[-1] != 10:
+            whole -= 1
+        tail = raw[offsets[whole] :]
+        parts.append(offsets[1 : whole + 1] + base)
+        lines += whole
+        at = end
+    ends = np.concatenate(parts)[:rows]
+    cuts = cut_lines(ends, start.byte, max(blocks, 1))
+    refs = []
+    first = 0
+    begin = start.byte
+    for number, cut in enumerate(cuts):
+        refs.append(BlockRef(number, path, start.seq + first, begin, int(ends[cut - 1])))
+        first, begin = cut, int(ends[cut - 1])
+    return refs
+
+
+def cut_lines(ends: NDArray[np.int64], start: int, blocks: int) -> list[int]:
+    """Line counts at which to cut so that there are `blocks` parts or parts of BLOCK_BYTES."""
+    total = int(ends[-1]) - start
+    parts = min(ends.size, max(blocks, -(-total // BLOCK_BYTES)))
+    targets = start + (np.arange(1, parts) * total) // parts
+    cuts = np.searchsorted(ends, targets, "left") + 1
+    return sorted({*cuts.tolist(), ends.size} - {0})
+
+
+def batch_end(refs: list[BlockRef]) -> Offset:
+    """Where the batch ends."""
+    last = refs[-1]
+    return Offset(
+        last.first_seq + count_lines(read_bytes(last.path, last.start, last.end)), last.end
+    )

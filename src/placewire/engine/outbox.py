@@ -1,0 +1,93 @@
+"""The outbox: results and dead letters of a committed batch, as any sink reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.resultlines import matches_to_lines, matches_to_order
+from placewire.model.subscriptions import concat_offsets
+from placewire.state.arrays import open_arrays
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest, PieceEntry
+from placewire.state.segment import open_segment
+
+NO_OFFSETS = np.empty(0, np.int64)
+
+
+def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
+    """The batch's results as JSON Lines, in the order of the specification, block by block."""
+    by_block: dict[int, list[PieceEntry]] = {}
+    for piece in manifest.pieces:
+        by_block.setdefault(piece.block, []).append(piece)
+    for number in sorted(by_block):
+        entry = manifest.blocks[number]
+        block = open_arrays(state.file(entry.file)).arrays
+        objects, offsets, ids = gather_matches(state, by_block[number])
+        seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
+        data = with_data and "object.data_offsets" in block
+        lines = matches_to_lines(
+            matches_to_order(seqs, offsets, ids),
+            seqs,
+            offsets,
+            ids,
+            objects,
+            block["object.id_offsets"],
+            block["object.id_bytes"],
+            block["object.data_offsets"] if data else NO_OFFSETS,
+            block["object.data_bytes"] if data else block["object.id_bytes"],
+        )
+        yield lines.data
+
+
+def gather_matches(
+    state: StateDir, pieces: list[PieceEntry]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
+    """Objects of a block's matches and the ids of their subscriptions (offsets, bytes)."""
+    objects, offsets, ids = [], [], []
+    for piece in pieces:
+        stored = open_arrays(state.file(piece.file)).arrays
+        rows = open_segment(state.file(piece.segment)).rows
+        picked = stored[f"{piece.prefix}.row"]
+        starts, ends = rows.id_offsets[:-1][picked], rows.id_offsets[1:][picked]
+        some_offsets, some_bytes = slices_to_buffer(rows.id_bytes, starts, ends)
+        objects.append(stored[f"{piece.prefix}.object"])
+        offsets.append(some_offsets)
+        ids.append(some_bytes)
+    return np.concatenate(objects), concat_offsets(offsets), np.concatenate(ids)
+
+
+def dead_letters(state: StateDir, manifest: Manifest) -> list[dict[str, Any]]:
+    """The batch's dead letters by seq."""
+    letters: list[dict[str, Any]] = []
+    for entry in manifest.blocks:
+        if entry.dead:
+            letters += read_letters(open_arrays(state.file(entry.file)).arrays, entry.first_seq)
+    if manifest.late_dead is not None:
+        letters += read_letters(open_arrays(state.file(manifest.late_dead)).arrays, 0)
+        letters.sort(key=lambda letter: int(letter["seq"]))
+    return letters
+
+
+def read_letters(arrays: dict[str, NDArray[Any]], first_seq: int) -> list[dict[str, Any]]:
+    """Dead letters of one file."""
+    errors, lines = arrays["dead.error_bytes"].tobytes(), arrays["dead.line_bytes"].tobytes()
+    error_at, line_at = arrays["dead.error_offsets"].tolist(), arrays["dead.line_offsets"].tolist()
+    return [
+        {
+            "seq": first_seq + event,
+            "error": errors[error_at[i] : error_at[i + 1]].decode("utf-8", "replace"),
+            "event": lines[line_at[i] : line_at[i + 1]].decode("utf-8", "replace"),
+        }
+        for i, event in enumerate(arrays["dead.event"].tolist())
+    ]
+
+
+def dead_letter_lines(state: StateDir, manifest: Manifest) -> bytes:
+    """The batch's dead letters as JSON Lines."""
+    return b"".join(msgspec.json.encode(x) + b"\n" for x in dead_letters(state, manifest))

@@ -1,0 +1,118 @@
+"""A worker: objects in cell order against live segments, every match once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.index.scan import scan_rows
+from placewire.kernels.blocks import offsets_to_owners
+from placewire.kernels.interning import hashes_to_numbers, numbers_to_groups
+from placewire.kernels.matching import objects_matching_postings, objects_to_signatures
+from placewire.kernels.postings import ANY_TERM
+from placewire.model.subscriptions import NEVER_US
+from placewire.state.segment import Segment
+
+NONE_DEAD = np.empty(0, np.uint64)
+
+
+class Probe(NamedTuple):
+    """A block of objects ready for matching: in cell order, with their pairs grouped by term."""
+
+    group_term: NDArray[np.uint64]
+    group_offsets: NDArray[np.int64]
+    group_object: NDArray[np.uint32]
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    signatures: NDArray[np.uint64]
+
+
+class Matches(NamedTuple):
+    """Matches of a block with one segment: object u32[m], row u32[m]."""
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    next_expiry_us: int
+    candidates: int
+
+
+def make_probe(
+    codes: NDArray[np.uint32],
+    lon: NDArray[np.float64],
+    lat: NDArray[np.float64],
+    now_us: NDArray[np.int64],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+) -> Probe:
+    """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too."""
+    _, _, numbers, distinct = hashes_to_numbers(terms)
+    offsets, positions = numbers_to_groups(numbers, distinct.size)
+    group_object = offsets_to_owners(term_offsets)[positions]
+    count = codes.size
+    return Probe(
+        group_term=np.append(distinct, ANY_TERM),
+        group_offsets=np.append(offsets, offsets[-1] + count),
+        group_object=np.concatenate([group_object, np.arange(count, dtype=np.uint32)]),
+        codes=codes,
+        lon=lon,
+        lat=lat,
+        now_us=now_us,
+        term_offsets=term_offsets,
+        terms=terms,
+        signatures=objects_to_signatures(term_offsets, terms),
+    )
+
+
+def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
+    """Match a block with one segment."""
+    rows = segment.rows
+    found = objects_matching_postings(
+        *probe,
+        *segment.boolean,
+        rows.expires_us,
+        rows.region_kind,
+        rows.box,
+        rows.shape_offsets,
+        rows.shape,
+        rows.literal_offsets,
+        rows.literal_term,
+        rows.literal_true,
+        rows.literal_false,
+        rows.literal_cover,
+        dead,
+        8 * probe.codes.size,
+    )
+    return Matches(*found)
+
+
+def scan_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
+    """Match a block with one segment by looking at every pair."""
+    return Matches(
+        *scan_rows(
+            probe.lon,
+            probe.lat,
+            probe.now_us,
+            probe.term_offsets,
+            probe.terms,
+            segment.rows,
+            dead,
+        )
+    )
+
+
+def match_all(
+    probe: Probe, segments: Iterable[tuple[Segment, NDArray[np.uint64]]], scan: bool = False
+) -> list[Matches]:
+    """Match a block with every segment, by their indexes or by scanning."""
+    if probe.codes.size == 0:
+        empty = np.empty(0, np.uint32)
+        return [Matches(empty, empty, NEVER_US, 0) for _ in segments]
+    match = scan_segment if scan else match_segment
+    return [match(probe, segment, dead) for segment, dead in segments]

@@ -1,0 +1,73 @@
+"""Small moves over blocks: cell order, slices gathered into one buffer, the running clock."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import kernel
+
+
+@kernel
+def codes_to_order(codes: np.ndarray) -> np.ndarray:
+    """Positions i64[n] that sort codes u32[n], ties in order: three radix passes of 11 bits."""
+    n = codes.size
+    order = np.empty(n, np.int64)
+    other = np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
+    for shift in (0, 11, 22):
+        counts = np.zeros(2049, np.int64)
+        for i in range(n):
+            counts[((codes[i] >> shift) & 2047) + 1] += 1
+        for d in range(2048):
+            counts[d + 1] += counts[d]
+        for i in range(n):
+            at = order[i]
+            d = (codes[at] >> shift) & 2047
+            other[counts[d]] = at
+            counts[d] += 1
+        order, other = other, order
+    return order
+
+
+@kernel
+def slices_to_buffer(raw: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """The slices of `raw`, one after another: offsets i64[n + 1], bytes u8[total]."""
+    offsets = np.empty(starts.size + 1, np.int64)
+    offsets[0] = 0
+    for i in range(starts.size):
+        offsets[i + 1] = offsets[i] + (np.int64(ends[i]) - np.int64(starts[i]))
+    gathered = np.empty(offsets[-1], np.uint8)
+    for i in range(starts.size):
+        start = np.int64(starts[i])
+        to = offsets[i]
+        for k in range(offsets[i + 1] - to):
+            gathered[to + k] = raw[start + k]
+    return offsets, gathered
+
+
+@kernel
+def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # type: ignore[type-arg]
+    """`now` after each event, from `now_us` before them, and which events leap too far ahead.
+
+    An event more than `ahead_us` past `now` does not move it.
+    """
+    nows = np.empty(ts_us.size, np.int64)
+    leaps = np.zeros(ts_us.size, np.bool_)
+    for i in range(ts_us.size):
+        if ts_us[i] - now_us > ahead_us:
+            leaps[i] = True
+        else:
+            now_us = max(now_us, ts_us[i])
+        nows[i] = now_us
+    return nows, leaps
+
+
+@kernel
+def offsets_to_owners(offsets: np.ndarray) -> np.ndarray:
+    """For each flat position of a CSR column the row that owns it: u32[total]."""
+    owners = np.empty(offsets[-1], np.uint32)
+    for row in range(offsets.size - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            owners[at] = row
+    return owners

@@ -1,0 +1,113 @@
+"""Hierarchical cells: the world as a quadtree in longitude and latitude, codes on a Z-curve.
+
+A cell of level `l` is one of 2^l x 2^l equal parts of [-180, 180] x [-90, 90]; its code interleaves
+the column and row bits. The code of a point at `MAX_LEVEL` shifted right by 2 bits a level is the
+code of the cell that contains it, so points sorted by code are sorted by cell at every level.
+Columns and rows are monotone in the coordinate: a point inside a box always falls between the
+columns and rows of the box's corners, with no care for rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+
+MAX_LEVEL = 16
+SIDE = 1 << MAX_LEVEL
+
+
+@inlined
+def column_of_lon(lon: float) -> int:
+    """The column of a longitude at MAX_LEVEL; 180 itself belongs to the last one."""
+    x = int((lon + 180.0) * (SIDE / 360.0))
+    return min(max(x, 0), SIDE - 1)
+
+
+@inlined
+def row_of_lat(lat: float) -> int:
+    """The row of a latitude at MAX_LEVEL; 90 itself belongs to the last one."""
+    y = int((lat + 90.0) * (SIDE / 180.0))
+    return min(max(y, 0), SIDE - 1)
+
+
+@inlined
+def spread_bits(value: int) -> int:
+    """The 16 bits of `value` at the even places of a 32-bit word."""
+    v = np.uint64(value)
+    v = (v | (v << np.uint64(8))) & np.uint64(0x00FF00FF)
+    v = (v | (v << np.uint64(4))) & np.uint64(0x0F0F0F0F)
+    v = (v | (v << np.uint64(2))) & np.uint64(0x33333333)
+    v = (v | (v << np.uint64(1))) & np.uint64(0x55555555)
+    return np.int64(v)
+
+
+@inlined
+def gather_bits(code: int) -> int:
+    """The inverse of `spread_bits`: the bits at the even places of a 32-bit word."""
+    v = np.uint64(code) & np.uint64(0x55555555)
+    v = (v | (v >> np.uint64(1))) & np.uint64(0x33333333)
+    v = (v | (v >> np.uint64(2))) & np.uint64(0x0F0F0F0F)
+    v = (v | (v >> np.uint64(4))) & np.uint64(0x00FF00FF)
+    v = (v | (v >> np.uint64(8))) & np.uint64(0x0000FFFF)
+    return np.int64(v)
+
+
+@kernel
+def points_to_codes(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
+    """Codes u32[n] at MAX_LEVEL of points f64[n], f64[n]."""
+    codes = np.empty(lons.size, np.uint32)
+    for i in range(lons.size):
+        codes[i] = np.uint32(
+            spread_bits(column_of_lon(lons[i])) | (spread_bits(row_of_lat(lats[i])) << 1)
+        )
+    return codes
+
+
+@kernel
+def boxes_to_ranges(boxes: np.ndarray) -> np.ndarray:
+    """Cell ranges i32[n, 4] (first column, first row, last column, last row) of boxes f64[n, 4].
+
+    Boxes are west, south, east, north; one that crosses the antimeridian keeps first > last column.
+    """
+    ranges = np.empty((boxes.shape[0], 4), np.int32)
+    for i in range(boxes.shape[0]):
+        ranges[i, 0] = column_of_lon(boxes[i, 0])
+        ranges[i, 1] = row_of_lat(boxes[i, 1])
+        ranges[i, 2] = column_of_lon(boxes[i, 2])
+        ranges[i, 3] = row_of_lat(boxes[i, 3])
+        if boxes[i, 0] > boxes[i, 2] and ranges[i, 0] <= ranges[i, 2]:
+            # Both ends in one column, all the way round: every column.
+            ranges[i, 0] = 0
+            ranges[i, 2] = SIDE - 1
+    return ranges
+
+
+@inlined
+def range_overlaps_cell(ranges: np.ndarray, i: int, level: int, column: int, row: int) -> bool:
+    """Whether the cell range of row `i` touches the cell at `level`, `column`, `row`."""
+    shift = MAX_LEVEL - level
+    if row < (ranges[i, 1] >> shift) or row > (ranges[i, 3] >> shift):
+        return False
+    first = ranges[i, 0] >> shift
+    last = ranges[i, 2] >> shift
+    if ranges[i, 0] <= ranges[i, 2]:
+        return bool(first <= column <= last)
+    return bool(column >= first or column <= last)
+
+
+@kernel
+def ranges_finest_levels(ranges: np.ndarray, levels: np.ndarray, most_cells: int) -> np.ndarray:
+    """For each range the finest of the ascending `levels` at which it touches <= `most_cells`."""
+    finest = np.zeros(ranges.shape[0], np.int8)
+    for i in range(ranges.shape[0]):
+        for level in levels:
+            shift = MAX_LEVEL - level
+            rows = (ranges[i, 3] >> shift) - (ranges[i, 1] >> shift) + 1
+            columns = (ranges[i, 2] >> shift) - (ranges[i, 0] >> shift) + 1
+            if ranges[i, 0] > ranges[i, 2]:
+                columns += 1 << level
+            if rows * columns > most_cells:
+                break
+            finest[i] = level
+    return finest

@@ -1,0 +1,25 @@
+"""The one home of the compiler: every kernel is made by `kernel`, nothing else imports numba.
+
+Kernels are compiled without fast-math, because results must be the same to the last bit on every
+machine, and without fused multiply-add for the same reason (LLVM fuses only under fast-math).
+They release the GIL and are cached on disk, so that one process compiles and the others load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile `function` (arrays and scalars in, arrays and scalars out)."""
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a small scalar function that other kernels call in their inner loop."""
+    return cast(F, numba.njit(cache=True, nogil=True, inline="never")(function))

@@ -1,0 +1,284 @@
+"""Building postings: from subscription rows to (term, level, cell) -> list of postings.
+
+A posting repeats what decides most candidates, so that matching reads memory in order: the
+region's bounding box as 32-bit floats, the row, flags, and a signature of 56 bits of other terms
+of the expression.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.cells import MAX_LEVEL, gather_bits, range_overlaps_cell
+from placewire.kernels.jit import inlined, kernel
+from placewire.model.expression import COVER_ALL, COVER_ANY, COVER_ONE
+from placewire.model.regions import BOX, EVERYWHERE
+from placewire.model.subscriptions import NEVER_US
+
+ANY_TERM = np.uint64(0)  # the pseudo-term that every object has
+
+# A posting is 7 words: west, south, east, north (as float32), row, signature, flags + signature.
+WORDS = 7
+ROW = 4
+SIGNATURE_LOW = 5
+SIGNATURE_HIGH = 6
+
+EXACT_REGION = 1  # the box of the posting only bounds the region
+WHOLE_WHERE = 2  # the posted term alone does not satisfy the expression
+EARLIER_COVER = 4  # an object that has an earlier covering term is emitted there
+EXPIRES = 8
+REQUIRES = 16  # the signature holds terms that the object must have
+FLAGS = 0xFF
+
+
+@inlined
+def signature_of_term(term: np.uint64) -> np.uint64:
+    """One of 56 bits."""
+    return np.uint64(1) << (np.uint64(8) + (term >> np.uint64(3)) % np.uint64(56))
+
+
+@kernel
+def rows_to_covers(
+    cover_mode: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_cover: np.ndarray,
+    literal_count: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """The (row, literal) pairs to post: u32[p], i32[p]; literal -1 stands for ANY_TERM.
+
+    `literal_count` is how frequent each literal's term is; of the literals that each cover alone
+    the rarest is taken, the paper's least frequent keyword.
+    """
+    total = 0
+    for row in range(cover_mode.size):
+        if cover_mode[row] == COVER_ALL:
+            for at in range(literal_offsets[row], literal_offsets[row + 1]):
+                total += literal_cover[at]
+        else:
+            total += 1
+    post_row = np.empty(total, np.uint32)
+    post_literal = np.empty(total, np.int32)
+    k = 0
+    for row in range(cover_mode.size):
+        first = literal_offsets[row]
+        last = literal_offsets[row + 1]
+        if cover_mode[row] == COVER_ALL:
+            for at in range(first, last):
+                if literal_cover[at]:
+                    post_row[k] = row
+                    post_literal[k] = at - first
+                    k += 1
+            continue
+        best = -1
+        if cover_mode[row] == COVER_ONE:
+            for at in range(first, last):
+                if literal_cover[at] and (
+                    best < 0 or literal_count[at] < literal_count[first + best]
+                ):
+                    best = at - first
+        post_row[k] = row
+        post_literal[k] = best
+        k += 1
+    return post_row, post_literal
+
+
+@kernel
+def groups_to_cells(
+    term_offsets: np.ndarray,
+    term_posts: np.ndarray,
+    post_row: np.ndarray,
+    ranges: np.ndarray,
+    finest: np.ndarray,
+    is_stop: np.ndarray,
+    short_list: int,
+) -> tuple:  # type: ignore[type-arg]
+    """Let each term's list descend to finer cells where it is long.
+
+    At every level of `is_stop` a list of at most `short_list` postings stays, and so does any
+    posting whose range is too large for a finer cell. Returns term, level, code and post of every
+    placed posting, ordered by (level, term, code).
+    """
+    count = term_posts.size
+    act_term = np.empty(count, np.uint32)
+    act_code = np.zeros(count, np.uint32)
+    act_post = np.empty(count, np.uint32)
+    for t in range(term_offsets.size - 1):
+        for k in range(term_offsets[t], term_offsets[t + 1]):
+            act_term[k] = t
+            act_post[k] = term_posts[k]
+    active = count
+    placed = 0
+    out_term = np.empty(count + 16, np.uint32)
+    out_level = np.empty(count + 16, np.int8)
+    out_code = np.empty(count + 16, np.uint32)
+    out_post = np.empty(count + 16, np.uint32)
+    for level in range(MAX_LEVEL + 1):
+        if active == 0:
+            break
+        if placed + active > out_term.size:
+            room = 2 * (placed + active)
+            out_term = np.append(out_term[:placed], np.empty(room - placed, np.uint32))
+            out_level = np.append(out_level[:placed], np.empty(room - placed, np.int8))
+            out_code = np.append(out_code[:placed], np.empty(room - placed, np.uint32))
+            out_post = np.append(out_post[:placed], np.empty(room - placed, np.uint32))
+        next_term = np.empty(active + 16, np.uint32)
+        next_code = np.empty(active + 16, np.uint32)
+        next_post = np.empty(active + 16, np.uint32)
+        following = 0
+        i = 0
+        while i < active:
+            j = i + 1
+            while j < active and act_term[j] == act_term[i] and act_code[j] == act_code[i]:
+                j += 1
+            stops = is_stop[level]
+            keep_all = stops and j - i <= short_list
+            descending = 0
+            for k in range(i, j):
+                row = post_row[act_post[k]]
+                if keep_all or (stops and finest[row] <= level):
+                    out_term[placed] = act_term[k]
+                    out_level[placed] = level
+                    out_code[placed] = act_code[k]
+                    out_post[placed] = act_post[k]
+                    placed += 1
+                else:
+                    act_post[i + descending] = act_post[k]
+                    descending += 1
+            if descending:
+                if following + 4 * descending > next_term.size:
+                    room = 2 * (following + 4 * descending)
+                    next_term = np.append(next_term, np.empty(room - next_term.size, np.uint32))
+                    next_code = np.append(next_code, np.empty(room - next_code.size, np.uint32))
+                    next_post = np.append(next_post, np.empty(room - next_post.size, np.uint32))
+                for child in range(4):
+                    code = (np.int64(act_code[i]) << 2) | child
+                    column = gather_bits(code)
+                    line = gather_bits(code >> 1)
+                    for k in range(i, i + descending):
+                        row = post_row[act_post[k]]
+                        if range_overlaps_cell(ranges, row, level + 1, column, line):
+                            next_term[following] = act_term[i]
+                            next_code[following] = code
+                            next_post[following] = act_post[k]
+                            following += 1
+            i = j
+        act_term = next_term
+        act_code = next_code
+        act_post = next_post
+        active = following
+    return out_term[:placed], out_level[:placed], out_code[:placed], out_post[:placed]
+
+
+@kernel
+def placements_to_runs(
+    order: np.ndarray,
+    placed_term: np.ndarray,
+    placed_level: np.ndarray,
+    placed_code: np.ndarray,
+    terms: int,
+) -> tuple:  # type: ignore[type-arg]
+    """Directory of placements in (term, level, code) `order`: runs of a term's levels, cells.
+
+    Returns run_offsets u32[terms + 1], run_level i8[r], run_cells u32[r + 1], cell_code u32[c],
+    cell_offsets i64[c + 1].
+    """
+    n = order.size
+    runs = 0
+    cells = 0
+    for k in range(n):
+        a = order[k]
+        b = order[k - 1] if k else a
+        new_run = k == 0 or placed_term[a] != placed_term[b] or placed_level[a] != placed_level[b]
+        runs += new_run
+        cells += new_run or placed_code[a] != placed_code[b]
+    run_offsets = np.zeros(terms + 1, np.uint32)
+    run_level = np.empty(runs, np.int8)
+    run_cells = np.empty(runs + 1, np.uint32)
+    cell_code = np.empty(cells, np.uint32)
+    cell_offsets = np.empty(cells + 1, np.int64)
+    r = 0
+    c = 0
+    for k in range(n):
+        a = order[k]
+        b = order[k - 1] if k else a
+        new_run = k == 0 or placed_term[a] != placed_term[b] or placed_level[a] != placed_level[b]
+        if new_run:
+            run_level[r] = placed_level[a]
+            run_cells[r] = c
+            run_offsets[placed_term[a] + 1] += 1
+            r += 1
+        if new_run or placed_code[a] != placed_code[b]:
+            cell_code[c] = placed_code[a]
+            cell_offsets[c] = k
+            c += 1
+    run_cells[r] = c
+    cell_offsets[c] = n
+    for t in range(terms):
+        run_offsets[t + 1] += run_offsets[t]
+    return run_offsets, run_level, run_cells, cell_code, cell_offsets
+
+
+@kernel
+def placements_to_postings(
+    order: np.ndarray,
+    placed_post: np.ndarray,
+    post_row: np.ndarray,
+    post_literal: np.ndarray,
+    region_kind: np.ndarray,
+    box: np.ndarray,
+    expires_us: np.ndarray,
+    cover_mode: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
+    literal_true: np.ndarray,
+    literal_cover: np.ndarray,
+) -> np.ndarray:
+    """The postings u32[n, WORDS] in `order`."""
+    flags_of_post = np.empty(post_row.size, np.uint64)
+    for p in range(post_row.size):
+        row = post_row[p]
+        first = literal_offsets[row]
+        last = literal_offsets[row + 1]
+        flags = np.uint64(0)
+        if region_kind[row] != EVERYWHERE and (
+            region_kind[row] != BOX or box[row, 0] > box[row, 2]
+        ):
+            flags |= np.uint64(EXACT_REGION)
+        if expires_us[row] != NEVER_US:
+            flags |= np.uint64(EXPIRES)
+        for at in range(first, last):
+            if literal_true[at] != -1:
+                flags |= np.uint64(WHOLE_WHERE)
+                break
+        posted = post_literal[p]
+        if cover_mode[row] == COVER_ONE:
+            for at in range(first, last):
+                if literal_cover[at] and at - first != posted:
+                    flags |= signature_of_term(literal_term[at]) | np.uint64(REQUIRES)
+        elif cover_mode[row] != COVER_ANY:
+            for at in range(first, first + posted):
+                if literal_cover[at]:
+                    flags |= signature_of_term(literal_term[at]) | np.uint64(EARLIER_COVER)
+        flags_of_post[p] = flags
+    postings = np.empty((order.size, WORDS), np.uint32)
+    floats = postings.view(np.float32)
+    for k in range(order.size):
+        p = placed_post[order[k]]
+        row = post_row[p]
+        if region_kind[row] == EVERYWHERE:
+            floats[k, 0] = -np.inf
+            floats[k, 1] = -np.inf
+            floats[k, 2] = np.inf
+            floats[k, 3] = np.inf
+        else:
+            floats[k, 0] = box[row, 0]
+            floats[k, 1] = box[row, 1]
+            floats[k, 2] = box[row, 2]
+            floats[k, 3] = box[row, 3]
+            if box[row, 0] > box[row, 2]:
+                floats[k, 0] = -np.inf
+                floats[k, 2] = np.inf
+        postings[k, ROW] = row
+        postings[k, SIGNATURE_LOW] = np.uint32(flags_of_post[p] >> np.uint64(32))
+        postings[k, SIGNATURE_HIGH] = np.uint32(flags_of_post[p] & np.uint64(0xFFFFFFFF))
+    return postings

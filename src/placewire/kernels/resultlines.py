@@ -1,0 +1,156 @@
+"""Results as JSON Lines: order by (seq, subscription id) and print, in compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+
+SEQ = np.frombuffer(b'{"seq":', np.uint8).copy()
+SUBSCRIPTION = np.frombuffer(b',"type":"match","subscription":"', np.uint8).copy()
+OBJECT = np.frombuffer(b'","object":"', np.uint8).copy()
+DATA = np.frombuffer(b'","data":', np.uint8).copy()
+END = np.frombuffer(b'"}\n', np.uint8).copy()
+HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
+
+
+@inlined
+def slice_precedes_slice(
+    raw: np.ndarray, a_start: int, a_end: int, b_start: int, b_end: int
+) -> bool:
+    """Byte order, which for UTF-8 is code-point order."""
+    length = min(a_end - a_start, b_end - b_start)
+    for k in range(length):
+        if raw[a_start + k] != raw[b_start + k]:
+            return bool(raw[a_start + k] < raw[b_start + k])
+    return a_end - a_start < b_end - b_start
+
+
+@kernel
+def matches_to_order(seqs: np.ndarray, id_offsets: np.ndarray, id_bytes: np.ndarray) -> np.ndarray:
+    """Positions i64[n] by (seq, id): seqs are put in order first, then each seq's ids."""
+    order = np.argsort(seqs, kind="mergesort")
+    spare = np.empty(order.size, np.int64)
+    i = 0
+    while i < order.size:
+        j = i + 1
+        while j < order.size and seqs[order[j]] == seqs[order[i]]:
+            j += 1
+        # Bottom-up merge sort of order[i:j] by id.
+        width = 1
+        while width < j - i:
+            low = i
+            while low < j:
+                middle = min(low + width, j)
+                high = min(low + 2 * width, j)
+                a = low
+                b = middle
+                for to in range(low, high):
+                    if a < middle and (
+                        b >= high
+                        or not slice_precedes_slice(
+                            id_bytes,
+                            id_offsets[order[b]],
+                            id_offsets[order[b] + 1],
+                            id_offsets[order[a]],
+                            id_offsets[order[a] + 1],
+                        )
+                    ):
+                        spare[to] = order[a]
+                        a += 1
+                    else:
+                        spare[to] = order[b]
+                        b += 1
+                low = high
+            order[i:j] = spare[i:j]
+            width *= 2
+        i = j
+    return order
+
+
+@inlined
+def put_bytes(out: np.ndarray, at: int, piece: np.ndarray) -> int:
+    for k in range(piece.size):
+        out[at + k] = piece[k]
+    return at + piece.size
+
+
+@inlined
+def put_number(out: np.ndarray, at: int, number: int) -> int:
+    digits = 1
+    rest = number // 10
+    while rest:
+        digits += 1
+        rest //= 10
+    for k in range(digits - 1, -1, -1):
+        out[at + k] = np.uint8(48 + number % 10)
+        number //= 10
+    return at + digits
+
+
+@inlined
+def put_escaped(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int) -> int:
+    """The inside of a JSON string: UTF-8 as it is, quotes, backslashes and controls escaped."""
+    for k in range(start, end):
+        byte = raw[k]
+        if byte == 34 or byte == 92:
+            out[at] = 92
+            out[at + 1] = byte
+            at += 2
+        elif byte < 32:
+            out[at] = 92
+            out[at + 1] = 117
+            out[at + 2] = 48
+            out[at + 3] = 48
+            out[at + 4] = HEX[byte >> 4]
+            out[at + 5] = HEX[byte & 15]
+            at += 6
+        else:
+            out[at] = byte
+            at += 1
+    return at
+
+
+@kernel
+def matches_to_lines(
+    order: np.ndarray,
+    seqs: np.ndarray,
+    subscription_offsets: np.ndarray,
+    subscription_bytes: np.ndarray,
+    objects: np.ndarray,
+    object_offsets: np.ndarray,
+    object_bytes: np.ndarray,
+    data_offsets: np.ndarray,
+    data_bytes: np.ndarray,
+) -> np.ndarray:
+    """JSON Lines u8[..] of matches in `order`; `data_offsets` is empty when data is not wanted."""
+    room = 0
+    for k in range(order.size):
+        m = order[k]
+        o = objects[m]
+        room += 80 + 6 * (subscription_offsets[m + 1] - subscription_offsets[m])
+        room += 6 * (object_offsets[o + 1] - object_offsets[o])
+        if data_offsets.size:
+            room += data_offsets[o + 1] - data_offsets[o]
+    out = np.empty(room, np.uint8)
+    at = 0
+    for k in range(order.size):
+        m = order[k]
+        o = objects[m]
+        at = put_bytes(out, at, SEQ)
+        at = put_number(out, at, seqs[m])
+        at = put_bytes(out, at, SUBSCRIPTION)
+        at = put_escaped(
+            out, at, subscription_bytes, subscription_offsets[m], subscription_offsets[m + 1]
+        )
+        at = put_bytes(out, at, OBJECT)
+        at = put_escaped(out, at, object_bytes, object_offsets[o], object_offsets[o + 1])
+        if data_offsets.size and data_offsets[o + 1] > data_offsets[o]:
+            at = put_bytes(out, at, DATA)
+            for b in range(data_offsets[o], data_offsets[o + 1]):
+                out[at] = data_bytes[b]
+                at += 1
+            at = put_bytes(out, at, END[1:])
+        else:
+            at = put_bytes(out, at, END)
+    return out[:at]

@@ -1,0 +1,85 @@
+"""Strings of JSON read from raw bytes: where a string ends, if every byte of it is as it should be.
+
+UTF-8 is held to the letter: nothing longer than needed, no surrogates, nothing past U+10FFFF.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.bytewords import (
+    EVERY_TOP_BIT,
+    Bytes,
+    byte_at,
+    first_mark,
+    word_at,
+    zero_bytes,
+)
+from placewire.kernels.jit import inlined, kernel
+
+QUOTE = ord('"')
+BACKSLASH = ord("\\")
+
+ZERO = np.uint64(0)
+EVERY_BLANK = np.uint64(0x2020202020202020)
+EVERY_QUOTE = np.uint64(0x2222222222222222)
+EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
+
+
+@inlined
+def _continues(byte: np.uint8) -> bool:
+    """Whether the byte is one of those after the first of a UTF-8 sequence."""
+    return bool(byte & 0xC0 == 0x80)
+
+
+@kernel
+def string_end(raw: Bytes, start: int) -> tuple[int, int]:
+    """The closing quote of the plain string whose inside begins at `start`, and its characters.
+
+    The position is -1 for a string with a backslash, a control character or invalid UTF-8. A line
+    feed is in `raw` after `start`, so that the reading ends.
+    """
+    at = start
+    characters = 0
+    last_word = len(raw) - 8
+    while True:
+        byte = byte_at(raw, at)
+        if byte < 0x80 and at <= last_word:
+            word = word_at(raw, at)
+            ends = zero_bytes(word ^ EVERY_QUOTE) | zero_bytes(word ^ EVERY_BACKSLASH)
+            ends |= ((word - EVERY_BLANK) & ~word | word) & EVERY_TOP_BIT  # control, not ASCII
+            plain = 8 if ends == ZERO else first_mark(ends)
+            at += plain
+            characters += plain
+            if ends == ZERO:
+                continue
+            byte = byte_at(raw, at)
+        if byte < 0x80:
+            if byte == QUOTE:
+                return at, characters
+            if byte == BACKSLASH or byte < 0x20:
+                return -1, 0
+            at += 1
+        elif byte < 0xE0:
+            if byte < 0xC2 or not _continues(byte_at(raw, at + 1)):
+                return -1, 0
+            at += 2
+        elif byte < 0xF0:
+            second = byte_at(raw, at + 1)
+            if not _continues(second) or not _continues(byte_at(raw, at + 2)):
+                return -1, 0
+            # Longer than needed, or a surrogate.
+            if (byte == 0xE0 and second < 0xA0) or (byte == 0xED and second >= 0xA0):
+                return -1, 0
+            at += 3
+        else:
+            second = byte_at(raw, at + 1)
+            if not _continues(second) or not _continues(byte_at(raw, at + 2)):
+                return -1, 0
+            # Longer than needed, or past U+10FFFF.
+            if (byte == 0xF0 and second < 0x90) or (byte == 0xF4 and second >= 0x90):
+                return -1, 0
+            if byte > 0xF4 or not _continues(byte_at(raw, at + 3)):
+                return -1, 0
+            at += 4
+        characters += 1

@@ -1,0 +1,157 @@
+"""Events as they are written: typed structs, the strict decoder, and what it cannot say.
+
+msgspec decodes and checks types in one pass. It lets a repeated key through and does not look
+inside the numbers of free-form values; `decode_event` closes those gaps.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from placewire.model.errors import InvalidEvent
+
+MOST_ID_CHARACTERS = 256
+MOST_TEXT_BYTES = 65_536
+MOST_DATA_BYTES = 16_384
+
+Unset = msgspec.UnsetType
+UNSET = msgspec.UNSET
+
+
+class Event(msgspec.Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
+    """What every event has."""
+
+    id: str
+    ts: str
+
+
+class ObjectEvent(Event, tag="object"):
+    lon: float
+    lat: float
+    text: str
+    data: Any = UNSET
+
+
+class SubscribeEvent(Event, tag="subscribe"):
+    kind: str
+    expires: str | Unset = UNSET
+    data: Any = UNSET
+    region: Any = UNSET
+    where: Any = UNSET
+    lon: float | Unset = UNSET
+    lat: float | Unset = UNSET
+    keywords: list[str] | Unset = UNSET
+    k: int | Unset = UNSET
+    mode: str | Unset = UNSET
+    within_m: float | Unset = UNSET
+    alpha: float | Unset = UNSET
+    reach_m: float | Unset = UNSET
+    window: str | Unset = UNSET
+    every: str | Unset = UNSET
+
+
+class UnsubscribeEvent(Event, tag="unsubscribe"):
+    pass
+
+
+class QueryEvent(Event, tag="query"):
+    kind: str
+    last: str
+    region: Any = UNSET
+    where: Any = UNSET
+    lon: float | Unset = UNSET
+    lat: float | Unset = UNSET
+    keywords: list[str] | Unset = UNSET
+    k: int | Unset = UNSET
+    mode: str | Unset = UNSET
+    within_m: float | Unset = UNSET
+    alpha: float | Unset = UNSET
+    reach_m: float | Unset = UNSET
+    limit: int | Unset = UNSET
+
+
+AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+# Where a repeated key could hide: the same quoted name before a colon twice. A key with an escape
+# is written in another way than it reads, so any backslash asks for the slow look as well.
+_keys = re.compile(rb'"([^"\\]*)"\s*:')
+
+
+def decode_event(line: bytes) -> AnyEvent:
+    """One line as an event, strictly; raises InvalidEvent saying what, where, got."""
+    try:
+        event = _decoder.decode(line)
+    except msgspec.ValidationError as error:
+        raise InvalidEvent(str(error)) from None
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InvalidEvent(malformed(line, error)) from None
+    keys = _keys.findall(line)
+    if b"\\" in line or len(set(keys)) != len(keys):
+        refuse_repeated_keys(line)
+    if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
+        raise InvalidEvent(f"id must have 1 to 256 characters, got {len(event.id)}")
+    return event
+
+
+def malformed(line: bytes, error: Exception) -> str:
+    """The message for a line that is not JSON."""
+    if not line:
+        return "an event must be one JSON object, got an empty line"
+    if isinstance(error, UnicodeDecodeError):
+        return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
+    if isinstance(error, RecursionError):
+        return "JSON is nested too deeply"
+    start = line[:40].decode("utf-8", "replace")
+    return f"{error}, got {start!r}{'...' if len(line) > 40 else ''}"
+
+
+def refuse_repeated_keys(line: bytes) -> None:
+    """Raise InvalidEvent if any JSON object in the line has a key twice."""
+
+    def pairs(found: list[tuple[str, Any]]) -> None:
+        names = set()
+        for name, _ in found:
+            if name in names:
+                raise InvalidEvent(f"key {name!r} is repeated")
+            names.add(name)
+
+    try:
+        json.loads(line, object_pairs_hook=pairs)
+    except InvalidEvent:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidEvent(f"JSON is malformed: {error}") from None
+
+
+def compact_data(value: Any) -> bytes:
+    """`data` as compact UTF-8 JSON; raises InvalidEvent when it is too large or not finite."""
+    if value is UNSET:
+        return b""
+    try:
+        compact = msgspec.json.encode(value)
+    except (UnicodeEncodeError, RecursionError):
+        raise InvalidEvent("data: has a lone surrogate or is nested too deeply") from None
+    if len(compact) > MOST_DATA_BYTES:
+        raise InvalidEvent(f"data: must be at most 16384 bytes, got {len(compact)}")
+    return compact
+
+
+def check_point(lon: float, lat: float) -> None:
+    """Longitude and latitude in range; msgspec has refused infinities."""
+    if not -180.0 <= lon <= 180.0:
+        raise InvalidEvent(f"lon must be in [-180, 180], got {lon!r}")
+    if not -90.0 <= lat <= 90.0:
+        raise InvalidEvent(f"lat must be in [-90, 90], got {lat!r}")
+
+
+def check_text(text: str) -> bytes:
+    """The text as UTF-8, of at most 64 KiB."""
+    encoded = text.encode("utf-8")
+    if len(encoded) > MOST_TEXT_BYTES:
+        raise InvalidEvent(f"text must be at most 65536 bytes, got {len(encoded)}")
+    return encoded

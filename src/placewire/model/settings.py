@@ -1,0 +1,90 @@
+"""Settings that change results (spec, section 10), read from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.times import parse_duration
+
+DAY_US = 86_400_000_000
+
+
+class Settings(NamedTuple):
+    """What decides the results, beside the log. Everything else may change speed only."""
+
+    analyzer: str = "default"
+    lexicon: str | None = None
+    window_count: int | None = 100_000
+    window_us: int | None = None
+    retention_us: int = DAY_US
+    reach_m: float = 20_015_114.35
+    max_ahead_us: int = 366 * DAY_US
+
+
+def read_settings(path: Path | None) -> Settings:
+    """The settings of a TOML file; none gives the defaults. Raises Unusable."""
+    if path is None:
+        return Settings()
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise Unusable(f"settings {path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Unusable(f"settings {path}: is not TOML: {error}") from None
+    try:
+        return settings_of(table)
+    except InvalidEvent as error:
+        raise Unusable(f"settings {path}: {error}") from None
+
+
+def settings_of(table: dict[str, Any]) -> Settings:
+    """Settings from a decoded table; raises InvalidEvent naming the field."""
+    known = {"analyzer", "lexicon", "window", "retention", "reach_m", "max_ahead"}
+    for name in table:
+        if name not in known:
+            raise InvalidEvent(f"{name}: is not a setting; settings are {', '.join(sorted(known))}")
+    settings = Settings()
+    if table.get("analyzer", "default") != "default":
+        raise InvalidEvent(f"analyzer: must be 'default', got {table['analyzer']!r}")
+    if "lexicon" in table:
+        if not isinstance(table["lexicon"], str):
+            raise InvalidEvent(f"lexicon: must be a path, got {table['lexicon']!r}")
+        settings = settings._replace(lexicon=table["lexicon"])
+    if "window" in table:
+        settings = with_window(settings, table["window"])
+    if "retention" in table:
+        settings = settings._replace(retention_us=read_span(table["retention"], "retention"))
+    if "max_ahead" in table:
+        settings = settings._replace(max_ahead_us=read_span(table["max_ahead"], "max_ahead"))
+    if "reach_m" in table:
+        reach = table["reach_m"]
+        if isinstance(reach, bool) or not isinstance(reach, int | float) or not 0 < reach < 1e300:
+            raise InvalidEvent(f"reach_m: must be a number > 0, got {reach!r}")
+        settings = settings._replace(reach_m=float(reach))
+    return settings
+
+
+def with_window(settings: Settings, window: Any) -> Settings:
+    """`{"count": N}` or `{"time": duration}`."""
+    if isinstance(window, dict) and len(window) == 1:
+        count = window.get("count")
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+            return settings._replace(window_count=count, window_us=None)
+        if "time" in window:
+            return settings._replace(
+                window_count=None, window_us=read_span(window["time"], "window.time")
+            )
+    raise InvalidEvent(f'window: must be {{count = N}} or {{time = "PT1H"}}, got {window!r}')
+
+
+def read_span(value: Any, name: str) -> int:
+    """An ISO 8601 duration in microseconds."""
+    if not isinstance(value, str):
+        raise InvalidEvent(f"{name}: must be a duration such as 'PT1H', got {value!r}")
+    try:
+        return parse_duration(value)
+    except InvalidEvent as error:
+        raise InvalidEvent(f"{name}: {error}") from None

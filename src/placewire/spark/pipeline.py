@@ -1,0 +1,110 @@
+"""The engine's steps inside Spark stages: blocks in, summaries out, one job a batch.
+
+Plan `shared` is one stage. A plan that routes has two, with a shuffle of packed blocks between
+them: the worker number is the partition number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from placewire.engine.dispatcher import (
+    BatchContext,
+    BlockSummary,
+    PieceSummary,
+    Routed,
+    dispatch_block,
+    match_routed,
+)
+from placewire.engine.log import BlockRef
+from placewire.state.arrays import pack_arrays, unpack_arrays
+
+BLOCK, PIECE, ROUTED = 0, 1, 2
+SCHEMA = "worker int, kind int, payload binary"
+Rows = list[tuple[int, int, bytes]]
+
+
+def run_on_spark(
+    blocks: DataFrame, workers: int, context: BatchContext
+) -> tuple[list[BlockSummary], list[PieceSummary]]:
+    """Run a batch whose rows name its blocks."""
+    stage = blocks.mapInArrow(partial(dispatch_partition, context), SCHEMA)
+    if not context.route.stays:
+        stage = stage.repartitionById(workers, "worker").mapInArrow(
+            partial(match_partition, context), SCHEMA
+        )
+    table = stage.toArrow()
+    summaries, pieces = [], []
+    for kind, payload in zip(table["kind"].to_pylist(), table["payload"].to_pylist(), strict=True):
+        if kind == BLOCK:
+            summaries.append(msgspec.msgpack.decode(payload, type=BlockSummary))
+        else:
+            pieces.append(msgspec.msgpack.decode(payload, type=PieceSummary))
+    return summaries, pieces
+
+
+def to_batch(rows: Rows) -> pa.RecordBatch:
+    """Rows of the exchange schema as one Arrow batch."""
+    workers, kinds, payloads = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(workers, pa.int32()),
+            pa.array(kinds, pa.int32()),
+            pa.array(payloads, pa.binary()),
+        ],
+        names=["worker", "kind", "payload"],
+    )
+
+
+def dispatch_partition(
+    context: BatchContext, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Dispatch every block that the rows name."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            dispatched = dispatch_block(context, BlockRef(**row))
+            rows: Rows = [(0, BLOCK, msgspec.msgpack.encode(dispatched.summary))]
+            rows += [(0, PIECE, msgspec.msgpack.encode(piece)) for piece in dispatched.pieces]
+            yield to_batch(rows)
+            for part in dispatched.routed:
+                yield to_batch([(part.worker, ROUTED, pack_routed(part))])
+
+
+def match_partition(
+    context: BatchContext, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Match what was routed to this partition's worker; summaries pass through."""
+    passed: Rows = []
+    parts: list[Routed] = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["kind"] == ROUTED:
+                parts.append(unpack_routed(row["payload"]))
+            else:
+                passed.append((row["worker"], row["kind"], row["payload"]))
+    if parts:
+        worker = parts[0].worker
+        found = match_routed(context, worker, parts)
+        passed += [(worker, PIECE, msgspec.msgpack.encode(piece)) for piece in found]
+    if passed:
+        yield to_batch(passed)
+
+
+ARRAYS = ("object", "codes", "lon", "lat", "now_us", "term_offsets", "terms")
+
+
+def pack_routed(part: Routed) -> bytes:
+    """Routed objects as one cell."""
+    arrays = {name: getattr(part, name) for name in ARRAYS}
+    return pack_arrays(arrays, {"worker": part.worker, "block": part.block})
+
+
+def unpack_routed(cell: bytes) -> Routed:
+    """The inverse of `pack_routed`."""
+    arrays, facts = unpack_arrays(cell)
+    return Routed(facts["worker"], facts["block"], **arrays)

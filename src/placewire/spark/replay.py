@@ -1,0 +1,76 @@
+"""Replaying a log on Spark: a streaming query whose every micro-batch is one coordinator step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.log import Offset
+from placewire.model.errors import Unusable
+from placewire.spark.pipeline import run_on_spark
+from placewire.spark.source import EventLogSource
+from placewire.state.manifest import Manifest
+
+
+def replay_on_spark(
+    session: SparkSession,
+    coordinator: Coordinator,
+    log: Path,
+    *,
+    batch_rows: int,
+    workers: int,
+    after: Callable[[Manifest], None],
+) -> None:
+    """Run what is left of a log; `after` is called after each commit."""
+    session.dataSource.register(EventLogSource)
+    failure: list[Exception] = []
+    checkpoint = coordinator.state.checkpoint
+
+    def step(blocks: DataFrame, batch: int) -> None:
+        try:
+            end = planned_end(checkpoint, batch)
+            run = partial(run_on_spark, blocks, workers)
+            after(coordinator.step(batch, end, run))
+        except Exception as error:
+            failure.append(error)
+            raise
+
+    query = (
+        session.readStream.format(EventLogSource.name())
+        .option("path", str(log))
+        .option("rows", str(batch_rows))
+        .option("blocks", str(max(workers, 2)))
+        .load()
+        .writeStream.foreachBatch(step)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    except PySparkException as error:
+        if failure and isinstance(failure[0], Unusable):
+            raise failure[0] from None
+        raise Unusable(
+            f"the Spark query failed: {first_line(failure[0] if failure else error)}"
+        ) from error
+    finally:
+        query.stop()
+
+
+def planned_end(checkpoint: Path, batch: int) -> Offset:
+    """Where Spark's offset log says that a batch ends; it is written before the batch runs."""
+    lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    return Offset(**json.loads(lines[-1]))
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]

@@ -1,0 +1,68 @@
+"""Compaction: few segments, none mostly dead, and no commit that waits for a large merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.directory import bits_to_mask
+from placewire.model.subscriptions import concat_rows, take_rows
+from placewire.state.manifest import SegmentEntry
+from placewire.state.segment import Segment, make_segment, whole_rows
+
+SMALLEST_TIER = 1 << 14
+FAN_IN = 4
+MOST_DEAD = 0.4
+
+
+class Merged(NamedTuple):
+    """A merged segment, and for each source the new number of each of its rows, or -1."""
+
+    segment: Segment
+    row_maps: list[NDArray[np.int64]]
+
+
+def tier_of(rows: int) -> int:
+    """Segments of one tier are within a factor of FAN_IN of each other."""
+    tier = 0
+    while rows > SMALLEST_TIER << (2 * tier):
+        tier += 1
+    return tier
+
+
+def choose_merge(entries: Sequence[SegmentEntry]) -> list[int]:
+    """The positions of segments to merge next, or none.
+
+    FAN_IN segments of one tier make one of the next; one that is mostly dead is written anew.
+    """
+    by_tier: dict[int, list[int]] = {}
+    for position, entry in enumerate(entries):
+        by_tier.setdefault(tier_of(entry.rows - entry.ended), []).append(position)
+    for tier in sorted(by_tier):
+        if len(by_tier[tier]) >= FAN_IN:
+            return sorted(p for t, ps in by_tier.items() if t <= tier for p in ps)
+    for position, entry in enumerate(entries):
+        if entry.ended > MOST_DEAD * entry.rows:
+            return [position]
+    return []
+
+
+def merge_segments(sources: Sequence[tuple[Segment, NDArray[np.uint64]]], now_us: int) -> Merged:
+    """Rows of all sources that have neither ended nor expired, indexed together."""
+    parts = []
+    row_maps = []
+    base = 0
+    for segment, dead in sources:
+        keep = segment.rows.expires_us > now_us
+        if dead.size:
+            keep &= ~bits_to_mask(dead, segment.rows.total)
+        picked = np.flatnonzero(keep)
+        row_map = np.full(segment.rows.total, -1, np.int64)
+        row_map[picked] = np.arange(base, base + picked.size)
+        base += picked.size
+        row_maps.append(row_map)
+        parts.append(take_rows(whole_rows(segment), picked))
+    return Merged(make_segment(concat_rows(parts)), row_maps)

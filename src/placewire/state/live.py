@@ -1,0 +1,169 @@
+"""The live segments of the one writer: which rows have ended, what is being merged behind.
+
+Everything here can be rebuilt from the last manifest; merging goes on in a thread of its own and
+its result is taken over at a later commit.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.directory import mark_bits
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.compaction import Merged, choose_merge, merge_segments
+from placewire.state.layout import StateDir
+from placewire.state.manifest import SegmentEntry
+from placewire.state.segment import Segment, open_segment, write_segment
+
+NO_BITS = np.empty(0, np.uint64)
+INLINE_ROWS = 40_000  # a merge of at most this many rows is done in the batch that asks for it
+
+
+@dataclass
+class LiveSegment:
+    """One live segment with its bitmap of ended rows, as of the next commit."""
+
+    name: str
+    segment: Segment
+    dead: NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
+    ended: int = 0
+    dead_file: str | None = None
+    changed: bool = False  # since the last commit
+    frozen: bool = False  # somebody else reads this bitmap: copy it before the next mark
+
+    def end(self, rows: NDArray[np.int64]) -> None:
+        """Mark rows as ended."""
+        if rows.size == 0:
+            return
+        if self.dead.size == 0:
+            self.dead = np.zeros(self.segment.rows.total // 64 + 1, np.uint64)
+        elif self.frozen:
+            self.dead = self.dead.copy()
+        self.frozen = False
+        mark_bits(self.dead, rows)
+        self.ended += int(rows.size)
+        self.changed = True
+
+    def entry(self) -> SegmentEntry:
+        return SegmentEntry(self.name, self.segment.rows.total, self.ended, self.dead_file)
+
+
+class _Pending(NamedTuple):
+    """A merge under way: what it reads, and the ended rows it knows of."""
+
+    names: list[str]
+    known_dead: list[NDArray[np.uint64]]
+    name: str
+    result: Future[Merged]
+
+
+class LiveSegments:
+    """The segments that the next manifest will name."""
+
+    def __init__(self, state: StateDir, entries: list[SegmentEntry]) -> None:
+        self.state = state
+        self.segments: list[LiveSegment] = []
+        self.pending: _Pending | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-merge")
+        for entry in entries:
+            live = LiveSegment(entry.name, open_segment(state.file(entry.name)))
+            if entry.dead is not None:
+                live.dead = open_arrays(state.file(entry.dead)).arrays["bits"]
+                live.ended = entry.ended
+                live.dead_file = entry.dead
+                live.frozen = True
+            self.segments.append(live)
+
+    def pairs(self) -> list[tuple[Segment, NDArray[np.uint64]]]:
+        return [(live.segment, live.dead) for live in self.segments]
+
+    def add(self, batch: int, segment: Segment) -> LiveSegment:
+        """Write a new segment; it is live from the next commit on."""
+        live = LiveSegment(self.state.new_name(batch, "segment"), segment)
+        write_segment(self.state.file(live.name), segment)
+        self.segments.append(live)
+        return live
+
+    def compact(self, batch: int, now_us: int) -> None:
+        """Take over a finished merge, and start or do the next one."""
+        if self.pending is not None and self.pending.result.done():
+            self._take_over()
+        while self.pending is None:
+            chosen = choose_merge([live.entry() for live in self.segments])
+            if not chosen:
+                return
+            self._start(batch, [self.segments[i] for i in chosen], now_us)
+            if sum(self.segments[i].segment.rows.total for i in chosen) > INLINE_ROWS:
+                return
+            self._take_over()
+
+    def finish_merges(self, batch: int, now_us: int) -> None:
+        """Wait until nothing is left to merge."""
+        while True:
+            self.compact(batch, now_us)
+            if self.pending is None:
+                return
+            self.pending.result.result()
+
+    def _start(self, batch: int, sources: list[LiveSegment], now_us: int) -> None:
+        pairs = [(live.segment, live.dead) for live in sources]
+        name = self.state.new_name(batch, "segment")
+        path = self.state.file(name)
+        for live in sources:
+            live.frozen = True
+
+        def merge() -> Merged:
+            merged = merge_segments(pairs, now_us)
+            write_segment(path, merged.segment)
+            return merged
+
+        self.pending = _Pending(
+            [live.name for live in sources],
+            [dead for _, dead in pairs],
+            name,
+            self._thread.submit(merge),
+        )
+
+    def _take_over(self) -> None:
+        """Put the merged segment in the place of its sources, with the rows ended meanwhile."""
+        assert self.pending is not None
+        pending, self.pending = self.pending, None
+        merged = pending.result.result()
+        by_name = {live.name: live for live in self.segments}
+        heir = LiveSegment(pending.name, open_segment(self.state.file(pending.name)))
+        for name, known, row_map in zip(
+            pending.names, pending.known_dead, merged.row_maps, strict=True
+        ):
+            heir.end(ended_since(by_name[name].dead, known, row_map))
+        kept = [live for live in self.segments if live.name not in pending.names]
+        self.segments = [*kept, heir] if heir.segment.rows.total else kept
+
+    def save(self, batch: int) -> list[SegmentEntry]:
+        """Write the bitmaps that changed, and give the entries of the next manifest."""
+        for live in self.segments:
+            if live.changed:
+                live.dead_file = self.state.new_name(batch, "ended")
+                write_arrays(self.state.file(live.dead_file), {"bits": live.dead})
+                live.changed = False
+        return [live.entry() for live in self.segments]
+
+    def close(self) -> None:
+        """Let a merge under way end; its file is swept later."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+def ended_since(
+    dead: NDArray[np.uint64], known: NDArray[np.uint64], row_map: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The new numbers of rows that ended after a merge had read `known`."""
+    if dead.size == 0:
+        return np.empty(0, np.int64)
+    fresh = dead & ~known if known.size else dead
+    bits = np.unpackbits(fresh.view(np.uint8), bitorder="little")
+    rows = row_map[np.flatnonzero(bits)]
+    return rows[rows >= 0]

@@ -1,0 +1,116 @@
+"""Manifests: batch N is committed when manifest N exists, and by nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from placewire.model.errors import Unusable
+from placewire.state.layout import StateDir, write_file
+
+
+class SegmentEntry(msgspec.Struct, frozen=True):
+    """A live segment: its file, how many rows it has, and the file of those that have ended."""
+
+    name: str
+    rows: int
+    ended: int = 0
+    dead: str | None = None
+
+
+class PieceEntry(msgspec.Struct, frozen=True):
+    """Matches of one block's objects with the rows of one segment: two arrays of a file."""
+
+    block: int
+    file: str
+    prefix: str
+    segment: str
+    matches: int
+
+
+class BlockEntry(msgspec.Struct, frozen=True):
+    """One block of the batch's outbox: where its objects' ids and its dead letters are."""
+
+    file: str
+    first_seq: int
+    dead: int
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """Totals since the log began."""
+
+    events: int = 0
+    objects: int = 0
+    results: int = 0
+    dead_letters: int = 0
+    idle_unsubscribes: int = 0
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The whole state after one batch."""
+
+    batch: int
+    epoch: int
+    key: tuple[int, int]
+    settings: dict[str, Any]
+    source: dict[str, Any]
+    offset: dict[str, int]
+    next_seq: int
+    now_us: int | None
+    segments: list[SegmentEntry] = []
+    plan: dict[str, Any] = {}
+    blocks: list[BlockEntry] = []
+    pieces: list[PieceEntry] = []
+    late_dead: str | None = None
+    changes: int = 0
+    counters: Counters = Counters()
+
+    def file_names(self) -> set[str]:
+        """Every array file that this manifest needs."""
+        names = {entry.file for entry in self.blocks} | {piece.file for piece in self.pieces}
+        names |= {piece.segment for piece in self.pieces}
+        for segment in self.segments:
+            names.add(segment.name)
+            if segment.dead is not None:
+                names.add(segment.dead)
+        if self.late_dead is not None:
+            names.add(self.late_dead)
+        if "file" in self.plan:
+            names.add(self.plan["file"])
+        return names
+
+
+def manifest_path(state: StateDir, batch: int) -> Path:
+    return state.manifests / f"{batch:012d}.json"
+
+
+def committed_batches(state: StateDir) -> list[int]:
+    """The numbers of all manifests that are there, ascending."""
+    return sorted(int(p.stem) for p in state.manifests.glob("[0-9]*.json"))
+
+
+def read_manifest(state: StateDir, batch: int) -> Manifest:
+    """One manifest; raises Unusable when it cannot be read."""
+    path = manifest_path(state, batch)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Unusable(f"state {state.root}: manifest {batch} cannot be read: {error}") from None
+
+
+def read_latest(state: StateDir) -> Manifest | None:
+    """The newest manifest, if any batch was committed."""
+    batches = committed_batches(state)
+    return read_manifest(state, batches[-1]) if batches else None
+
+
+def write_manifest(state: StateDir, manifest: Manifest) -> None:
+    """Commit a batch; raises Unusable if somebody else has."""
+    path = manifest_path(state, manifest.batch)
+    if path.exists():
+        raise Unusable(
+            f"state {state.root}: batch {manifest.batch} was committed by another writer"
+        )
+    write_file(path, msgspec.json.encode(manifest))

@@ -1,0 +1,32 @@
+"""Sweeping: files that no manifest needs any more are deleted."""
+
+from __future__ import annotations
+
+from placewire.state.layout import StateDir
+from placewire.state.manifest import committed_batches, manifest_path, read_manifest
+
+KEEP_MANIFESTS = 3
+
+
+def sweep(state: StateDir, delivered: int, spared: set[str]) -> int:
+    """Delete what only batches up to `delivered` needed; gives how many files went.
+
+    The newest manifests stay, so that a reader who has just read one finds its files, and so do
+    files written by batches that are not committed yet: a merge may be under way.
+    """
+    batches = committed_batches(state)
+    if not batches:
+        return 0
+    kept = [b for b in batches if b > delivered or b in batches[-KEEP_MANIFESTS:]]
+    needed = set(spared)
+    for batch in kept:
+        needed |= read_manifest(state, batch).file_names()
+    for batch in set(batches) - set(kept):
+        manifest_path(state, batch).unlink(missing_ok=True)
+    gone = 0
+    for path in state.files.iterdir():
+        written_by = int(path.name[1:10])
+        if path.name not in needed and written_by <= batches[-1]:
+            path.unlink(missing_ok=True)
+            gone += 1
+    return gone

@@ -1,0 +1,18 @@
+"""What tests share: one Spark session for all of them, since a start costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from placewire.spark.session import make_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with two cores, as on the smallest machine."""
+    session = make_session("local[2]")
+    yield session
+    session.stop()

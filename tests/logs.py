@@ -1,0 +1,100 @@
+"""Random event logs for the law tests: small worlds where everything meets everything."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+WORDS = ["coffee", "free", "sale", "tea", "naïve", "ＣＯＦＦＥＥ", "straße", "東京", "the"]
+# Few coordinates, so that points fall on edges and corners, and the ends of the world.
+LONS = [-180.0, -179.5, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 179.5, 180.0, 73.987654321]
+LATS = [-90.0, -89.9, -0.5, 0.0, 0.25, 0.5, 45.0, 89.9, 90.0]
+IDS = ["s0", "s1", "s2", "s3", "é", 'q"uote', "back\\slash", "tab\t", "S" * 256]
+
+lons = st.sampled_from(LONS) | st.floats(-180, 180)
+lats = st.sampled_from(LATS) | st.floats(-90, 90)
+words = st.sampled_from(WORDS)
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Any:
+    south, north = sorted((draw(lats), draw(lats)))
+    return {"box": [draw(lons), south, draw(lons), north]}
+
+
+@st.composite
+def circles(draw: st.DrawFn) -> Any:
+    radius = draw(st.sampled_from([1.0, 1000.0, 55_660.0, 1e6, 1.1e7, 2.1e7]))
+    return {"circle": {"lon": draw(lons), "lat": draw(lats), "radius_m": radius}}
+
+
+@st.composite
+def polygons(draw: st.DrawFn) -> Any:
+    rings = []
+    for _ in range(draw(st.integers(1, 2))):
+        ring = draw(st.lists(st.tuples(lons, lats), min_size=3, max_size=6))
+        rings.append([list(p) for p in [*ring, ring[0]]])
+    return {"polygon": rings}
+
+
+regions = boxes() | circles() | polygons()
+
+
+@st.composite
+def strings(draw: st.DrawFn) -> str:
+    parts = [draw(words)]
+    for _ in range(draw(st.integers(0, 3))):
+        parts.append(
+            draw(st.sampled_from([" ", " AND ", " OR ", " NOT ", " AND NOT ", " OR NOT "]))
+        )
+        parts.append(draw(words))
+    return "".join(parts)
+
+
+trees = st.recursive(
+    strings(),
+    lambda inner: st.builds(
+        lambda kind, parts: {kind: parts},
+        st.sampled_from(["all", "any", "none"]),
+        st.lists(inner, min_size=1, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def stamps(draw: st.DrawFn) -> str:
+    second = draw(st.integers(0, 59))
+    minute = draw(st.integers(0, 3))
+    year = draw(st.sampled_from([2026] * 30 + [2024, 2027, 2028]))
+    return (
+        f"{year}-03-01T12:{minute:02d}:{second:02d}{draw(st.sampled_from(['Z', '+01:00', '.5Z']))}"
+    )
+
+
+@st.composite
+def events(draw: st.DrawFn) -> bytes:
+    kind = draw(st.sampled_from(["object"] * 6 + ["subscribe"] * 4 + ["unsubscribe", "bad"]))
+    event: dict[str, Any] = {"type": kind, "id": draw(st.sampled_from(IDS)), "ts": draw(stamps())}
+    if kind == "object":
+        event |= {"lon": draw(lons), "lat": draw(lats)}
+        event["text"] = " ".join(draw(st.lists(words, max_size=5)))
+        if draw(st.integers(0, 5)) == 0:
+            event["data"] = draw(st.sampled_from([None, 1.5, "x", {"a": [1, "é"]}]))
+    elif kind == "subscribe":
+        event["kind"] = draw(st.sampled_from(["boolean"] * 30 + ["nearest", "what"]))
+        has = draw(st.sampled_from(["both", "both", "region", "where", "neither"]))
+        if has in ("both", "region"):
+            event["region"] = draw(regions)
+        if has in ("both", "where"):
+            event["where"] = draw(trees)
+        if draw(st.integers(0, 3)) == 0:
+            event["expires"] = draw(stamps())
+    elif kind == "bad":
+        return draw(st.sampled_from([b"", b"{", b"[]", b'{"type":"object"}', b"\xff", b"null"]))
+    return json.dumps(event, ensure_ascii=draw(st.booleans())).encode()
+
+
+logs = st.lists(events(), min_size=1, max_size=60).map(lambda lines: b"\n".join(lines) + b"\n")

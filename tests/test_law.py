@@ -1,0 +1,63 @@
+"""The one law: same log, same results, whatever the batch size, the workers and the plan."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from logs import logs
+from oracle import replay
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.sink import FileSink
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+
+
+class Run(NamedTuple):
+    results: list[dict[str, Any]]
+    dead: list[dict[str, Any]]
+    idle_unsubscribes: int
+
+
+def run_local(log: bytes, *, plan: str, workers: int, rows: int) -> Run:
+    """Replay a log in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.jsonl"
+        path.write_bytes(log)
+        state = StateDir(Path(folder) / "state")
+        coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers)
+        sink = FileSink(state, with_data=True)
+        for manifest in replay_log(coordinator, path, rows, workers):
+            sink.deliver(manifest)
+        counters = coordinator.latest.counters
+        coordinator.close()
+        results = [json.loads(line) for line in sink.results.read_bytes().splitlines()]
+        dead = [json.loads(line) for line in sink.dead.read_bytes().splitlines()]
+    assert counters.results == len(results)
+    assert counters.dead_letters == len(dead)
+    return Run(results, dead, counters.idle_unsubscribes)
+
+
+def check_equals_oracle(log: bytes, run: Run) -> None:
+    expected = replay(log, kinds=frozenset({"boolean"}), queries=False, with_data=True)
+    assert run.results == expected.results
+    assert [(d["seq"], d["event"]) for d in run.dead] == [
+        (d["seq"], d["event"]) for d in expected.dead
+    ]
+    assert run.idle_unsubscribes == expected.idle_unsubscribes
+
+
+@pytest.mark.parametrize("plan", ["shared", "grid"])
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=logs)
+def test_equals_oracle_however_it_is_cut(plan: str, workers: int, rows: int, log: bytes) -> None:
+    check_equals_oracle(log, run_local(log, plan=plan, workers=workers, rows=rows))
