@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_log_has_subscriptions_first_and_objects_in_time_order(tmp_path: Path) -
     lines = (tmp_path / "log.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
     events = [json.loads(line) for line in lines]
     assert [event["type"] for event in events] == ["subscribe"] * 30 + ["object"] * 20
-    assert all(a["ts"] <= b["ts"] for a, b in zip(events, events[1:], strict=False))
+    assert all(a["ts"] <= b["ts"] for a, b in pairwise(events))
     for event, row in zip(events, workload.subscriptions.to_pylist(), strict=False):
         assert event["kind"] == "boolean"
         assert event["region"]["box"] == [row[n] for n in ("west", "south", "east", "north")]

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 CELL_DEG = 0.25  # of 0.1, 0.15, 0.25, 0.5 and 1.0 on posts_us
 JOIN = "broadcast"  # or "shuffle_hash", for streams of which one process cannot hold the terms
+BUILD = "stream"  # the side that is hashed, or "index"
 
 
 def run(
@@ -26,6 +27,7 @@ def run(
     *,
     cell_deg: float = CELL_DEG,
     join: str = JOIN,
+    build: str = BUILD,
     repeats: int = 3,
 ) -> PeerRun:
     """Count all matches; the clock covers reading Parquet to the count, the best of the repeats.
@@ -45,18 +47,27 @@ def run(
         seconds, matches = float("inf"), 0
         for _ in range(repeats):
             start = time.perf_counter()
-            matches = _count_matches(stream.hint(join), index)
+            sides = (stream.hint(join), index) if build == "stream" else (stream, index.hint(join))
+            matches = _count_matches(*sides)
             seconds = min(seconds, time.perf_counter() - start)
         index.unpersist(blocking=True)
     return PeerRun(matches, seconds, prepare_seconds, workload.objects.num_rows / seconds)
 
 
 def _read_stream(objects: DataFrame, cell_deg: float) -> DataFrame:
-    """One row for each object and term of it, with the object's cell and all of its terms."""
+    """One row for each object and term of it: the term, its key in the cell, all terms' hashes."""
     words = F.regexp_extract_all(F.lower("text"), F.lit(f"({WORD_PATTERN})"), F.lit(1))
-    cell = _cell(F.floor(F.col("lon") / cell_deg), F.floor(F.col("lat") / cell_deg))
-    read = objects.select("lon", "lat", F.array_distinct(words).alias("terms"), cell)
-    return read.select("*", F.explode("terms").alias("term"))
+    column, row = (F.floor(F.col(name) / cell_deg) for name in ("lon", "lat"))
+    read = objects.select(
+        "lon",
+        "lat",
+        column.alias("column"),
+        row.alias("row"),
+        F.array_distinct(words).alias("words"),
+    )
+    hashes = F.expr("transform(words, word -> xxhash64(word))").alias("terms")
+    apart = read.select("lon", "lat", "column", "row", hashes, F.explode("words").alias("term"))
+    return apart.select("lon", "lat", "terms", "term", _key().alias("key"))
 
 
 def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -> DataFrame:
@@ -68,52 +79,51 @@ def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -
     frequency = stream.groupBy("term").agg(F.count("*").alias("n"))
     weight = F.struct(F.coalesce("n", F.lit(0)).alias("n"), "term")
     terms = F.transform(F.array_sort(F.collect_list(weight)), lambda pair: pair["term"])
-    # The id survives the join; rows of a file have no number of their own in Spark.
     words = subscriptions.select("id", F.explode("keywords").alias("term"))
     ordered = words.join(frequency, "term", "left").groupBy("id").agg(terms.alias("terms"))
 
     is_and, place = F.col("operator") == "AND", F.col("place")
-    posted = (
+    first, second, third = (F.get("terms", F.lit(k)) for k in range(3))
+    box = ("west", "south", "east", "north")
+    return (
         subscriptions.join(ordered, "id")
         .select("*", F.posexplode("terms").alias("place", "term"))
         .where(~is_and | (place == 0))
-    )
-    first, second, third = (F.get("terms", F.lit(k)) for k in range(3))
-    return (
-        posted.select(
-            "term",
-            *("west", "south", "east", "north"),
-            F.when(is_and, second).alias("must1"),
-            F.when(is_and, third).alias("must2"),
-            F.when(~is_and & (place > 0), first).alias("not1"),
-            F.when(~is_and & (place > 1), second).alias("not2"),
-            _overlapped("west", "east", cell_deg).alias("column"),
-        )
         .select(
-            *("term", "west", "south", "east", "north", "must1", "must2", "not1", "not2", "column"),
-            _overlapped("south", "north", cell_deg).alias("row"),
+            "term",
+            *box,
+            _hash_where(is_and, second).alias("must1"),
+            _hash_where(is_and, third).alias("must2"),
+            _hash_where(~is_and & (place > 0), first).alias("not1"),
+            _hash_where(~is_and & (place > 1), second).alias("not2"),
         )
-        .withColumn("cell", _cell(F.col("column"), F.col("row")))
-        .drop("column", "row")
+        .withColumn("column", _overlapped("west", "east", cell_deg))
+        .withColumn("row", _overlapped("south", "north", cell_deg))
+        .select(_key().alias("key"), *box, "must1", "must2", "not1", "not2")
     )
 
 
 def _count_matches(stream: DataFrame, index: DataFrame) -> int:
-    in_box = F.col("lon").between(F.col("west"), F.col("east")) & F.col("lat").between(
-        F.col("south"), F.col("north")
+    found = stream.join(index, "key").where(
+        F.col("lon").between(F.col("west"), F.col("east"))
+        & F.col("lat").between(F.col("south"), F.col("north"))
     )
-    found = stream.join(index, ["cell", "term"]).where(in_box)
     for must in ("must1", "must2"):
         found = found.where(F.col(must).isNull() | F.array_contains("terms", F.col(must)))
     for absent in ("not1", "not2"):
         found = found.where(F.col(absent).isNull() | ~F.array_contains("terms", F.col(absent)))
-    return found.count()
+    return int(found.count())
+
+
+def _key() -> Column:
+    """Cell and term in one 64-bit number, the only kind of key that Spark hashes without bytes."""
+    return F.xxhash64("column", "row", "term")
+
+
+def _hash_where(condition: Column, term: Column) -> Column:
+    return F.when(condition & term.isNotNull(), F.xxhash64(term))  # the hash of null is a number
 
 
 def _overlapped(low: str, high: str, cell_deg: float) -> Column:
     first, last = (F.floor(F.col(name) / cell_deg) for name in (low, high))
     return F.explode(F.sequence(first, last))
-
-
-def _cell(column: Column, row: Column) -> Column:
-    return (column * 100_000 + row).cast("int").alias("cell")

@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
-import click
 import typer
 
 from placewire.model.errors import Unusable
 
+# What Typer raises for anything mistyped; it carries its own click and does not name this base.
+Mistyped = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
+
 app = typer.Typer(
-    help="A wire service for places: standing subscriptions over a stream of geo-tagged texts.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-@app.callback()
-def placewire() -> None:
-    """A wire service for places."""
+@app.callback(invoke_without_command=True)
+def placewire(context: typer.Context) -> None:
+    """A wire service for places: standing subscriptions over a stream of geo-tagged texts."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 @app.command()
@@ -64,6 +66,45 @@ def replay(
     print(run_replay(options))
 
 
+@app.command()
+def generate(
+    log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
+    objects: Annotated[int, typer.Option(min=0, help="How many objects.")] = 100_000,
+    subscriptions: Annotated[
+        int, typer.Option(min=0, help="How many subscriptions; the first dozen are readable.")
+    ] = 1_000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal logs.")] = 7,
+    churn: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of subscriptions that come, change or go."),
+    ] = 0.0,
+    bad: Annotated[int, typer.Option(min=0, help="How many malformed lines.")] = 0,
+    start: Annotated[str, typer.Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
+    seconds: Annotated[float, typer.Option(help="How long a time it covers.")] = 3600,
+) -> None:
+    """Write an event log of city life, to try things on."""
+    from placewire.city import CityLife
+    from placewire.cli.generate import run_generate
+
+    life = CityLife(seed, objects, subscriptions, start, seconds, churn, bad)
+    print(run_generate(life, log))
+
+
+@app.command()
+def demo(
+    objects: Annotated[int, typer.Option(min=1, help="How many objects.")] = 500_000,
+    subscriptions: Annotated[int, typer.Option(min=1, help="How many subscriptions.")] = 300_000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal hours.")] = 7,
+    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")] = (
+        os.cpu_count() or 1
+    ),
+) -> None:
+    """Watch an hour of city life go through the whole pipeline; takes a minute or two."""
+    from placewire.cli.demo import DemoOptions, run_demo
+
+    run_demo(DemoOptions(objects, subscriptions, seed, workers))
+
+
 def main() -> None:
     """Run the command line: one clear line and exit code 2 for anything unusable."""
     try:
@@ -71,10 +112,10 @@ def main() -> None:
     except Unusable as error:
         print(f"placewire: {error}", file=sys.stderr)
         sys.exit(2)
-    except click.ClickException as error:
+    except Mistyped as error:
         print(f"placewire: {error.format_message()}", file=sys.stderr)
         sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("placewire: interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
@@ -73,6 +74,8 @@ def run_replay(options: ReplayOptions) -> str:
 def run_batches(options: ReplayOptions, coordinator: Coordinator, sink: FileSink) -> None:
     """Run what is left of the log, delivering and showing progress after each commit."""
     size = options.log.stat().st_size
+    if size and options.runner == "spark":
+        ready_kernels(options.plan)
     with ProgressLine("replay", size) as progress:
 
         def after(manifest: Manifest) -> None:

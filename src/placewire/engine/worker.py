@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from placewire.index.scan import scan_rows
 from placewire.kernels.blocks import offsets_to_owners
 from placewire.kernels.interning import hashes_to_numbers, numbers_to_groups
-from placewire.kernels.matching import objects_matching_postings, objects_to_signatures
+from placewire.kernels.matching import (
+    DOUBTS,
+    objects_matching_postings,
+    objects_to_signatures,
+)
 from placewire.kernels.postings import ANY_TERM
 from placewire.model.subscriptions import NEVER_US
 from placewire.state.segment import Segment
@@ -73,23 +77,53 @@ def make_probe(
 def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
     """Match a block with one segment."""
     rows = segment.rows
-    found = objects_matching_postings(
-        *probe,
-        *segment.boolean,
-        rows.expires_us,
-        rows.region_kind,
-        rows.box,
-        rows.shape_offsets,
-        rows.shape,
-        rows.literal_offsets,
-        rows.literal_term,
-        rows.literal_true,
-        rows.literal_false,
-        rows.literal_cover,
-        dead,
-        8 * probe.codes.size,
-    )
-    return Matches(*found)
+    longest = int(np.diff(segment.boolean.cell_offsets).max(initial=0))
+    room = max(int(_expected.per_object * probe.codes.size) + 1_024, longest)
+    objects, matched = np.empty(room, np.uint32), np.empty(room, np.uint32)
+    doubts = max(DOUBTS, longest)
+    scratch = np.empty(doubts, np.uint32), np.empty(doubts, np.int64), np.empty(doubts, np.uint8)
+    cursor = np.array([0, 0, 0, 0, NEVER_US, 0], np.int64)
+    while True:
+        objects_matching_postings(
+            *probe,
+            *segment.boolean,
+            rows.expires_us,
+            rows.region_kind,
+            rows.box,
+            rows.shape_offsets,
+            rows.shape,
+            rows.literal_offsets,
+            rows.literal_term,
+            rows.literal_true,
+            rows.literal_false,
+            rows.literal_cover,
+            dead,
+            objects,
+            matched,
+            *scratch,
+            cursor,
+        )
+        if cursor[0] == probe.group_term.size:
+            break
+        # The room was too small: double it.
+        objects, matched = np.append(objects, objects), np.append(matched, matched)
+    found = int(cursor[3])
+    _expected.learn(found, probe.codes.size)
+    return Matches(objects[:found], matched[:found], int(cursor[4]), int(cursor[5]))
+
+
+class _Expected:
+    """How many matches an object has had lately, so that the next block gets enough room."""
+
+    def __init__(self) -> None:
+        self.per_object = 16.0
+
+    def learn(self, matches: int, objects: int) -> None:
+        if objects >= 1_000:
+            self.per_object = 1.3 * matches / objects
+
+
+_expected = _Expected()
 
 
 def scan_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:

@@ -84,6 +84,8 @@ def build_index(
     )
     postings = placements_to_postings(
         order,
+        placed_level,
+        placed_code,
         placed_post,
         post_row,
         post_literal,

@@ -18,17 +18,36 @@ SIDE = 1 << MAX_LEVEL
 
 
 @inlined
+def fine_column_of_lon(lon: float) -> int:
+    """The longitude as a fixed-point number of 32 bits; its first bits are the column."""
+    x = np.int64((lon + 180.0) * (4294967296.0 / 360.0))
+    return min(max(x, np.int64(0)), np.int64(0xFFFFFFFF))
+
+
+@inlined
+def fine_row_of_lat(lat: float) -> int:
+    """The latitude as a fixed-point number of 32 bits; its first bits are the row."""
+    y = np.int64((lat + 90.0) * (4294967296.0 / 180.0))
+    return min(max(y, np.int64(0)), np.int64(0xFFFFFFFF))
+
+
+@inlined
 def column_of_lon(lon: float) -> int:
     """The column of a longitude at MAX_LEVEL; 180 itself belongs to the last one."""
-    x = int((lon + 180.0) * (SIDE / 360.0))
-    return min(max(x, 0), SIDE - 1)
+    return fine_column_of_lon(lon) >> (32 - MAX_LEVEL)
 
 
 @inlined
 def row_of_lat(lat: float) -> int:
     """The row of a latitude at MAX_LEVEL; 90 itself belongs to the last one."""
-    y = int((lat + 90.0) * (SIDE / 180.0))
-    return min(max(y, 0), SIDE - 1)
+    return fine_row_of_lat(lat) >> (32 - MAX_LEVEL)
+
+
+@inlined
+def place_in_cell(fine: int, level: int) -> int:
+    """Where a fixed-point coordinate lies in its cell of `level`: 1..65534, monotone."""
+    within = ((fine << level) & 0xFFFFFFFF) >> 16
+    return 1 + ((within * 65534) >> 16)
 
 
 @inlined

@@ -1,40 +1,64 @@
 """Building postings: from subscription rows to (term, level, cell) -> list of postings.
 
-A posting repeats what decides most candidates, so that matching reads memory in order: the
-region's bounding box as 32-bit floats, the row, flags, and a signature of 56 bits of other terms
-of the expression.
+A posting repeats in 16 bytes what decides most candidates, so that matching reads little memory and
+reads it in order: the region's bounding box inside the cell, the row, flags, and the first bits of
+the hashes of up to two other terms of the expression: required ones, or earlier covering ones.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.cells import MAX_LEVEL, gather_bits, range_overlaps_cell
+from placewire.kernels.cells import (
+    MAX_LEVEL,
+    fine_column_of_lon,
+    fine_row_of_lat,
+    gather_bits,
+    place_in_cell,
+    range_overlaps_cell,
+)
 from placewire.kernels.jit import inlined, kernel
-from placewire.model.expression import COVER_ALL, COVER_ANY, COVER_ONE
+from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import BOX, EVERYWHERE
 from placewire.model.subscriptions import NEVER_US
 
 ANY_TERM = np.uint64(0)  # the pseudo-term that every object has
 
-# A posting is 7 words: west, south, east, north (as float32), row, signature, flags + signature.
-WORDS = 7
-ROW = 4
-SIGNATURE_LOW = 5
-SIGNATURE_HIGH = 6
+# A posting is 4 words: west and south, east and north (16 bits each; 1..65534 in the cell, 0 and
+# 65535 beyond it), row, and 8 bits of flags with two hints of 12 bits above them.
+WORDS = 4
+WEST_SOUTH = 0
+EAST_NORTH = 1
+ROW = 2
+FLAGS = 3
+BEFORE = 0
+BEYOND = 65535
 
 EXACT_REGION = 1  # the box of the posting only bounds the region
 WHOLE_WHERE = 2  # the posted term alone does not satisfy the expression
 EARLIER_COVER = 4  # an object that has an earlier covering term is emitted there
 EXPIRES = 8
-REQUIRES = 16  # the signature holds terms that the object must have
-FLAGS = 0xFF
+REQUIRES = 16  # the hints are of terms that the object must have
+SECOND_HINT = 32
+MORE_HINTS = 64  # there are more such terms than hints
+HINT_SHIFT = 52  # a hint is the first 12 bits of a term's hash
 
 
 @inlined
 def signature_of_term(term: np.uint64) -> np.uint64:
-    """One of 56 bits."""
-    return np.uint64(1) << (np.uint64(8) + (term >> np.uint64(3)) % np.uint64(56))
+    """One of 64 bits for a term: the one that the first 6 bits of its hash number."""
+    return np.uint64(1) << (term >> np.uint64(58))
+
+
+@inlined
+def edge_in_cell(fine: int, level: int, cell: int) -> int:
+    """Where an edge of a box lies as seen from a cell's column or row."""
+    its = fine >> (32 - level) if level else 0
+    if its < cell:
+        return BEFORE
+    if its > cell:
+        return BEYOND
+    return place_in_cell(fine, level)
 
 
 @kernel
@@ -221,6 +245,8 @@ def placements_to_runs(
 @kernel
 def placements_to_postings(
     order: np.ndarray,
+    placed_level: np.ndarray,
+    placed_code: np.ndarray,
     placed_post: np.ndarray,
     post_row: np.ndarray,
     post_literal: np.ndarray,
@@ -234,51 +260,62 @@ def placements_to_postings(
     literal_cover: np.ndarray,
 ) -> np.ndarray:
     """The postings u32[n, WORDS] in `order`."""
-    flags_of_post = np.empty(post_row.size, np.uint64)
+    flags_of_post = np.zeros(post_row.size, np.uint32)
     for p in range(post_row.size):
         row = post_row[p]
         first = literal_offsets[row]
         last = literal_offsets[row + 1]
-        flags = np.uint64(0)
+        flags = 0
         if region_kind[row] != EVERYWHERE and (
             region_kind[row] != BOX or box[row, 0] > box[row, 2]
         ):
-            flags |= np.uint64(EXACT_REGION)
+            flags |= EXACT_REGION
         if expires_us[row] != NEVER_US:
-            flags |= np.uint64(EXPIRES)
+            flags |= EXPIRES
         for at in range(first, last):
             if literal_true[at] != -1:
-                flags |= np.uint64(WHOLE_WHERE)
+                flags |= WHOLE_WHERE
                 break
         posted = post_literal[p]
-        if cover_mode[row] == COVER_ONE:
-            for at in range(first, last):
-                if literal_cover[at] and at - first != posted:
-                    flags |= signature_of_term(literal_term[at]) | np.uint64(REQUIRES)
-        elif cover_mode[row] != COVER_ANY:
-            for at in range(first, first + posted):
-                if literal_cover[at]:
-                    flags |= signature_of_term(literal_term[at]) | np.uint64(EARLIER_COVER)
+        until = last
+        means = REQUIRES
+        if cover_mode[row] != COVER_ONE:
+            until = first + max(posted, 0)
+            means = EARLIER_COVER
+        hints = 0
+        for at in range(first, until):
+            if literal_cover[at] and at - first != posted:
+                hint = np.int64(literal_term[at] >> np.uint64(HINT_SHIFT))
+                flags |= means
+                if hints == 0:
+                    flags |= hint << 8
+                elif hints == 1:
+                    flags |= SECOND_HINT | (hint << 20)
+                else:
+                    flags |= MORE_HINTS
+                hints += 1
         flags_of_post[p] = flags
     postings = np.empty((order.size, WORDS), np.uint32)
-    floats = postings.view(np.float32)
     for k in range(order.size):
-        p = placed_post[order[k]]
+        a = order[k]
+        p = placed_post[a]
         row = post_row[p]
+        level = np.int64(placed_level[a])
+        column = gather_bits(np.int64(placed_code[a]))
+        line = gather_bits(np.int64(placed_code[a]) >> 1)
+        west = east = south = north = 0
         if region_kind[row] == EVERYWHERE:
-            floats[k, 0] = -np.inf
-            floats[k, 1] = -np.inf
-            floats[k, 2] = np.inf
-            floats[k, 3] = np.inf
+            east = north = BEYOND
         else:
-            floats[k, 0] = box[row, 0]
-            floats[k, 1] = box[row, 1]
-            floats[k, 2] = box[row, 2]
-            floats[k, 3] = box[row, 3]
+            south = edge_in_cell(fine_row_of_lat(box[row, 1]), level, line)
+            north = edge_in_cell(fine_row_of_lat(box[row, 3]), level, line)
             if box[row, 0] > box[row, 2]:
-                floats[k, 0] = -np.inf
-                floats[k, 2] = np.inf
+                east = BEYOND  # crosses the antimeridian: the exact test decides
+            else:
+                west = edge_in_cell(fine_column_of_lon(box[row, 0]), level, column)
+                east = edge_in_cell(fine_column_of_lon(box[row, 2]), level, column)
+        postings[k, WEST_SOUTH] = west | (south << 16)
+        postings[k, EAST_NORTH] = east | (north << 16)
         postings[k, ROW] = row
-        postings[k, SIGNATURE_LOW] = np.uint32(flags_of_post[p] >> np.uint64(32))
-        postings[k, SIGNATURE_HIGH] = np.uint32(flags_of_post[p] & np.uint64(0xFFFFFFFF))
+        postings[k, FLAGS] = flags_of_post[p]
     return postings

@@ -6,8 +6,11 @@ inside the numbers of free-form values; `decode_event` closes those gaps.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -85,7 +88,7 @@ _keys = re.compile(rb'"([^"\\]*)"\s*:')
 def decode_event(line: bytes) -> AnyEvent:
     """One line as an event, strictly; raises InvalidEvent saying what, where, got."""
     try:
-        event = _decoder.decode(line)
+        event = decode_deeply(line)
     except msgspec.ValidationError as error:
         raise InvalidEvent(str(error)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -96,6 +99,26 @@ def decode_event(line: bytes) -> AnyEvent:
     if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
         raise InvalidEvent(f"id must have 1 to 256 characters, got {len(event.id)}")
     return event
+
+
+def decode_deeply(line: bytes) -> AnyEvent:
+    """Decode a line; free-form data may nest as deeply as its 16 KiB allow."""
+    try:
+        return _decoder.decode(line)
+    except RecursionError:
+        with deep_recursion():
+            return _decoder.decode(line)
+
+
+@contextlib.contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Room for JSON nested about 8,192 deep, which is all that fits in 16 KiB."""
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(usual + 9_000)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def malformed(line: bytes, error: Exception) -> str:
@@ -121,7 +144,8 @@ def refuse_repeated_keys(line: bytes) -> None:
             names.add(name)
 
     try:
-        json.loads(line, object_pairs_hook=pairs)
+        with deep_recursion():
+            json.loads(line, object_pairs_hook=pairs)
     except InvalidEvent:
         raise
     except (ValueError, RecursionError) as error:
@@ -133,9 +157,10 @@ def compact_data(value: Any) -> bytes:
     if value is UNSET:
         return b""
     try:
-        compact = msgspec.json.encode(value)
-    except (UnicodeEncodeError, RecursionError):
-        raise InvalidEvent("data: has a lone surrogate or is nested too deeply") from None
+        with deep_recursion():
+            compact = msgspec.json.encode(value)
+    except (ValueError, RecursionError):
+        raise InvalidEvent("data: cannot be written as JSON") from None
     if len(compact) > MOST_DATA_BYTES:
         raise InvalidEvent(f"data: must be at most 16384 bytes, got {len(compact)}")
     return compact

@@ -1,0 +1,172 @@
+"""`placewire demo`: an hour of city life through the whole pipeline, to watch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+from placewire.city import CityLife, count_events, readable_subscriptions, write_log
+from placewire.cli.dashboard import Dashboard
+from placewire.cli.figures import Figures
+from placewire.cli.kernels import ready_kernels
+from placewire.cli.progress import ProgressLine
+from placewire.cli.samples import Listener, LogLines
+from placewire.cli.summary import print_summary
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.log import identify_log
+from placewire.engine.outbox import dead_letters
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
+from placewire.spark.java import Java, find_java
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHURN = 0.02
+BAD = 24
+BATCH_ROWS = 25_000  # small enough that the view moves, large enough that Spark is not all there is
+LEAST_BATCHES = 10
+TELLING = "lon must"  # the beginning of the dead letter to show, if there is such a one
+
+
+class DemoOptions(NamedTuple):
+    """What the user typed."""
+
+    objects: int
+    subscriptions: int
+    seed: int
+    workers: int
+
+
+def run_demo(options: DemoOptions) -> None:
+    """Generate, play, show, sum up; raises Unusable."""
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    console = Console(highlight=False)
+    java = find_java()
+    life = CityLife(
+        seed=options.seed,
+        objects=options.objects,
+        subscriptions=options.subscriptions,
+        churn=CHURN,
+        bad=BAD,
+    )
+    console.print(
+        f"Placewire demo: an hour of city life, {life.objects:,} texts from 150 cities,\n"
+        f"matched with {life.subscriptions:,} standing subscriptions, on Spark"
+        f" with {options.workers} worker{'s' if options.workers > 1 else ''}.\n"
+        f"Spark runs on {java.line()}."
+    )
+    with tempfile.TemporaryDirectory(prefix="placewire-demo-") as folder:
+        log = Path(folder) / "hour.jsonl"
+        events = generate(life, log)
+        ready_kernels()
+        coordinator = Coordinator(
+            StateDir(Path(folder) / "state"),
+            Settings(),
+            identify_log(log),
+            workers=options.workers,
+        )
+        try:
+            with started_spark(console, options, java, Path(folder) / "spark.log") as session:
+                play(console, session, coordinator, log, events, options)
+        finally:
+            coordinator.close()
+
+
+def generate(life: CityLife, log: Path) -> int:
+    """Write the log, with progress; gives its number of events."""
+    with ProgressLine("writing the log", count_events(life)) as progress:
+
+        def show(done: int, total: int) -> None:
+            progress.update(done, f"{done:,} of {total:,} events")
+
+        try:
+            return write_log(life, log, show)
+        except OSError as error:
+            raise Unusable(f"{log}: cannot be written: {error.strerror}") from None
+
+
+def play(
+    console: Console,
+    session: SparkSession,
+    coordinator: Coordinator,
+    log: Path,
+    events: int,
+    options: DemoOptions,
+) -> None:
+    """Run the log through the pipeline in view of the user, and sum up."""
+    from placewire.spark.replay import replay_on_spark
+
+    readable = readable_subscriptions()[: options.subscriptions]
+    listener = Listener(coordinator.state, LogLines(log), [event["id"] for event in readable])
+    figures = Figures(coordinator.state, events, time.monotonic())
+    letters: list[dict[str, Any]] = []
+    with Dashboard(console, figures, readable) as dashboard:
+
+        def after(manifest: Manifest) -> None:
+            figures.commit(manifest, time.monotonic())
+            dashboard.update(listener.hear(manifest))
+            letters.extend(dead_letters(coordinator.state, manifest))
+            coordinator.delivered = manifest.batch
+            figures.begin_batch(time.monotonic())
+
+        replay_on_spark(
+            session,
+            coordinator,
+            log,
+            batch_rows=max(1, min(BATCH_ROWS, events // LEAST_BATCHES)),
+            workers=options.workers,
+            after=after,
+        )
+    print_summary(console, figures, listener, choose_letter(letters))
+
+
+def choose_letter(letters: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The dead letter that needs the least explaining."""
+    telling = [letter for letter in letters if letter["error"].startswith(TELLING)]
+    return next(iter(telling or letters), None)
+
+
+@contextlib.contextmanager
+def started_spark(
+    console: Console, options: DemoOptions, java: Java, chatter: Path
+) -> Iterator[SparkSession]:
+    """A Spark session whose own words go to a file and not over the view."""
+    from placewire.spark.session import make_session
+
+    master = f"local[{min(options.workers, os.cpu_count() or 1)}]"
+    with console.status("starting Spark"), errors_to(chatter):
+        try:
+            session = make_session(master, java=java)
+        except Exception as error:
+            said = chatter.read_text(errors="replace").split("\n")
+            why = next((line for line in reversed(said) if line.strip()), str(error))
+            raise Unusable(f"Spark did not start: {why.strip()}") from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextlib.contextmanager
+def errors_to(path: Path) -> Iterator[None]:
+    """Let standard error, and that of every process started meanwhile, go to a file."""
+    sys.stderr.flush()
+    usual = os.dup(2)
+    with open(path, "wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(usual, 2)
+        os.close(usual)

@@ -1,0 +1,117 @@
+"""The close of a demo: what came of it, and what to try next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+import placewire
+from placewire.cli.dashboard import line_table, quoted, seconds
+from placewire.cli.figures import Figures
+from placewire.cli.samples import Listener
+
+
+def print_summary(
+    console: Console, figures: Figures, listener: Listener, letter: dict[str, Any] | None
+) -> None:
+    """Print everything."""
+    console.print(Rule(Text("what came of it", style="bold cyan"), style="dim", align="left"))
+    console.print(totals_table(figures))
+    if letter is not None:
+        console.print(Text(f"\nA dead letter, line {letter['seq']:,}: {letter['error']}"))
+        event = quoted(letter["event"])[1:-1] or "(an empty line)"
+        console.print(Text(f"  {event}", "dim"), no_wrap=True, overflow="ellipsis")
+    console.print()
+    console.print(
+        Rule(
+            Text("what the dozen readable ones heard", style="bold cyan"), style="dim", align="left"
+        )
+    )
+    console.print(heard_table(listener))
+    console.print()
+    console.print(Rule(Text("what to try next", style="bold cyan"), style="dim", align="left"))
+    for command, why in next_commands():
+        console.print(Text(f"# {why}", "dim"), soft_wrap=True)
+        console.print(Text(command), soft_wrap=True)
+
+
+def totals_table(figures: Figures) -> Table:
+    """Totals, rates over the matching phase, latency."""
+    counters = figures.counters
+    rows = [
+        [
+            "events",
+            f"{counters.events:,}",
+            f"{counters.dead_letters:,} of them invalid: dead letters",
+        ],
+        ["subscriptions", f"{figures.live:,}", "live at the end"],
+        [
+            "objects",
+            f"{counters.objects:,}",
+            f"{figures.mean('objects'):,.0f} a second, in {figures.matching_s():.1f} s of matching",
+        ],
+        [
+            "matches",
+            f"{counters.results:,}",
+            f"{figures.mean('results'):,.0f} a second, every one exactly once",
+        ],
+        [
+            "batches",
+            f"{len(figures.latencies_s):,}",
+            f"median {seconds(figures.latency_s(50))}, p99 {seconds(figures.latency_s(99))},"
+            " from reading to committed",
+        ],
+    ]
+    return line_table(rows, ["dim", "bold", ""], frozenset({1}))
+
+
+def heard_table(listener: Listener) -> Table:
+    """The readable subscriptions, how many matches each had, and one of them."""
+    rows = []
+    for name, count in zip(listener.ids, listener.counts.tolist(), strict=True):
+        last = listener.last.get(name)
+        rows.append([name, f"{count:,}", quoted(last.text) if last else ""])
+    return line_table(rows, ["cyan", "bold", "dim"], frozenset({1}))
+
+
+def next_commands() -> list[tuple[str, str]]:
+    """Commands to copy, each with what it does."""
+    me = command_name()
+    commands = [
+        (
+            f"{me} generate hour.jsonl --objects 100000 --subscriptions 20000 --bad 5",
+            "an hour of your own",
+        ),
+        (
+            f"{me} replay hour.jsonl --results results.jsonl --dead-letters dead.jsonl",
+            "play it through the same pipeline, into files",
+        ),
+        ("grep taksim-kahve results.jsonl | head", "what one of them heard"),
+    ]
+    readme = Path(placewire.__file__).parents[2] / "README.md"
+    if readme.is_file():
+        commands.append(
+            (f"less {os.path.relpath(readme)}", "the event format, and everything else")
+        )
+    else:
+        commands.append((f"{me} replay --help", "all the options"))
+    return commands
+
+
+def command_name() -> str:
+    """How this command line is called from the current directory."""
+    if shutil.which("placewire"):
+        return "placewire"
+    script = Path(sys.prefix) / "bin" / "placewire"
+    if script.is_file():
+        relative = os.path.relpath(script)
+        return str(script) if relative.startswith("..") else relative
+    return f"{sys.executable} -m placewire.cli.main"

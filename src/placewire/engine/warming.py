@@ -1,0 +1,108 @@
+"""Warming: compile every kernel that the pipeline needs before several processes need it at once.
+
+Compiled kernels are cached on disk for each combination of argument types, and an array mapped
+from a file is of another type than one made in memory. So a tiny log takes every turn that a large
+one can take: all regions, expressions and changes, ended rows, merged segments, a resumed run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.dispatcher import (
+    BatchContext,
+    BlockSummary,
+    PieceSummary,
+    dispatch_block,
+    match_routed,
+)
+from placewire.engine.log import BlockRef, Offset, batch_end, identify_log, plan_batch
+from placewire.engine.outbox import dead_letter_lines, result_lines
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+
+TS = "2026-03-01T12:00:00Z"
+ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
+MORE_ROUNDS = 2
+BOX = {"box": [-1, -1, 1, 1]}
+CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
+POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
+QUESTIONS: tuple[dict[str, Any], ...] = (
+    {"region": BOX},
+    {"region": BOX, "where": "coffee"},
+    {"region": CIRCLE, "where": "coffee AND (free OR sale)", "expires": "2026-03-01T13:00:00Z"},
+    {"region": POLYGON, "where": {"none": ["tea"]}},
+    {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
+)
+
+
+def warm_kernels(plan: str = "shared") -> None:
+    """Compile and cache what a run under `plan` needs, or load it if it is cached already."""
+    with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
+        log = Path(folder) / "log.jsonl"
+        state = StateDir(Path(folder) / "state")
+        # The log grows in between: what a resumed run finds is mapped, not made.
+        for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
+            log.write_bytes(b"".join(map(tiny_round, range(rounds))))
+            replay_rounds(state, log, plan)
+
+
+def tiny_round(number: int) -> bytes:
+    """Some of everything: subscriptions, an end, plain and other objects, a dead letter."""
+    lines: list[dict[str, Any]] = [
+        {"type": "subscribe", "id": f"{number}-{i}", "ts": TS, "kind": "boolean", **question}
+        for i, question in enumerate(QUESTIONS)
+    ]
+    point = {"ts": TS, "lon": 0.5, "lat": 0.5}
+    lines += [
+        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": TS},
+        {"type": "object", "id": "plain", **point, "text": "free coffee"},
+        {"type": "object", "id": "with data", **point, "text": "kahve", "data": 1},
+        {"type": "object", "id": "of no place", "ts": TS, "text": "coffee"},
+    ]
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def replay_rounds(state: StateDir, log: Path, plan: str) -> None:
+    """Run what is left of the log, a round a batch, and print its results both ways."""
+    rows = tiny_round(0).count(b"\n")
+    coordinator = Coordinator(state, Settings(), identify_log(log), plan)
+    try:
+        while True:
+            latest = coordinator.latest
+            assert latest is not None
+            batch = latest.batch + 1
+            # Rows of one block are taken as they lie in its file, rows of several are copied.
+            refs = plan_batch(str(log), Offset(**latest.offset), rows, 1 << 20, 1 + batch % 2)
+            if not refs:
+                return
+            manifest = coordinator.step(
+                batch,
+                batch_end(refs),
+                lambda context, refs=refs: run_like_spark(context, refs),  # type: ignore[misc]
+            )
+            for with_data in (False, True):
+                for _ in result_lines(state, manifest, with_data):
+                    pass
+            dead_letter_lines(state, manifest)
+    finally:
+        coordinator.close()
+
+
+def run_like_spark(
+    context: BatchContext, refs: list[BlockRef]
+) -> tuple[list[BlockSummary], list[PieceSummary]]:
+    """The in-process run, with what is routed made read-only, as it is when it was packed."""
+    done = [dispatch_block(context, ref) for ref in refs]
+    pieces = [piece for dispatched in done for piece in dispatched.pieces]
+    for part in (part for dispatched in done for part in dispatched.routed):
+        for value in part:
+            if not isinstance(value, int):
+                value.flags.writeable = False
+        pieces += match_routed(context, part.worker, [part])
+    return [dispatched.summary for dispatched in done], pieces
