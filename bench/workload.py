@@ -91,8 +91,8 @@ def real(
     def read() -> Rows:
         table = pq.read_table(path).combine_chunks()
         ts = table["ts"].cast(pa.int64()).to_numpy() if timed else None
-        lon, lat = table["lon"].to_numpy(), table["lat"].to_numpy()
-        return Rows(lon, lat, ts, table["text"].combine_chunks())
+        text = table["text"].combine_chunks()
+        return Rows(table["lon"].to_numpy(), table["lat"].to_numpy(), ts, text)
 
     return _cached(set_name, origin, read, (objects, subscriptions), seed)
 
@@ -116,19 +116,18 @@ def generated(objects: int, subscriptions: int, seed: int) -> Workload:
 def _make_texts(rng: np.random.Generator, n: int) -> pa.Array:
     """Texts of 4 to 16 words with a Zipf vocabulary, capitals, punctuation and some accents."""
     syllables = ["ka", "lo", "mi", "re", "tu", "sá", "né", "vor", "pel", "dun", "gri", "shen"]
-    sizes = 20_000
-    words = []
-    for rank in range(sizes):
+    size, words = 20_000, []
+    for rank in range(size):
         word, rest = "", rank
         while not word or rest:
             rest, digit = divmod(rest, len(syllables))
             word += syllables[digit]
         words.append(word + str(rank % 10) if rank > 500 else word)
     forms = [form(w) for form in (str, str.capitalize, "{},".format, "#{}!".format) for w in words]
-    weight = 1.0 / np.arange(1, sizes + 1) ** 1.0
+    weight = 1.0 / np.arange(1, size + 1)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(4, 17, n))])
-    codes = rng.choice(sizes, offsets[-1], p=weight / weight.sum())
-    codes = codes + sizes * rng.choice(4, offsets[-1], p=[0.7, 0.1, 0.1, 0.1])
+    codes = rng.choice(size, offsets[-1], p=weight / weight.sum())
+    codes = codes + size * rng.choice(4, offsets[-1], p=[0.7, 0.1, 0.1, 0.1])
     lists = pa.LargeListArray.from_arrays(offsets, pa.array(forms).take(pa.array(codes)))
     return pc.binary_join(lists.cast(pa.list_(pa.string())), " ")
 
@@ -281,13 +280,7 @@ def write_log(workload: Workload, path: str | Path) -> None:
             log.write(encoder.encode_lines(_subscribe_events(batch, start)))
         objects = workload.objects.set_column(1, "ts", ts)
         for batch in objects.to_batches(max_chunksize=50_000):
-            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-            log.write(
-                encoder.encode_lines(
-                    {"type": "object", "id": i, "ts": t, "lon": x, "lat": y, "text": text}
-                    for i, t, x, y, text in rows
-                )
-            )
+            log.write(encoder.encode_lines({"type": "object", **row} for row in batch.to_pylist()))
 
 
 def _subscribe_events(batch: pa.RecordBatch, ts: str) -> Iterable[dict[str, object]]:

@@ -604,13 +604,13 @@ def test_damaged_notes_are_refused(
 
 
 def test_missing_or_damaged_files_are_refused(command: Command, finished: Path) -> None:
-    (finished / "sink" / "cursor.json").unlink()  # so that all results are read again
     for path in sorted((finished / "files").iterdir()):
         content = path.read_bytes()
         for damaged in (None, b"", content[:30], b"x" * len(content)):
             path.unlink(missing_ok=True)  # never write into a file that may be mapped
             if damaged is not None:
                 path.write_bytes(damaged)
+            (finished / "sink" / "cursor.json").unlink(missing_ok=True)  # deliver all again
             command.replay(command.folder / "log.jsonl", "--state", finished)
             assert "Traceback" not in command.err
             if command.out == "":

@@ -89,10 +89,12 @@ class Dashboard:
             ProgressBar(
                 total=self.figures.total_events,
                 completed=self.figures.counters.events,
+                pulse=self.figures.manifest is None,
                 complete_style="cyan",
                 finished_style="cyan",
+                pulse_style="cyan",
             ),
-            Text(),
+            Text(),  # the bar does not end its line
             figure_table(self.figures),
             Text(),
             Rule(Text(title, style="dim"), style="dim", align="left"),
@@ -106,6 +108,8 @@ def headline(figures: Figures) -> Table:
     line.add_column(no_wrap=True, overflow="ellipsis")
     line.add_column(justify="right", no_wrap=True)
     phase = "matching" if figures.matching_from else "subscribing"
+    if figures.manifest is None:
+        phase = "waking Spark's workers"
     elapsed = time.monotonic() - figures.started_s
     line.add_row(
         Text.assemble(("Placewire", "bold cyan"), f"  {phase}", (f"  {elapsed:.0f} s", "dim")),

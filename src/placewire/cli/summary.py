@@ -20,27 +20,31 @@ from placewire.cli.samples import Listener
 
 
 def print_summary(
-    console: Console, figures: Figures, listener: Listener, letter: dict[str, Any] | None
+    console: Console,
+    figures: Figures,
+    listener: Listener,
+    letter: dict[str, Any] | None,
+    took_s: float,
 ) -> None:
     """Print everything."""
-    console.print(Rule(Text("what came of it", style="bold cyan"), style="dim", align="left"))
+    print_title(console, f"what came of it, {took_s:.0f} s after the start")
     console.print(totals_table(figures))
     if letter is not None:
         console.print(Text(f"\nA dead letter, line {letter['seq']:,}: {letter['error']}"))
         event = quoted(letter["event"])[1:-1] or "(an empty line)"
         console.print(Text(f"  {event}", "dim"), no_wrap=True, overflow="ellipsis")
     console.print()
-    console.print(
-        Rule(
-            Text("what the dozen readable ones heard", style="bold cyan"), style="dim", align="left"
-        )
-    )
+    print_title(console, "what the dozen readable ones heard")
     console.print(heard_table(listener))
     console.print()
-    console.print(Rule(Text("what to try next", style="bold cyan"), style="dim", align="left"))
+    print_title(console, "what to try next")
     for command, why in next_commands():
         console.print(Text(f"# {why}", "dim"), soft_wrap=True)
         console.print(Text(command), soft_wrap=True)
+
+
+def print_title(console: Console, title: str) -> None:
+    console.print(Rule(Text(title, style="bold cyan"), style="dim", align="left"))
 
 
 def totals_table(figures: Figures) -> Table:
@@ -87,12 +91,12 @@ def next_commands() -> list[tuple[str, str]]:
     me = command_name()
     commands = [
         (
-            f"{me} generate hour.jsonl --objects 100000 --subscriptions 20000 --bad 5",
+            f"{me} generate hour.jsonl --objects 100000 --subscriptions 20000",
             "an hour of your own",
         ),
         (
-            f"{me} replay hour.jsonl --results results.jsonl --dead-letters dead.jsonl",
-            "play it through the same pipeline, into files",
+            f"{me} replay hour.jsonl --results results.jsonl",
+            "play it through the same pipeline, into a file",
         ),
         ("grep taksim-kahve results.jsonl | head", "what one of them heard"),
     ]

@@ -73,18 +73,7 @@ class Coordinator:
         self._lock = state.lock()
         state.open()
         self.settings = settings
-        self.latest = read_latest(state)
-        if self.latest is None:
-            self.latest = Manifest(
-                batch=-1,
-                epoch=0,
-                key=(secrets.randbits(64), secrets.randbits(64)),
-                settings=settings._asdict(),
-                source=source,
-                offset=Offset()._asdict(),
-                next_seq=0,
-                now_us=None,
-            )
+        self.latest = read_latest(state) or first_manifest(settings, source)
         self._check_same(source)
         self.latest_epoch = self.latest.epoch + 1
         self.live = LiveSegments(state, self.latest.segments)
@@ -94,7 +83,6 @@ class Coordinator:
 
     def _check_same(self, source: dict[str, Any]) -> None:
         """A state belongs to one log and one set of settings."""
-        assert self.latest is not None
         if self.latest.settings != self.settings._asdict():
             changed = sorted(
                 name
@@ -109,7 +97,6 @@ class Coordinator:
 
     def committed(self, batch: int, end: Offset) -> bool:
         """Whether the batch is committed already; raises Unusable if with another end."""
-        assert self.latest is not None
         if batch > self.latest.batch:
             return False
         known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
@@ -123,7 +110,6 @@ class Coordinator:
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
         """Run one batch and commit it; a batch that is committed already is left alone."""
         latest = self.latest
-        assert latest is not None
         if self.committed(batch, end):
             return latest
         if batch != latest.batch + 1:
@@ -145,7 +131,6 @@ class Coordinator:
         return manifest
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
-        assert self.latest is not None
         return BatchContext(
             root=str(self.state.root),
             batch=batch,
@@ -163,7 +148,6 @@ class Coordinator:
 
         That is needed only if some event leaps past it; otherwise None is as good.
         """
-        assert self.latest is not None
         if self.latest.now_us is not None:
             return self.latest.now_us
         ordered = sorted(blocks, key=lambda b: b.index)
@@ -182,7 +166,6 @@ class Coordinator:
         summaries: list[PieceSummary],
     ) -> Manifest:
         latest = self.latest
-        assert latest is not None
         opening = self._opening(blocks)
         clocks = run_clock(
             [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
@@ -343,6 +326,20 @@ class Coordinator:
         """Stop merging and give up the directory."""
         self.live.close()
         os.close(self._lock)
+
+
+def first_manifest(settings: Settings, source: dict[str, Any]) -> Manifest:
+    """The state before the first batch, with a fresh key for hashes."""
+    return Manifest(
+        batch=-1,
+        epoch=0,
+        key=(secrets.randbits(64), secrets.randbits(64)),
+        settings=settings._asdict(),
+        source=source,
+        offset=Offset()._asdict(),
+        next_seq=0,
+        now_us=None,
+    )
 
 
 def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionRows]:

@@ -77,7 +77,7 @@ class DecodedBlock(NamedTuple):
     last_now_us: int
 
 
-class _ObjectColumns(NamedTuple):
+class ObjectColumns(NamedTuple):
     """Objects before analysis: slices of one buffer."""
 
     raw: NDArray[np.uint8]
@@ -125,7 +125,7 @@ def decode_lines(
                 refuse_query(decoded)
         except InvalidEvent as error:
             dead.append(DeadLetter(event, str(error), line))
-    columns = _ObjectColumns(
+    columns = ObjectColumns(
         raw,
         plain.line,
         plain.ts_us,
@@ -169,8 +169,8 @@ def refuse_query(event: AnyEvent) -> None:
 
 
 def with_slow_objects(
-    plain: _ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
-) -> _ObjectColumns:
+    plain: ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
+) -> ObjectColumns:
     """Add objects that came through the strict decoder, keeping log order."""
     extra = bytearray()
     slices = np.empty((len(slow), 4), np.uint32)
@@ -189,7 +189,7 @@ def with_slow_objects(
     def both(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([old, new])[order]
 
-    return _ObjectColumns(
+    return ObjectColumns(
         raw=np.concatenate([plain.raw, np.frombuffer(bytes(extra), np.uint8)]),
         event=events[order],
         ts_us=both(plain.ts_us, np.array([s[1] for s in slow], np.int64)),
@@ -205,7 +205,7 @@ def with_slow_objects(
 
 def finish_block(
     events: int,
-    columns: _ObjectColumns,
+    columns: ObjectColumns,
     change_event: NDArray[np.uint32],
     change_ts: NDArray[np.int64],
     analyzer: Analyzer,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from placewire.engine.clock import LeapEntry
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
+from placewire.engine.parquet import decode_row_group
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.route.protocol import Route
@@ -92,10 +93,7 @@ class Dispatched(NamedTuple):
 def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     """Decode one block and write its file; match it here if the route says so."""
     started = time.perf_counter()
-    raw = read_bytes(ref.path, ref.start, ref.end)
-    block = decode_lines(
-        raw, ref.first_seq, Analyzer(*context.key), context.now_us, context.ahead_us
-    )
+    block = decode_block(context, ref)
     decode_s = time.perf_counter() - started
     state = StateDir(Path(context.root))
     name = state.new_name(context.batch, f"block{ref.number}")
@@ -125,6 +123,15 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         decode_s=decode_s,
     )
     return Dispatched(summary, pieces, routed)
+
+
+def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
+    """Read one block and decode it."""
+    analyzer = Analyzer(*context.key)
+    if ref.format == "parquet":
+        return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
+    raw = read_bytes(ref.path, ref.start, ref.end)
+    return decode_lines(raw, ref.first_seq, analyzer, context.now_us, context.ahead_us)
 
 
 def match_here(context: BatchContext, block: DecodedBlock) -> tuple[list[Matches], float]:

@@ -46,7 +46,6 @@ def replay_log(
 ) -> Iterator[Manifest]:
     """Run what is left of a log, batch by batch."""
     while True:
-        assert coordinator.latest is not None
         start = Offset(**coordinator.latest.offset)
         refs = plan_batch(str(log), start, batch_rows, BATCH_BYTES, workers)
         if not refs:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from placewire.kernels.jsonlines import count_lines, find_lines
@@ -25,13 +26,17 @@ class Offset(NamedTuple):
 
 
 class BlockRef(NamedTuple):
-    """One block of a batch: whole lines of a file, by byte range, with the first one's seq."""
+    """One block of a batch: whole lines of a file, by byte range, with the first one's seq.
+
+    Of a Parquet file `start` and `end` count row groups.
+    """
 
     number: int
     path: str
     first_seq: int
     start: int
     end: int
+    format: str = "jsonl"
 
 
 def check_log(path: Path) -> None:
@@ -115,6 +120,8 @@ def cut_lines(ends: NDArray[np.int64], start: int, blocks: int) -> list[int]:
 def batch_end(refs: list[BlockRef]) -> Offset:
     """Where the batch ends."""
     last = refs[-1]
-    return Offset(
-        last.first_seq + count_lines(read_bytes(last.path, last.start, last.end)), last.end
-    )
+    if last.format == "parquet":
+        rows = pq.ParquetFile(last.path).metadata.row_group(last.start).num_rows
+    else:
+        rows = count_lines(read_bytes(last.path, last.start, last.end))
+    return Offset(last.first_seq + rows, last.end)

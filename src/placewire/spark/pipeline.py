@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from placewire.engine.dispatcher import (
     BatchContext,
@@ -30,10 +30,11 @@ Rows = list[tuple[int, int, bytes]]
 
 
 def run_on_spark(
-    blocks: DataFrame, workers: int, context: BatchContext
+    session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
 ) -> tuple[list[BlockSummary], list[PieceSummary]]:
-    """Run a batch whose rows name its blocks."""
-    stage = blocks.mapInArrow(partial(dispatch_partition, context), SCHEMA)
+    """Run the blocks of a batch, a task for each."""
+    tasks = session.range(0, len(refs), 1, len(refs))
+    stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
     if not context.route.stays:
         stage = stage.repartitionById(workers, "worker").mapInArrow(
             partial(match_partition, context), SCHEMA
@@ -62,12 +63,12 @@ def to_batch(rows: Rows) -> pa.RecordBatch:
 
 
 def dispatch_partition(
-    context: BatchContext, batches: Iterable[pa.RecordBatch]
+    context: BatchContext, refs: list[BlockRef], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Dispatch every block that the rows name."""
+    """Dispatch every block that the rows number."""
     for batch in batches:
-        for row in batch.to_pylist():
-            dispatched = dispatch_block(context, BlockRef(**row))
+        for number in batch.column(0).to_pylist():
+            dispatched = dispatch_block(context, refs[number])
             rows: Rows = [(0, BLOCK, msgspec.msgpack.encode(dispatched.summary))]
             rows += [(0, PIECE, msgspec.msgpack.encode(piece)) for piece in dispatched.pieces]
             yield to_batch(rows)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import Offset
@@ -26,17 +27,23 @@ def replay_on_spark(
     batch_rows: int,
     workers: int,
     after: Callable[[Manifest], None],
+    options: Mapping[str, str] | None = None,
 ) -> None:
-    """Run what is left of a log; `after` is called after each commit."""
+    """Run what is left of a log, calling `after` after each commit; `options` are the source's."""
     session.dataSource.register(EventLogSource)
     failure: list[Exception] = []
     checkpoint = coordinator.state.checkpoint
 
-    def step(blocks: DataFrame, batch: int) -> None:
+    settled = {"rows": str(batch_rows), "blocks": str(max(workers, 2)), **(options or {})}
+    planner = EventLogSource({"path": str(log), **settled}).streamReader(StructType())
+
+    def step(_: DataFrame, batch: int) -> None:
         try:
             end = planned_end(checkpoint, batch)
-            run = partial(run_on_spark, blocks, workers)
-            after(coordinator.step(batch, end, run))
+            if coordinator.committed(batch, end):
+                return
+            refs = planner.plan_between(Offset(**coordinator.latest.offset), end)
+            after(coordinator.step(batch, end, partial(run_on_spark, session, refs, workers)))
         except Exception as error:
             failure.append(error)
             raise
@@ -44,8 +51,7 @@ def replay_on_spark(
     query = (
         session.readStream.format(EventLogSource.name())
         .option("path", str(log))
-        .option("rows", str(batch_rows))
-        .option("blocks", str(max(workers, 2)))
+        .options(**settled)
         .load()
         .writeStream.foreachBatch(step)
         .option("checkpointLocation", str(checkpoint))

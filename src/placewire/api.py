@@ -1,0 +1,118 @@
+"""The library's front door: run a log, or a handful of events, from Python."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import check_log, identify_log
+from placewire.engine.sink import FileSink
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Counters, Manifest
+
+BATCH_ROWS = 200_000
+
+
+class Results(NamedTuple):
+    """What a log came to: results in order, dead letters by seq, totals."""
+
+    results: list[dict[str, Any]]
+    dead_letters: list[dict[str, Any]]
+    totals: Counters
+
+
+def run(events: Iterable[dict[str, Any] | str | bytes], **options: Any) -> Results:
+    """Run events (dicts, or lines of JSON) in this process; options are those of `replay`."""
+    with tempfile.TemporaryDirectory(prefix="placewire-") as folder:
+        log, results, dead = (Path(folder) / name for name in ("log", "results", "dead"))
+        with open(log, "wb") as file:
+            for event in events:
+                if isinstance(event, dict):
+                    file.write(msgspec.json.encode(event))
+                else:
+                    file.write(event.encode("utf-8") if isinstance(event, str) else event)
+                file.write(b"\n")
+        totals = replay(log, results, dead_letters=dead, **options)
+        return Results(read_lines(results), read_lines(dead), totals)
+
+
+def replay(
+    log: Path | str,
+    results: Path | str,
+    *,
+    dead_letters: Path | str | None = None,
+    settings: Settings | None = None,
+    workers: int = 1,
+    plan: str = "shared",
+    batch_rows: int = BATCH_ROWS,
+    state: Path | str | None = None,
+    with_data: bool = False,
+    session: Any = None,
+    after: Callable[[Manifest], None] | None = None,
+) -> Counters:
+    """Run a whole event log and write its results in order; gives the totals.
+
+    With a Spark `session` the log goes through the Spark pipeline, without one through the same
+    steps in this process. With `state` a run that was stopped goes on where it was. `after` is
+    called after each committed batch. Raises `placewire.Unusable`.
+    """
+    path = Path(log)
+    check_log(path)
+    with state_directory(state) as root:
+        coordinator = Coordinator(
+            StateDir(root), settings or Settings(), identify_log(path), plan, workers
+        )
+        try:
+            sink = FileSink(coordinator.state, with_data)
+            sink.deliver(coordinator.latest)
+
+            def deliver(manifest: Manifest) -> None:
+                sink.deliver(manifest)
+                coordinator.delivered = manifest.batch
+                if after is not None:
+                    after(manifest)
+
+            if path.stat().st_size and session is not None:
+                # Imported late: running in this process needs no Spark.
+                from placewire.spark.replay import replay_on_spark
+
+                replay_on_spark(
+                    session,
+                    coordinator,
+                    path,
+                    batch_rows=batch_rows,
+                    workers=workers,
+                    after=deliver,
+                )
+            else:
+                for manifest in replay_log(coordinator, path, batch_rows, workers):
+                    deliver(manifest)
+            sink.copy_out(Path(results), None if dead_letters is None else Path(dead_letters))
+            return coordinator.latest.counters
+        finally:
+            coordinator.close()
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """A JSON Lines file."""
+    with open(path, "rb") as file:
+        return [json.loads(line) for line in file]
+
+
+@contextlib.contextmanager
+def state_directory(given: Path | str | None) -> Iterator[Path]:
+    """The state directory: the user's, or one that goes away with the run."""
+    if given is not None:
+        yield Path(given).absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="placewire-") as folder:
+        yield Path(folder) / "state"

@@ -1,0 +1,183 @@
+"""The one law on Spark: the same steps inside stages, with shuffles, give what the oracle gives."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, given, seed, settings
+from pyspark.sql import SparkSession
+
+from logs import logs
+from oracle import Outcome, replay
+from placewire.city import CityLife, write_log
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.log import identify_log
+from placewire.engine.sink import FileSink
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
+from placewire.spark.replay import replay_on_spark
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest, committed_batches
+
+pytestmark = pytest.mark.spark
+
+
+class Run(NamedTuple):
+    results: list[dict[str, Any]]
+    dead: list[tuple[int, str]]
+    idle_unsubscribes: int
+    batches: int
+
+
+def small_logs(count: int) -> list[bytes]:
+    """Logs of the law tests, the same ones each time."""
+    drawn: list[bytes] = []
+
+    @seed(20260301)
+    @settings(max_examples=count * 4, database=None, deadline=None, phases=[Phase.generate])
+    @given(logs)
+    def draw(log: bytes) -> None:
+        drawn.append(log)
+
+    draw()
+    return sorted(drawn, key=len, reverse=True)[:count]
+
+
+@pytest.fixture(scope="module")
+def city() -> bytes:
+    """A few hundred events of city life with much coming and going, and leaps in time."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "city.jsonl"
+        write_log(CityLife(objects=400, subscriptions=200, churn=0.7, bad=20, seed=3), str(path))
+        lines = path.read_bytes().splitlines()
+    everywhere = {"type": "subscribe", "kind": "boolean", "region": {"box": [-180, -90, 180, 90]}}
+    choose = random.Random(5)
+    for number in range(12):
+        at = choose.randrange(len(lines))
+        minute = choose.randrange(60)
+        event = {
+            **everywhere,
+            "id": f"all{number % 3}",
+            "ts": f"2026-03-01T12:{minute:02d}:00Z",
+            "expires": f"2026-03-01T12:{min(minute + 9, 59):02d}:00Z",
+        }
+        lines.insert(at, json.dumps(event).encode())
+        lines.insert(at // 2, b'{"type":"unsubscribe","id":"all1","ts":"2030-01-01T00:00:00Z"}')
+    return b"\n".join(lines)
+
+
+def run_on_spark(
+    spark: SparkSession, folder: Path, log: bytes, *, plan: str, workers: int, rows: int
+) -> Run:
+    """Replay on Spark from wherever the folder's state is."""
+    path = folder / "log.jsonl"
+    path.write_bytes(log)
+    state = StateDir(folder / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers)
+    batches = 0
+    try:
+        sink = FileSink(state, with_data=True)
+        assert coordinator.latest is not None
+        sink.deliver(coordinator.latest)
+
+        def after(manifest: Manifest) -> None:
+            nonlocal batches
+            batches += 1
+            sink.deliver(manifest)
+            coordinator.delivered = manifest.batch
+
+        replay_on_spark(spark, coordinator, path, batch_rows=rows, workers=workers, after=after)
+        counters = coordinator.latest.counters
+    finally:
+        coordinator.close()
+    results = [json.loads(line) for line in sink.results.read_bytes().splitlines()]
+    dead = [json.loads(line) for line in sink.dead.read_bytes().splitlines()]
+    assert counters.results == len(results)
+    assert counters.dead_letters == len(dead)
+    letters = [(letter["seq"], letter["event"]) for letter in dead]
+    return Run(results, letters, counters.idle_unsubscribes, batches)
+
+
+def check_equals(run: Run, expected: Outcome) -> None:
+    assert run.results == expected.results
+    assert run.dead == [(letter["seq"], letter["event"]) for letter in expected.dead]
+    assert run.idle_unsubscribes == expected.idle_unsubscribes
+
+
+def expected_of(log: bytes) -> Outcome:
+    return replay(log, kinds=frozenset({"boolean"}), queries=False, with_data=True)
+
+
+@pytest.mark.parametrize("plan", ["shared", "grid"])
+@pytest.mark.parametrize(("workers", "batches"), [(1, 1), (2, 3), (7, 2)])
+def test_city_life_equals_the_oracle(
+    spark: SparkSession, tmp_path: Path, city: bytes, plan: str, workers: int, batches: int
+) -> None:
+    expected = expected_of(city)
+    assert len(expected.results) > 150
+    assert len(expected.dead) > 25
+    events = city.count(b"\n") + 1
+    rows = -(-events // batches)
+    run = run_on_spark(spark, tmp_path, city, plan=plan, workers=workers, rows=rows)
+    assert run.batches == batches
+    check_equals(run, expected)
+
+
+@pytest.mark.parametrize(
+    ("plan", "workers", "cuts"),
+    [("shared", 1, 3), ("shared", 2, 1), ("grid", 2, 2), ("shared", 7, 2), ("grid", 7, 1)],
+)
+def test_small_worlds_equal_the_oracle(
+    spark: SparkSession, tmp_path: Path, plan: str, workers: int, cuts: int
+) -> None:
+    log = small_logs(7)[workers - 1 if plan == "shared" else 3 + cuts]
+    rows = -(-log.count(b"\n") // cuts)
+    run = run_on_spark(spark, tmp_path, log, plan=plan, workers=workers, rows=rows)
+    check_equals(run, expected_of(log))
+
+
+def test_a_run_goes_on_in_another_way(spark: SparkSession, tmp_path: Path, city: bytes) -> None:
+    """Stopped after a commit that Spark has not noted, and resumed with another plan and width."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(city)
+    state = StateDir(tmp_path / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(path), "shared", 2)
+
+    def stop(manifest: Manifest) -> None:
+        if manifest.batch == 1:
+            raise RuntimeError("stopped")
+
+    with pytest.raises(Unusable, match="stopped"):
+        replay_on_spark(spark, coordinator, path, batch_rows=200, workers=2, after=stop)
+    coordinator.close()
+    assert committed_batches(state) == [0, 1]
+    run = run_on_spark(spark, tmp_path, city, plan="grid", workers=3, rows=300)
+    check_equals(run, expected_of(city))
+
+
+def test_a_log_that_has_grown(spark: SparkSession, tmp_path: Path, city: bytes) -> None:
+    lines = city.splitlines(keepends=True)
+    for part in (lines[:300], lines):
+        log = b"".join(part)
+        run = run_on_spark(spark, tmp_path, log, plan="shared", workers=2, rows=1000)
+        check_equals(run, expected_of(log))
+
+
+def test_a_log_without_a_valid_event(spark: SparkSession, tmp_path: Path) -> None:
+    log = b"\n\xff\r\n\n{}"
+    run = run_on_spark(spark, tmp_path, log, plan="shared", workers=2, rows=10)
+    check_equals(run, expected_of(log))
+
+
+def test_a_plan_that_learns_from_what_it_saw(
+    spark: SparkSession, tmp_path: Path, city: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After enough objects the grid regroups its cells; the next batch uses the new table."""
+    monkeypatch.setattr("placewire.engine.planning.ENOUGH_OBJECTS", 50)
+    run = run_on_spark(spark, tmp_path, city, plan="grid", workers=3, rows=250)
+    check_equals(run, expected_of(city))
