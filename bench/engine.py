@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from bench.workload import Workload
 
+from bench.workload import Workload
 from placewire.engine.worker import Probe, make_probe, match_segment
 from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.cells import points_to_codes

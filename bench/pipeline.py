@@ -1,4 +1,4 @@
-"""Placewire end to end on Spark: subscriptions in the state, objects from files, a counting sink."""
+"""Placewire end to end on Spark: standing subscriptions, objects from files, a counting sink."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from bench.engine import KEY, rows_of
-from bench.workload import Workload
 from pyspark.sql import SparkSession
 
+from bench.engine import KEY, rows_of
+from bench.workload import Workload
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import Offset
 from placewire.model.settings import Settings
@@ -54,18 +54,8 @@ def make_standing(workload: Workload, folder: Path) -> Standing:
     return Standing(file, rows.total)
 
 
-def run_pipeline(
-    session: SparkSession,
-    standing: Standing,
-    path: Path,
-    *,
-    source_format: str,
-    objects: int,
-    plan: str = "shared",
-    workers: int = 2,
-    batch_rows: int = 1_000_000,
-) -> PipelineRun:
-    """Stream a file of objects through the pipeline; every match is in a committed file."""
+def open_standing(standing: Standing, plan: str, workers: int) -> Coordinator:
+    """A coordinator on a new state directory in which the subscriptions stand already."""
     root = standing.file.parent / "state"
     shutil.rmtree(root, ignore_errors=True)
     coordinator = Coordinator(StateDir(root), Settings(), SOURCE, plan, workers)
@@ -80,9 +70,25 @@ def run_pipeline(
         offset=Offset(standing.rows, 0)._asdict(),
         next_seq=standing.rows,
     )
+    coordinator.expect_changes = False
+    return coordinator
+
+
+def run_pipeline(
+    session: SparkSession,
+    standing: Standing,
+    path: Path,
+    *,
+    source_format: str,
+    objects: int,
+    plan: str = "shared",
+    workers: int = 2,
+    batch_rows: int = 1_000_000,
+) -> PipelineRun:
+    """Stream a file of objects through the pipeline; every match is in a committed file."""
+    coordinator = open_standing(standing, plan, workers)
     first = coordinator.latest.next_seq
     batches: list[Manifest] = []
-    coordinator.expect_changes = False
     started = time.perf_counter()
     replay_on_spark(
         session,
@@ -95,6 +101,5 @@ def run_pipeline(
     )
     seconds = time.perf_counter() - started
     coordinator.close()
-    shutil.rmtree(root)
-    matches = batches[-1].counters.results
-    return PipelineRun(matches, seconds, objects / seconds, len(batches))
+    shutil.rmtree(coordinator.state.root)
+    return PipelineRun(batches[-1].counters.results, seconds, objects / seconds, len(batches))

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 CACHE = Path(__file__).parent / "out" / "cache"
-VERSION = 2  # part of the cache key: raise it when the drawing changes
+VERSION = 3  # part of the cache key: raise it when the drawing changes
 KM_PER_DEG = 111.195
 JITTER_KM = 1.0
 SIDE_KM = (1.0, 50.0)
@@ -75,7 +75,12 @@ def settle_text(text: str) -> str:
 
 
 def real(
-    path_to_parquet_dir: str | Path, set_name: str, objects: int, subscriptions: int, seed: int
+    path_to_parquet_dir: str | Path,
+    set_name: str,
+    objects: int,
+    subscriptions: int,
+    seed: int,
+    skip: int = 0,
 ) -> Workload:
     """A workload drawn from one real set.
 
@@ -83,6 +88,7 @@ def real(
     wanted than there are rows. A row's second and later subscriptions are moved by up to 1 km each
     way; repeated objects are exact repeats under a new id. Sets without usable times get one object
     every 10 ms in row order; pauses of more than 30 days in the others are cut to 30 days.
+    The `skip` most frequent terms are never keywords.
     """
     path = Path(path_to_parquet_dir) / f"{set_name}.parquet"
     timed = SETS[set_name]
@@ -94,10 +100,10 @@ def real(
         text = table["text"].combine_chunks()
         return Rows(table["lon"].to_numpy(), table["lat"].to_numpy(), ts, text)
 
-    return _cached(set_name, origin, read, (objects, subscriptions), seed)
+    return _cached(set_name, origin, read, (objects, subscriptions, skip), seed)
 
 
-def generated(objects: int, subscriptions: int, seed: int) -> Workload:
+def generated(objects: int, subscriptions: int, seed: int, skip: int = 0) -> Workload:
     """A made-up workload for machines without the data: 200 city clusters, a Zipf vocabulary."""
 
     def make() -> Rows:
@@ -110,7 +116,7 @@ def generated(objects: int, subscriptions: int, seed: int) -> Workload:
         lat = np.round(centre_lat[city] + rng.normal(0, 0.15, n), 6)
         return Rows(lon, lat, None, _make_texts(rng, n))
 
-    return _cached("generated", "", make, (objects, subscriptions), seed)
+    return _cached("generated", "", make, (objects, subscriptions, skip), seed)
 
 
 def _make_texts(rng: np.random.Generator, n: int) -> pa.Array:
@@ -133,10 +139,11 @@ def _make_texts(rng: np.random.Generator, n: int) -> pa.Array:
 
 
 def _cached(
-    name: str, origin: str, read: Callable[[], Rows], counts: tuple[int, int], seed: int
+    name: str, origin: str, read: Callable[[], Rows], counts: tuple[int, int, int], seed: int
 ) -> Workload:
     """The workload of these arguments from the cache on disk, drawn and kept if not yet there."""
-    key = f"{name}-{counts[0]}-{counts[1]}-{seed}-{zlib.crc32(f'{VERSION}{origin}'.encode()):08x}"
+    sizes = "-".join(map(str, counts))
+    key = f"{name}-{sizes}-{seed}-{zlib.crc32(f'{VERSION}{origin}'.encode()):08x}"
     files = [CACHE / f"{key}.{part}.parquet" for part in Workload._fields]
     if not all(file.exists() for file in files):
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -146,12 +153,12 @@ def _cached(
     return Workload(*(pq.read_table(file).combine_chunks() for file in files))
 
 
-def _draw(rows: Rows, counts: tuple[int, int], seed: int) -> Workload:
+def _draw(rows: Rows, counts: tuple[int, int, int], seed: int) -> Workload:
     rng = np.random.default_rng([seed, 1])
     parity = np.arange(len(rows.lon)) % 2
     return Workload(
         _draw_objects(rng, rows, np.flatnonzero(parity == 1), counts[0]),
-        _draw_subscriptions(rng, rows, np.flatnonzero(parity == 0), counts[1]),
+        _draw_subscriptions(rng, rows, np.flatnonzero(parity == 0), counts[1], counts[2]),
     )
 
 
@@ -183,9 +190,16 @@ def _draw_objects(rng: np.random.Generator, rows: Rows, odd: np.ndarray, n: int)
     )
 
 
-def _draw_subscriptions(rng: np.random.Generator, rows: Rows, even: np.ndarray, n: int) -> pa.Table:
+def _draw_subscriptions(
+    rng: np.random.Generator, rows: Rows, even: np.ndarray, n: int, skip: int
+) -> pa.Table:
     texts = rows.text.take(pa.array(even)).to_pylist()
     offsets, codes, words = _row_terms(settle_text(text) for text in texts)
+    if skip:
+        common = np.argsort(np.bincount(codes, minlength=len(words)))[::-1][:skip]
+        kept = ~np.isin(codes, common)
+        offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
+        codes = codes[kept]
     usable = np.flatnonzero(np.diff(offsets) > 0)
     place = _draw_rows(rng, usable, n)
     row = even[place]
@@ -272,18 +286,35 @@ def write_objects_parquet(workload: Workload, path: str | Path, files: int = 1) 
 
 def write_log(workload: Workload, path: str | Path) -> None:
     """Write the workload as an event log: subscriptions first, then objects in time order."""
-    ts = pc.strftime(workload.objects["ts"], "%Y-%m-%dT%H:%M:%SZ")
-    start = ts[0].as_py() if len(ts) else "2026-01-01T00:00:00Z"
+    start = _stamps(workload)[0].as_py() if workload.objects.num_rows else "2026-01-01T00:00:00Z"
     encoder = msgspec.json.Encoder()
     with Path(path).open("wb") as log:
         for batch in workload.subscriptions.to_batches(max_chunksize=50_000):
-            log.write(encoder.encode_lines(_subscribe_events(batch, start)))
-        objects = workload.objects.set_column(1, "ts", ts)
-        for batch in objects.to_batches(max_chunksize=50_000):
-            log.write(encoder.encode_lines({"type": "object", **row} for row in batch.to_pylist()))
+            log.write(encoder.encode_lines(subscribe_events(batch, start)))
+        for lines in object_lines(workload):
+            log.write(lines)
 
 
-def _subscribe_events(batch: pa.RecordBatch, ts: str) -> Iterable[dict[str, object]]:
+def write_objects_log(workload: Workload, path: str | Path) -> None:
+    """Write only the objects, as an event log."""
+    with Path(path).open("wb") as log:
+        for lines in object_lines(workload):
+            log.write(lines)
+
+
+def object_lines(workload: Workload, size: int = 50_000) -> Iterable[bytes]:
+    """The objects as lines of an event log, `size` at a time."""
+    encoder = msgspec.json.Encoder()
+    objects = workload.objects.set_column(1, "ts", _stamps(workload))
+    for batch in objects.to_batches(max_chunksize=size):
+        yield encoder.encode_lines({"type": "object", **row} for row in batch.to_pylist())
+
+
+def _stamps(workload: Workload) -> pa.ChunkedArray:
+    return pc.strftime(workload.objects["ts"], "%Y-%m-%dT%H:%M:%SZ")
+
+
+def subscribe_events(batch: pa.RecordBatch, ts: str) -> Iterable[dict[str, object]]:
     columns = (batch.column(name).to_pylist() for name in batch.schema.names)
     for i, west, south, east, north, keywords, operator in zip(*columns, strict=True):
         yield {

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import duckdb
+
 from bench.peers import WORD_PATTERN, PeerRun
 from bench.workload import Workload, write_objects_parquet
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from bench.peers import PeerRun
-from bench.workload import Workload, write_objects_parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from bench.peers import PeerRun
+from bench.workload import Workload, write_objects_parquet
 
 
 def run(

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from bench.peers import WORD_PATTERN, PeerRun
-from bench.workload import Workload, write_objects_parquet
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from bench.peers import WORD_PATTERN, PeerRun
+from bench.workload import Workload, write_objects_parquet
 
 CELL_DEG = 0.25  # least processor time of 0.15, 0.25 and 0.5 at 1 M subscriptions
 JOIN = "broadcast"  # or "shuffle_hash", for sides of which one process cannot hold either

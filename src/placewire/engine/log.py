@@ -72,11 +72,13 @@ def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
     return raw
 
 
-def plan_batch(path: str, start: Offset, rows: int, most_bytes: int, blocks: int) -> list[BlockRef]:
+def plan_batch(
+    path: str, start: Offset, rows: int, most_bytes: int, blocks: int, growing: bool = False
+) -> list[BlockRef]:
     """The blocks of the next batch: at most `rows` lines and about `most_bytes`, whole lines.
 
     There are at least `blocks` blocks when there are that many lines, so that every worker has
-    some.
+    some. Of a `growing` log the last line counts only once its newline is there.
     """
     size = os.path.getsize(path)
     if start.byte >= size:
@@ -91,13 +93,15 @@ def plan_batch(path: str, start: Offset, rows: int, most_bytes: int, blocks: int
         base = at - tail.size
         offsets = find_lines(raw)
         whole = offsets.size - 1
-        if end < size and whole and raw[-1] != 10:
+        if (end < size or growing) and whole and raw[-1] != 10:
             whole -= 1
         tail = raw[offsets[whole] :]
         parts.append(offsets[1 : whole + 1] + base)
         lines += whole
         at = end
     ends = np.concatenate(parts)[:rows]
+    if ends.size == 0:
+        return []
     cuts = cut_lines(ends, start.byte, max(blocks, 1))
     refs = []
     first = 0

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.scan import scan_rows
-from placewire.kernels.blocks import offsets_to_owners
-from placewire.kernels.interning import hashes_to_numbers, numbers_to_groups
+from placewire.kernels.interning import hashes_to_numbers, terms_to_groups
 from placewire.kernels.matching import (
     DOUBTS,
     objects_matching_postings,
@@ -56,14 +55,14 @@ def make_probe(
     terms: NDArray[np.uint64],
 ) -> Probe:
     """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too."""
-    _, _, numbers, distinct = hashes_to_numbers(terms)
-    offsets, positions = numbers_to_groups(numbers, distinct.size)
-    group_object = offsets_to_owners(term_offsets)[positions]
-    count = codes.size
+    _, numbers, distinct = hashes_to_numbers(terms)
+    group_term, group_offsets, group_object = terms_to_groups(
+        numbers, distinct, term_offsets, ANY_TERM
+    )
     return Probe(
-        group_term=np.append(distinct, ANY_TERM),
-        group_offsets=np.append(offsets, offsets[-1] + count),
-        group_object=np.concatenate([group_object, np.arange(count, dtype=np.uint32)]),
+        group_term=group_term,
+        group_offsets=group_offsets,
+        group_object=group_object,
         codes=codes,
         lon=lon,
         lat=lat,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
-from placewire.kernels.interning import hashes_to_numbers, numbers_to_groups
+from placewire.kernels.interning import EMPTY, hashes_to_numbers, numbers_to_groups
 from placewire.kernels.postings import (
     ANY_TERM,
     WORDS,
@@ -33,8 +33,7 @@ SHORT_LIST = 16
 class BooleanIndex(NamedTuple):
     """Postings and their directory; every array can be mapped from disk."""
 
-    term_keys: NDArray[np.uint64]
-    term_values: NDArray[np.uint32]
+    term_table: NDArray[np.uint64]
     run_offsets: NDArray[np.uint32]
     run_level: NDArray[np.int8]
     run_cells: NDArray[np.uint32]
@@ -54,7 +53,7 @@ def build_index(
     if rows.total == 0:
         return empty_index()
     literals = rows.literal_term
-    _, _, numbers, distinct = hashes_to_numbers(literals)
+    _, numbers, distinct = hashes_to_numbers(literals)
     counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
     post_row, post_literal = rows_to_covers(
         rows.cover_mode, rows.literal_offsets, rows.literal_cover, counts[numbers]
@@ -63,7 +62,7 @@ def build_index(
     post_term = np.full(post_row.size, ANY_TERM, np.uint64)
     has_term = post_literal >= 0
     post_term[has_term] = literals[positions[has_term]]
-    keys, values, post_number, terms = hashes_to_numbers(post_term)
+    table, post_number, terms = hashes_to_numbers(post_term)
     term_offsets, term_posts = numbers_to_groups(post_number, terms.size)
     ranges = boxes_to_ranges(rows.box)
     levels = np.array(stop_levels, np.int64)
@@ -99,15 +98,14 @@ def build_index(
         rows.literal_cover,
     )
     return BooleanIndex(
-        keys, values, runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets, postings
+        table, runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets, postings
     )
 
 
 def empty_index() -> BooleanIndex:
     """An index that nothing matches."""
     return BooleanIndex(
-        term_keys=np.zeros(16, np.uint64),
-        term_values=np.full(16, 0xFFFFFFFF, np.uint32),
+        term_table=np.full(16, EMPTY, np.uint64),
         run_offsets=np.zeros(1, np.uint32),
         run_level=np.empty(0, np.int8),
         run_cells=np.zeros(1, np.uint32),

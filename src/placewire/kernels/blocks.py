@@ -61,13 +61,3 @@ def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # t
             now_us = max(now_us, ts_us[i])
         nows[i] = now_us
     return nows, leaps
-
-
-@kernel
-def offsets_to_owners(offsets: np.ndarray) -> np.ndarray:
-    """For each flat position of a CSR column the row that owns it: u32[total]."""
-    owners = np.empty(offsets[-1], np.uint32)
-    for row in range(offsets.size - 1):
-        for at in range(offsets[row], offsets[row + 1]):
-            owners[at] = row
-    return owners

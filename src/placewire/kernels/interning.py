@@ -6,52 +6,50 @@ import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
 
-EMPTY = np.uint32(0xFFFFFFFF)
+EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inlined
-def slot_of_hash(keys: np.ndarray, values: np.ndarray, key: np.uint64) -> int:
-    """The slot that holds `key`, or the empty slot where it would go."""
-    mask = np.uint64(keys.size - 1)
-    # The hash is keyed and well mixed already; its high bits choose the slot.
-    slot = (key >> np.uint64(17)) & mask
-    while values[slot] != EMPTY and keys[slot] != key:
-        slot = (slot + np.uint64(1)) & mask
-    return np.int64(slot)
+def entry_of_hash(table: np.ndarray, key: np.uint64) -> np.uint64:
+    """Where in a table of (key, number) pairs `key` is, or the empty pair where it would go."""
+    mask = np.uint64(table.size - 1) & ~np.uint64(1)
+    # The hash is keyed and well mixed already; some of its middle bits choose the pair.
+    at = (key >> np.uint64(17)) & mask
+    while table[at + np.uint64(1)] != EMPTY and table[at] != key:
+        at = (at + np.uint64(2)) & mask
+    return at
 
 
 @kernel
 def hashes_to_numbers(hashes: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """Number the distinct hashes in order of first appearance.
 
-    Returns the table (keys u64[s], values u32[s], at most half full), numbers u32[n] and the
+    Returns the table u64[2 s] of (key, number) pairs, at most half full, numbers u32[n] and the
     distinct hashes u64[d]. The table grows as needed, so that few distinct hashes stay in cache.
     """
-    keys = np.zeros(1024, np.uint64)
-    values = np.full(1024, EMPTY, np.uint32)
+    table = np.full(8_192, EMPTY, np.uint64)
     numbers = np.empty(hashes.size, np.uint32)
-    distinct = np.empty(512, np.uint64)
+    distinct = np.empty(table.size // 4, np.uint64)
     known = 0
     for i in range(hashes.size):
-        slot = slot_of_hash(keys, values, hashes[i])
-        if values[slot] == EMPTY:
+        at = entry_of_hash(table, hashes[i])
+        if table[at + np.uint64(1)] == EMPTY:
             if known == distinct.size:
                 wider = np.empty(4 * known, np.uint64)
                 wider[:known] = distinct
                 distinct = wider
-                keys = np.zeros(8 * known, np.uint64)
-                values = np.full(8 * known, EMPTY, np.uint32)
+                table = np.full(16 * known, EMPTY, np.uint64)
                 for k in range(known):
-                    slot = slot_of_hash(keys, values, distinct[k])
-                    keys[slot] = distinct[k]
-                    values[slot] = k
-                slot = slot_of_hash(keys, values, hashes[i])
-            keys[slot] = hashes[i]
-            values[slot] = known
+                    at = entry_of_hash(table, distinct[k])
+                    table[at] = distinct[k]
+                    table[at + np.uint64(1)] = np.uint64(k)
+                at = entry_of_hash(table, hashes[i])
+            table[at] = hashes[i]
+            table[at + np.uint64(1)] = np.uint64(known)
             distinct[known] = hashes[i]
             known += 1
-        numbers[i] = values[slot]
-    return keys, values, numbers, distinct[:known].copy()
+        numbers[i] = np.uint32(table[at + np.uint64(1)])
+    return table, numbers, distinct[:known].copy()
 
 
 @kernel
@@ -69,3 +67,35 @@ def numbers_to_groups(numbers: np.ndarray, count: int) -> tuple:  # type: ignore
         positions[cursor[g]] = i
         cursor[g] += 1
     return offsets, positions
+
+
+@kernel
+def terms_to_groups(
+    numbers: np.ndarray, distinct: np.ndarray, term_offsets: np.ndarray, every: np.uint64
+) -> tuple:  # type: ignore[type-arg]
+    """Group (object, term) pairs by term, objects ascending, with a last group of all objects.
+
+    Takes the number of each pair's term, the distinct terms, the objects' CSR offsets and the
+    term that every object has. Returns group_term u64[d + 1], group_offsets i64[d + 2] and
+    group_object u32[pairs + objects].
+    """
+    count = distinct.size
+    objects = term_offsets.size - 1
+    group_term = np.empty(count + 1, np.uint64)
+    group_term[:count] = distinct
+    group_term[count] = every
+    offsets = np.zeros(count + 2, np.int64)
+    for n in numbers:
+        offsets[n + 1] += 1
+    offsets[count + 1] = objects
+    for g in range(count + 1):
+        offsets[g + 1] += offsets[g]
+    cursor = offsets[:-1].copy()
+    group_object = np.empty(numbers.size + objects, np.uint32)
+    for o in range(objects):
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            g = numbers[at]
+            group_object[cursor[g]] = o
+            cursor[g] += 1
+        group_object[numbers.size + o] = o
+    return group_term, offsets, group_object

@@ -14,7 +14,7 @@ from placewire.kernels.cells import (
     fine_row_of_lat,
     place_in_cell,
 )
-from placewire.kernels.interning import EMPTY, slot_of_hash
+from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.postings import (
     EARLIER_COVER,
@@ -209,8 +209,7 @@ def objects_matching_postings(
     terms: np.ndarray,
     signatures: np.ndarray,
     # the index
-    term_keys: np.ndarray,
-    term_values: np.ndarray,
+    term_table: np.ndarray,
     run_offsets: np.ndarray,
     run_level: np.ndarray,
     run_cells: np.ndarray,
@@ -256,10 +255,10 @@ def objects_matching_postings(
     next_expiry = cursor[4]
     candidates = cursor[5]
     for g in range(begin_group, group_term.size):
-        slot = slot_of_hash(term_keys, term_values, group_term[g])
-        if term_values[slot] == EMPTY:
+        entry = entry_of_hash(term_table, group_term[g])
+        if term_table[entry + np.uint64(1)] == EMPTY:
             continue
-        t = term_values[slot]
+        t = np.int64(term_table[entry + np.uint64(1)])
         for r in range(max(np.int64(run_offsets[t]), begin_run), np.int64(run_offsets[t + 1])):
             level = np.int64(run_level[r])
             shift = 2 * (MAX_LEVEL - level)

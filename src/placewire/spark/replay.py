@@ -28,13 +28,22 @@ def replay_on_spark(
     workers: int,
     after: Callable[[Manifest], None],
     options: Mapping[str, str] | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> None:
-    """Run what is left of a log, calling `after` after each commit; `options` are the source's."""
+    """Run what is left of a log, calling `after` after each commit; `options` are the source's.
+
+    With `until` the log is growing: it is followed until that says true.
+    """
     session.dataSource.register(EventLogSource)
     failure: list[Exception] = []
     checkpoint = coordinator.state.checkpoint
 
-    settled = {"rows": str(batch_rows), "blocks": str(max(workers, 2)), **(options or {})}
+    settled = {
+        "rows": str(batch_rows),
+        "blocks": str(max(workers, 2)),
+        "growing": "false" if until is None else "true",
+        **(options or {}),
+    }
     planner = EventLogSource({"path": str(log), **settled}).streamReader(StructType())
 
     def step(_: DataFrame, batch: int) -> None:
@@ -55,11 +64,14 @@ def replay_on_spark(
         .load()
         .writeStream.foreachBatch(step)
         .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
+        .trigger(**({"availableNow": True} if until is None else {"processingTime": "0 seconds"}))
         .start()
     )
     try:
-        query.awaitTermination()
+        if until is None:
+            query.awaitTermination()
+        while until is not None and not until() and not query.awaitTermination(1):
+            pass
     except PySparkException as error:
         if failure and isinstance(failure[0], Unusable):
             raise failure[0] from None

@@ -35,9 +35,11 @@ class BatchPartition(InputPartition):
 
 
 class EventLogSource(DataSource):
-    """`spark.readStream.format("placewire-log")` with options path, rows, blocks, format, first.
+    """`spark.readStream.format("placewire-log")` with options path, rows, blocks, format, first,
+    growing.
 
-    `format` is jsonl (default) or parquet (objects only); `first` is the first event's seq.
+    `format` is jsonl (default) or parquet (objects only); `first` is the first event's seq;
+    a `growing` log (true or false) is followed.
     """
 
     @classmethod
@@ -54,24 +56,28 @@ class EventLogSource(DataSource):
             int(self.options["blocks"]),
             self.options.get("format", "jsonl"),
             int(self.options.get("first", "0")),
+            self.options.get("growing", "false") == "true",
         )
 
 
 class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches of at most `rows` lines in at least `blocks` blocks."""
 
-    def __init__(self, path: str, rows: int, blocks: int, source_format: str, first: int) -> None:
+    def __init__(
+        self, path: str, rows: int, blocks: int, source_format: str, first: int, growing: bool
+    ) -> None:
         self.path = path
         self.rows = rows
         self.blocks = blocks
         self.format = source_format
         self.first = first
+        self.growing = growing
 
     def plan(self, start: Offset, rows: int, most_bytes: int = MOST_BYTES) -> list[BlockRef]:
         """The blocks of a batch of at most so many rows."""
         if self.format == "parquet":
             return plan_row_groups(self.path, start, rows)
-        return plan_batch(self.path, start, rows, most_bytes, self.blocks)
+        return plan_batch(self.path, start, rows, most_bytes, self.blocks, self.growing)
 
     def plan_between(self, start: Offset, end: Offset) -> list[BlockRef]:
         """The blocks of a batch whose end is decided."""

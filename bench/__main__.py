@@ -1,0 +1,45 @@
+"""`python -m bench [--data DIR] [--only NAME,..] [--full]`: one run, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from bench import churn, growth, hard, kernel, latency, loading, throughput
+from bench.settings import Choice
+
+EXPERIMENTS = {
+    "kernel": kernel.run,
+    "throughput": throughput.run,
+    "growth": growth.run,
+    "loading": loading.run,
+    "churn": churn.run,
+    "hard": hard.run,
+    "latency": latency.run,
+}
+
+
+def main() -> None:
+    """Run the chosen experiments; each prints its table and keeps it under bench/out."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--data", type=Path, help="a directory with posts_us.parquet")
+    parser.add_argument("--only", default=",".join(EXPERIMENTS), help="names, with commas")
+    parser.add_argument("--full", action="store_true", help="the large sizes, beyond ten minutes")
+    arguments = parser.parse_args()
+    names = arguments.only.split(",")
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+    with tempfile.TemporaryDirectory(prefix="placewire-bench-") as folder:
+        choice = Choice(arguments.data, arguments.full, Path(folder))
+        for name in names:
+            started = time.monotonic()
+            print(f"## {name} ({choice.name})\n", flush=True)
+            EXPERIMENTS[name](choice)
+            print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Docs are tested like code: examples run, flags and settings exist, files are where they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from placewire.cli.main import app
+from placewire.model.settings import settings_of
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+EXAMPLE = re.compile(r"<!-- run by tests/test_docs.py -->\n```python\n(.*?)```", re.S)
+EXAMPLES = [
+    pytest.param(code, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, code in enumerate(EXAMPLE.findall(page.read_text()))
+]
+
+
+def commands() -> dict[str, set[str]]:
+    """Every command with its long options."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, click.Group)
+    return {
+        name: {flag for option in command.params for flag in option.opts if flag.startswith("--")}
+        for name, command in group.commands.items()
+    }
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_example_runs(code: str) -> None:
+    exec(compile(code, "example", "exec"), {})
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 2
+
+
+def test_every_flag_in_the_docs_exists() -> None:
+    known = set().union(*commands().values())
+    known |= {"--full", "--data", "--quick", "--only"}  # of the benchmark, checked by its own parser
+    for page in PAGES:
+        flags = set(re.findall(r"`(--[a-z][a-z-]*)", page.read_text()))
+        assert flags <= known, f"{page.name}: {sorted(flags - known)}"
+
+
+def test_every_option_of_replay_is_documented() -> None:
+    text = (ROOT / "docs" / "replay.md").read_text()
+    missing = [flag for flag in sorted(commands()["replay"]) if f"`{flag}" not in text]
+    assert missing == []
+
+
+def test_every_command_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    missing = [name for name in commands() if f"placewire {name}" not in text]
+    assert missing == []
+
+
+def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
+    text = (ROOT / "docs" / "replay.md").read_text()
+    documented = set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
+    with pytest.raises(ValueError, match="settings are (.*)") as caught:
+        settings_of({"nothing": 1})
+    known = set(str(caught.value).split("settings are ")[1].split(", "))
+    assert documented == known
+
+
+def test_files_named_by_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for name in re.findall(r"`([a-z]+/[a-z_]+\.py)`", text):
+        assert (ROOT / "src" / "placewire" / name).exists(), name
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
