@@ -21,7 +21,7 @@ def run(choice: Choice) -> None:
             assert ours.matches == peer.matches, (ours.matches, peer.matches)
             rows.append(
                 (
-                    f"{subscriptions:,}, keywords {'without the top 100' if skip else 'of any kind'}",
+                    f"{subscriptions:,}, {'no stop words' if skip else 'any keywords'}",
                     ours.matches / OBJECTS,
                     ours.match_per_s,
                     ours.whole_per_s,

@@ -23,11 +23,14 @@ from placewire.state.manifest import Manifest, SegmentEntry
 from placewire.state.segment import make_segment, write_segment
 from placewire.text.analyzer import Analyzer
 
-SOURCE = {"head": "benchmark"}
+
+def no_fingerprint(_: Offset) -> str:
+    """The benchmark's states never outlive their log."""
+    return "benchmark"
 
 
 class PipelineRun(NamedTuple):
-    """One pass of the stream: matches, seconds of the whole query, objects a second, batches."""
+    """One pass of the stream: matches, seconds after the first batch, objects a second, batches."""
 
     matches: int
     seconds: float
@@ -58,7 +61,7 @@ def open_standing(standing: Standing, plan: str, workers: int) -> Coordinator:
     """A coordinator on a new state directory in which the subscriptions stand already."""
     root = standing.file.parent / "state"
     shutil.rmtree(root, ignore_errors=True)
-    coordinator = Coordinator(StateDir(root), Settings(), SOURCE, plan, workers)
+    coordinator = Coordinator(StateDir(root), Settings(), no_fingerprint, plan, workers)
     name = coordinator.state.new_name(0, "segment")
     os.link(standing.file, coordinator.state.file(name))
     entry = SegmentEntry(name, standing.rows)
@@ -80,26 +83,33 @@ def run_pipeline(
     path: Path,
     *,
     source_format: str,
-    objects: int,
     plan: str = "shared",
     workers: int = 2,
-    batch_rows: int = 1_000_000,
+    batch_rows: int = 500_000,
 ) -> PipelineRun:
     """Stream a file of objects through the pipeline; every match is in a committed file."""
     coordinator = open_standing(standing, plan, workers)
     first = coordinator.latest.next_seq
     batches: list[Manifest] = []
-    started = time.perf_counter()
+    times: list[float] = []
+
+    def after(manifest: Manifest) -> None:
+        batches.append(manifest)
+        times.append(time.perf_counter())
+        coordinator.delivered = manifest.batch
+
     replay_on_spark(
         session,
         coordinator,
         path,
         batch_rows=batch_rows,
         workers=workers,
-        after=batches.append,
+        after=after,
         options={"format": source_format, "first": str(first)},
     )
-    seconds = time.perf_counter() - started
+    # The first batch pays for starting the query; what follows is the steady rate.
+    seconds = times[-1] - times[0]
+    steady = batches[-1].next_seq - batches[0].next_seq
     coordinator.close()
     shutil.rmtree(coordinator.state.root)
-    return PipelineRun(batches[-1].counters.results, seconds, objects / seconds, len(batches))
+    return PipelineRun(batches[-1].counters.results, seconds, steady / seconds, len(batches))

@@ -91,6 +91,8 @@ def run_forked(killed, words, out, err):
 
 if __name__ == "__main__":
     if sys.argv[1:]:
+        # Warming runs batches of its own, and the traps must not count them.
+        importlib.import_module("placewire.cli.kernels").warm_kernels = lambda plan: None
         killed = json.loads(sys.argv[1])
         if killed[0]:
             set_trap(*killed)
@@ -154,11 +156,13 @@ class Starter:
         self, log: Path, folder: Path, *more: object, killed: Killed = LIVE, **named: Any
     ) -> Ended:
         asked = words(log, folder, *more, **named)
-        if named.get("runner") == "spark":
-            with self.begin(log, folder, *more, killed=killed, **named) as process:
-                said = process.communicate(timeout=180)
-            return Ended(process.returncode, *said)
         out, err = self.folder / "out", self.folder / "err"
+        if named.get("runner") == "spark":
+            # Into files, and not waiting for them to be closed: Java may outlive who started it.
+            with open(out, "wb") as to_out, open(err, "wb") as to_err:
+                start = [sys.executable, "-c", STARTER, json.dumps(killed), *asked]
+                code = subprocess.run(start, stdout=to_out, stderr=to_err, check=False).returncode
+            return Ended(code, out.read_text(), err.read_text())
         if self.process is None:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", STARTER],
@@ -307,8 +311,8 @@ def test_killed_at_every_step_of_a_short_run(starter: Starter, log: Path, tmp_pa
     lines = log.read_bytes().splitlines(keepends=True)
     short.write_bytes(b"".join([*lines[:60], *lines[140:160]]))
     expected = starter.finish(short, tmp_path / make(tmp_path, "whole"), rows=30)
-    for name in ("os.replace", "os.fsync", "os.fdatasync"):
-        for count in range(1, 60):
+    for name, stride in (("os.replace", 1), ("os.fsync", 3), ("os.fdatasync", 4)):
+        for count in range(1, 60, stride):
             folder = tmp_path / make(tmp_path, f"{name}-{count}")
             killed = Killed("placewire.state.layout", name, "before", count)
             ended = starter.run(short, folder, killed=killed, rows=30)
@@ -413,45 +417,20 @@ def test_interrupted_by_the_user(
 # --- on Spark ---
 
 
-@pytest.mark.parametrize(
-    ("killed", "more", "rows"),
-    [
-        (Killed(COORDINATOR, "write_manifest", "before", 2), (), 120),
-        (Killed("placewire.engine.sink", "result_lines", "half", 2), ("--plan", "grid"), 200),
-    ],
-    ids=["before a manifest, same way", "after a commit, another way"],
-)
 def test_killed_and_resumed_on_spark(
-    starter: Starter,
-    log: Path,
-    undisturbed: Files,
-    tmp_path: Path,
-    killed: Killed,
-    more: tuple[object, ...],
-    rows: int,
+    starter: Starter, log: Path, undisturbed: Files, tmp_path: Path
 ) -> None:
-    starter.kill(log, tmp_path, killed=killed, rows=120, runner="spark")
-    assert starter.finish(log, tmp_path, *more, rows=rows, runner="spark") == undisturbed
+    """Spark planned a second batch that was not committed; its Java may still be dying."""
+    killed = Killed(COORDINATOR, "write_manifest", "before", 2)
+    starter.kill(log, tmp_path, killed=killed, rows=200, runner="spark")
+    assert len(list((tmp_path / "state" / "manifests").iterdir())) == 1
+    assert starter.finish(log, tmp_path, "--plan", "grid", rows=90, runner="spark") == undisturbed
 
 
 def test_begun_on_spark_and_finished_here(
     starter: Starter, log: Path, undisturbed: Files, tmp_path: Path
 ) -> None:
-    killed = Killed(COORDINATOR, "write_manifest", "after", 2)
-    starter.kill(log, tmp_path, killed=killed, rows=120, runner="spark")
+    killed = Killed("placewire.engine.sink", "result_lines", "half", 2)
+    starter.kill(log, tmp_path, killed=killed, rows=150, runner="spark")
+    assert len(list((tmp_path / "state" / "manifests").iterdir())) == 2
     assert starter.finish(log, tmp_path, rows=50) == undisturbed
-
-
-def test_begun_here_and_finished_on_spark(
-    starter: Starter, log: Path, undisturbed: Files, tmp_path: Path
-) -> None:
-    """Either it goes on, or it says in one line that it cannot; never other results."""
-    starter.kill(log, tmp_path, killed=Killed(COORDINATOR, "write_manifest", "after", 9), rows=40)
-    ended = starter.run(log, tmp_path, rows=100, runner="spark")
-    assert "Traceback" not in ended.err
-    if ended.code == 0:
-        assert read(tmp_path) == undisturbed
-    else:
-        assert ended.code == 2
-        assert ended.err.splitlines()[-1].startswith("placewire: ")
-        assert starter.finish(log, tmp_path) == undisturbed

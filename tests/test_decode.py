@@ -240,7 +240,8 @@ def characters() -> Iterator[bytes]:
         rb'"\ud83d\ude00"', rb'"\uD83D\uDE00"', b'"\xed\xa0\x80"', b'"\xed\xb0\x80"', b'"\xff"',
         b'"\xc0\x80"', b'"\xc3"', b'"\xe2\x82"', b'"\xf4\x90\x80\x80"', b'"\xf8\x88\x80\x80\x80"',
         rb'"\u0000"', rb'"\u00"', rb'"\x41"', rb'"\/"', rb'"\b\f\n\r\t\"\\"', rb'"\'"', b'"\x00"',
-        b'"\x1f"', b'"\t"', b'"\x7f"', b"'x'", b'"x', b"x", rb'"\u00g0"', rb'"\ud83dx"', rb'"\U0041"',
+        b'"\x1f"', b'"\t"', b'"\x7f"', b"'x'", b'"x', b"x", rb'"\u00g0"', rb'"\ud83dx"',
+        rb'"\U0041"',
     ):  # fmt: skip
         yield with_raw(OBJECT, text=text)
         yield with_raw(OBJECT, id=text)
@@ -255,16 +256,16 @@ def characters() -> Iterator[bytes]:
 
 def frames() -> Iterator[bytes]:
     good = dump(OBJECT)
-    for line in (
+    yield from (
         b"", b" ", b"\r", b"\t", b"\x00", b"\xff", b"{", b"}", b"{}", b"[]", b"[1]", b"1", b"null",
-        b"true", b'"x"', b"{,}", b"NaN", b"\xef\xbb\xbf" + good, good + b"\r", b" " + good + b"\t\r",
+        b"true", b'"x"', b"{,}", b"NaN", b"\xef\xbb\xbf" + good, good + b"\r",
+        b" " + good + b"\t\r",
         good + b",", good + good, good + b" x", good + b"\x00", good + b"\x0c", b"\x0b" + good,
         good + b"\xc2\xa0", b"[" + good + b"]", good[:-1], good[1:], good[:-1] + b",}",
         b"//" + good, good + b"#", good.replace(b'"', b"'"), good.decode().encode("utf-16"),
         good.replace(b":", b"="), good.replace(b",", b";"), b"\x1e" + good, good[:-1] + b"\xff}",
         b"x" * 3_000_000, b" " * 1_000_000 + good, b'"' * 100_000, b"\\" * 100_000,
-    ):  # fmt: skip
-        yield line
+    )  # fmt: skip
 
 
 def regions() -> Iterator[bytes]:
@@ -285,7 +286,8 @@ def regions() -> Iterator[bytes]:
         {"circle": {**circle, "x": 1}}, {"circle": {"lon": 0, "lat": 0}}, {"circle": [0, 0, 1]},
         {"circle": {**circle, "radius_m": "1"}}, {"circle": {**circle, "radius_m": True}},
         {"polygon": [ring]}, {"polygon": [ring, ring]}, {"polygon": []}, {"polygon": ring},
-        {"polygon": [[]]}, {"polygon": [ring, []]}, {"polygon": [ring[:3]]}, {"polygon": [ring[1:]]},
+        {"polygon": [[]]}, {"polygon": [ring, []]}, {"polygon": [ring[:3]]},
+        {"polygon": [ring[1:]]},
         {"polygon": [[[0, 0]] * 4]}, {"polygon": [[[0, 0, 5], *ring[1:]]]},
         {"polygon": [[[0], *ring[1:]]]}, {"polygon": [[*ring[:3], [0, 1]]]},
         {"polygon": [[*ring[:3], [0.0, -0.0]]]}, {"polygon": [[*ring[:3], ["0", 0]]]},
@@ -314,12 +316,14 @@ def wheres() -> Iterator[bytes]:
     for where in (
         "", " ", "a", "a b", "a AND", "OR a", "NOT", "NOT NOT a", "a NOT b", "a AND NOT b", "()",
         "(a", "a)", "((a))", "(" * 64 + "a" + ")" * 64, "(" * 65 + "a" + ")" * 65, '"a', '""',
-        '"a b"', '"AND"', '"!"', "!", "a !", "a-b", "AND", "and", "a and b", "a OR b AND c", "a(b)c",
-        'a"b"c', "a OR", "a AND AND b", "a AND OR b", "(a OR b) NOT (c d)", "NOT " * 7 + "a",
+        '"a b"', '"AND"', '"!"', "!", "a !", "a-b", "AND", "and", "a and b", "a OR b AND c",
+        "a(b)c", 'a"b"c', "a OR",
+        "a AND AND b", "a AND OR b", "(a OR b) NOT (c d)", "NOT " * 7 + "a",
         "NOT " * 8 + "a", "(NOT " * 7 + "a" + ")" * 7, "(NOT " * 8 + "a" + ")" * 8,
         "NOT " * 6 + "a-b", "NOT " * 7 + "a-b", " ".join("a" * 256), " ".join("a" * 257),
         " OR ".join(["a"] * 257), "-".join("a" * 256), "-".join("a" * 257), "\u3000a\u3000AND b",
-        {"all": ["a"]}, {"any": ["a", "b"]}, {"none": ["a"]}, {"all": []}, {"all": "a"}, {"all": [1]},
+        {"all": ["a"]}, {"any": ["a", "b"]}, {"none": ["a"]}, {"all": []}, {"all": "a"},
+        {"all": [1]},
         {"all": ["a"], "any": ["b"]}, {}, [], ["a"], 1, None, True, {"ALL": ["a"]}, {"not": ["a"]},
         {"all": [""]}, {"all": [None]}, {"all": [["a"]]}, nest("all", 8), nest("all", 9),
         nest("none", 8), nest("none", 9), {"all": [nest("any", 7), "NOT a"]},
@@ -341,7 +345,6 @@ CORPUS = [
 def test_refuses_what_the_oracle_refuses(corpus: Any) -> None:
     wrong = []
     for line in corpus():
-        line = line.replace(b"\n", b"\\n")
         try:
             check_line(line)
         except Exception as error:  # all of them at once: one run shows the whole extent
@@ -356,8 +359,12 @@ def test_mutated_lines(line: bytes, places: st.DataObject) -> None:
         at = places.draw(st.integers(0, len(line)))
         to = places.draw(st.integers(at, min(len(line), at + 8)))
         new = places.draw(
-            st.sampled_from([b"", b'"', b"\\", b",", b":", b"{", b"}", b"[", b"]", b"0", b"-", b"e"])
-            | st.sampled_from([b"\\u0061", b"\xff", b"null", b"1e9", b' "', b'"data":1,', line[at:to]])
+            st.sampled_from(
+                [b"", b'"', b"\\", b",", b":", b"{", b"}", b"[", b"]", b"0", b"-", b"e"]
+            )
+            | st.sampled_from(
+                [b"\\u0061", b"\xff", b"null", b"1e9", b' "', b'"data":1,', line[at:to]]
+            )
             | st.binary(max_size=3)
         )
         line = line[:at] + new + line[to:]
@@ -372,8 +379,12 @@ json_values = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8)
     | st.sampled_from([":", ":a", "\\", '"', "\x00", "\x7f", "😀", "a:", ","]),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text(max_size=3) | st.sampled_from([":", ":a", '"']), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(max_size=3) | st.sampled_from([":", ":a", '"']), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 
@@ -404,7 +415,14 @@ def test_deep_data_is_kept_as_it_is() -> None:
 
 
 def test_numbers_keep_their_last_bit() -> None:
-    lons = [b"0.1", b"-179.99999999999997", b"1e-7", b"73.987654321", b"5e-324", b"1.0000000000000002"]
+    lons = [
+        b"0.1",
+        b"-179.99999999999997",
+        b"1e-7",
+        b"73.987654321",
+        b"5e-324",
+        b"1.0000000000000002",
+    ]
     for raw in lons:
         (lon,) = decode(with_raw(OBJECT, lon=raw)).objects.lon.tolist()
         assert lon == float(raw)
@@ -437,7 +455,7 @@ def test_numbers_keep_their_last_bit() -> None:
         (dump({**SUBSCRIBE, "where": {"all": []}}), ["s1", "where.all", "empty"]),
         (dump({**SUBSCRIBE, "expires": "never"}), ["s1", "expires", "never"]),
         (dump({**SUBSCRIBE, "k": 3}), ["s1", "boolean", "k"]),
-        (dump({"type": "subscribe", "id": "s1", "ts": TS, "kind": "boolean"}), ["s1", "region", "where"]),
+        (dump({**UNSUBSCRIBE, "type": "subscribe", "kind": "boolean"}), ["s1", "region", "where"]),
         (dump(QUERY), ["q1"]),
     ],
 )  # fmt: skip

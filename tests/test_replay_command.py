@@ -19,7 +19,8 @@ from placewire.cli.main import main
 from placewire.state import arrays
 
 SUMMARY = re.compile(
-    r"events (\d+), results (\d+), dead letters (\d+), unsubscribes of nothing (\d+), \d+ events/s\n"
+    r"events (\d+), results (\d+), dead letters (\d+),"
+    r" unsubscribes of nothing (\d+), \d+ events/s\n"
 )
 TS = "2026-03-01T12:00:00Z"
 
@@ -27,7 +28,9 @@ TS = "2026-03-01T12:00:00Z"
 class Command:
     """Runs the command in this process (it is the same `main`), with files under one folder."""
 
-    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch):
+    def __init__(
+        self, folder: Path, capture: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
+    ):
         self.folder = folder
         self.capture = capture
         self.patch = patch
@@ -208,7 +211,9 @@ def test_a_line_longer_than_what_is_read_at_once(
 def test_results_are_sorted_by_seq_and_id_by_code_point(command: Command) -> None:
     ids = ["b", "a", "B", "aa", "é", "z", "\uffff", "😀", "\ue000", "10", "9", "", '"', "\\", "\n"]
     ids = [id for id in ids if id]
-    log = lines(*map(subscribe, ids), placed("o1"), placed("o2"), *map(subscribe, ids), placed("o3"))
+    log = lines(
+        *map(subscribe, ids), placed("o1"), placed("o2"), *map(subscribe, ids), placed("o3")
+    )
     for rows in (1, 5, 1000):
         check_replay(command, log, "--batch-rows", rows, "--workers", 3)
         found = [result["subscription"] for result in command.read(command.results)]
@@ -312,9 +317,7 @@ def test_max_ahead_by_a_microsecond_and_at_its_longest(command: Command) -> None
     for span in ("PT0.000001S", "P36500D", "P1D"):
         settings = command.settings(f'max_ahead = "{span}"')
         for rows in (1, 2, 1000):
-            check_replay(
-                command, log, "--settings", settings, "--batch-rows", rows, max_ahead=span
-            )
+            check_replay(command, log, "--settings", settings, "--batch-rows", rows, max_ahead=span)
 
 
 def test_dead_letters_do_not_depend_on_the_batches(command: Command) -> None:
@@ -469,7 +472,7 @@ def run_in_child(limit: Callable[[], None] | None, *arguments: object) -> tuple[
         [sys.executable, "-m", "placewire.cli.main", *map(str, arguments)],
         capture_output=True,
         text=True,
-        preexec_fn=limit,  # noqa: PLW1509 - the limit must hold in the child only
+        preexec_fn=limit,  # in the child only
         timeout=120,
         check=False,
     )

@@ -16,6 +16,7 @@ from logs import logs
 from oracle import Outcome, replay
 from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
@@ -158,6 +159,28 @@ def test_a_run_goes_on_in_another_way(spark: SparkSession, tmp_path: Path, city:
     assert committed_batches(state) == [0, 1]
     run = run_on_spark(spark, tmp_path, city, plan="grid", workers=3, rows=300)
     check_equals(run, expected_of(city))
+
+
+def test_begun_in_process_and_finished_on_spark(
+    spark: SparkSession, tmp_path: Path, city: bytes
+) -> None:
+    """Either it goes on, or it says that it cannot and leaves the state whole; nothing else."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(city)
+    state = StateDir(tmp_path / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(path), "shared", 2)
+    for manifest in replay_log(coordinator, path, 60, 2):
+        if manifest.batch == 4:
+            break
+    coordinator.close()
+    refusal = ""
+    try:
+        run = run_on_spark(spark, tmp_path, city, plan="shared", workers=2, rows=300)
+        check_equals(run, expected_of(city))
+    except Unusable as error:
+        refusal = str(error)
+    assert "\n" not in refusal
+    assert not refusal or committed_batches(state)[-1] == 4
 
 
 def test_a_log_that_has_grown(spark: SparkSession, tmp_path: Path, city: bytes) -> None:

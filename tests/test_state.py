@@ -44,7 +44,17 @@ from placewire.state.sweeping import KEEP_MANIFESTS, sweep
 
 # --- array files ---
 
-DTYPES = [np.uint8, np.int8, np.int16, np.uint32, np.int32, np.uint64, np.int64, np.float64, np.bool_]
+DTYPES = [
+    np.uint8,
+    np.int8,
+    np.int16,
+    np.uint32,
+    np.int32,
+    np.uint64,
+    np.int64,
+    np.float64,
+    np.bool_,
+]
 arrays_to_keep = st.dictionaries(
     st.text(min_size=1, max_size=12),
     st.sampled_from(DTYPES).flatmap(
@@ -75,14 +85,22 @@ def test_arrays_come_back(
 
 def test_arrays_that_are_not_contiguous_come_back(tmp_path: Path) -> None:
     square = np.arange(100.0).reshape(10, 10)
-    arrays = {"t": square.T, "step": square[::2, ::3], "back": np.arange(10)[::-1], "none": square[:0]}
+    arrays = {
+        "t": square.T,
+        "step": square[::2, ::3],
+        "back": np.arange(10)[::-1],
+        "none": square[:0],
+    }
     write_arrays(tmp_path / "a.plw", arrays)
     for name, array in map_arrays(tmp_path / "a.plw").arrays.items():
         assert np.array_equal(array, arrays[name])
 
 
 def test_large_and_small_arrays_stay_in_order(tmp_path: Path) -> None:
-    arrays = {f"a{n}": np.full(size, n, np.uint8) for n, size in enumerate((1, 70_000, 0, 65_535, 65_536, 3))}
+    arrays = {
+        f"a{n}": np.full(size, n, np.uint8)
+        for n, size in enumerate((1, 70_000, 0, 65_535, 65_536, 3))
+    }
     write_arrays(tmp_path / "a.plw", arrays)
     for name, array in map_arrays(tmp_path / "a.plw").arrays.items():
         assert np.array_equal(array, arrays[name])
@@ -232,7 +250,7 @@ def make_manifest(batch: int, *files: str, **more: Any) -> Manifest:
         "epoch": 1,
         "key": (2**64 - 1, 1),
         "settings": Settings()._asdict(),
-        "source": {"head": "x"},
+        "source": "x",
         "offset": {"seq": 1, "byte": 2},
         "next_seq": 1,
         "now_us": None,
@@ -388,9 +406,7 @@ def test_when_nothing_is_chosen_there_are_few_segments_and_none_mostly_dead(
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.sampled_from([1, 3, 1_000, 20_000, 300_000]), max_size=120), st.randoms())
-def test_merging_ends_stays_bounded_and_is_not_too_much_work(
-    adds: list[int], random: Any
-) -> None:
+def test_merging_ends_stays_bounded_and_is_not_too_much_work(adds: list[int], random: Any) -> None:
     """A log-structured tree: few segments, and each row is written a few times only."""
     segments: list[SegmentEntry] = []
     written = 0

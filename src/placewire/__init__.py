@@ -5,8 +5,34 @@ text that fits. The rooms of the house stand in the order in which data walks th
 kernels, text, index, plan, route, state, engine, spark, cli. `docs/architecture.md` tells the walk.
 """
 
-from placewire.api import Results, replay, run
-from placewire.model.errors import Unusable
-from placewire.model.settings import Settings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placewire.api import Results, replay, run
+    from placewire.model.errors import Unusable
+    from placewire.model.settings import Settings
 
 __all__ = ["Results", "Settings", "Unusable", "replay", "run"]
+
+_HOMES = {
+    "Results": "placewire.api",
+    "replay": "placewire.api",
+    "run": "placewire.api",
+    "Settings": "placewire.model.settings",
+    "Unusable": "placewire.model.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for.
+
+    Spark starts Python processes that import this package only to plan a batch; loading the
+    compiler in each of them would cost more than the batch.
+    """
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'placewire' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -57,13 +57,15 @@ def replay(
     state: Path | str | None = None,
     with_data: bool = False,
     session: Any = None,
+    begun: Callable[[Manifest], None] | None = None,
     after: Callable[[Manifest], None] | None = None,
 ) -> Counters:
     """Run a whole event log and write its results in order; gives the totals.
 
     With a Spark `session` the log goes through the Spark pipeline, without one through the same
-    steps in this process. With `state` a run that was stopped goes on where it was. `after` is
-    called after each committed batch. Raises `placewire.Unusable`.
+    steps in this process; a function is called for the session when everything else is in order.
+    With `state` a run that was stopped goes on where it was. `begun` is called with what is
+    committed already, `after` after each further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_log(path)
@@ -74,6 +76,8 @@ def replay(
         try:
             sink = FileSink(coordinator.state, with_data)
             sink.deliver(coordinator.latest)
+            if begun is not None:
+                begun(coordinator.latest)
 
             def deliver(manifest: Manifest) -> None:
                 sink.deliver(manifest)
@@ -86,7 +90,7 @@ def replay(
                 from placewire.spark.replay import replay_on_spark
 
                 replay_on_spark(
-                    session,
+                    session() if callable(session) else session,
                     coordinator,
                     path,
                     batch_rows=batch_rows,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -36,8 +38,6 @@ CHURN = 0.02
 BAD = 24
 BATCH_ROWS = 25_000  # small enough that the view moves, large enough that Spark is not all there is
 LEAST_BATCHES = 10
-# A minute is too short for the JVM's second compiler to pay back: this halves its processor time.
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 TELLING = "lon must"  # the beginning of the dead letter to show, if there is such a one
 
 
@@ -149,30 +149,18 @@ def started_spark(
     """A Spark session whose own words go to a file and not over the view."""
     from placewire.spark.session import make_session
 
-    os.environ.setdefault("JDK_JAVA_OPTIONS", JVM_OPTIONS)
+    logging.disable(logging.ERROR)  # after Ctrl-C the gateway tells the root logger at length
     master = f"local[{min(options.workers, os.cpu_count() or 1)}]"
-    with console.status("starting Spark"), errors_to(chatter):
+    with console.status("starting Spark"):
         try:
-            session = make_session(master, java=java)
+            session = make_session(master, java=java, brief=True, chatter=chatter)
         except Exception as error:
             said = chatter.read_text(errors="replace").split("\n")
             why = next((line for line in reversed(said) if line.strip()), str(error))
             raise Unusable(f"Spark did not start: {why.strip()}") from error
+    # Spark's own handler talks to the JVM in the middle of another call to it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield session
     finally:
         session.stop()
-
-
-@contextlib.contextmanager
-def errors_to(path: Path) -> Iterator[None]:
-    """Let standard error, and that of every process started meanwhile, go to a file."""
-    sys.stderr.flush()
-    usual = os.dup(2)
-    with open(path, "wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(usual, 2)
-        os.close(usual)

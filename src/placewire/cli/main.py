@@ -14,6 +14,8 @@ from placewire.model.errors import Unusable
 # What Typer raises for anything mistyped; it carries its own click and does not name this base.
 Mistyped = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
+INTERRUPTED = 130  # what Typer makes of Ctrl-C
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -109,15 +111,17 @@ def main() -> None:
     """Run the command line: one clear line and exit code 2 for anything unusable."""
     try:
         code = app(standalone_mode=False)
-    except Unusable as error:
-        print(f"placewire: {error}", file=sys.stderr)
+    except (Unusable, OSError) as error:
+        # One line, whatever a file name or a system's message brings along.
+        print("placewire: " + " ".join(str(error).split()), file=sys.stderr)
         sys.exit(2)
     except Mistyped as error:
         print(f"placewire: {error.format_message()}", file=sys.stderr)
         sys.exit(2)
     except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    if code == INTERRUPTED:
         print("placewire: interrupted", file=sys.stderr)
-        sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.directory import changes_to_chains, ids_to_rows
+from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows, concat_offsets
 from placewire.state.segment import Segment
 
@@ -52,6 +53,7 @@ def resolve_changes(
     segments: Sequence[tuple[Segment, NDArray[np.uint64]]],
 ) -> Resolved:
     """Find what each change ends: an earlier row of this batch, or a committed one."""
+    changes = BatchChanges(*map(read_only, changes))
     count = changes.seq.size
     previous = changes_to_chains(changes.id_hash, changes.id_offsets, changes.id_bytes)
     row_end = np.full(rows.total, NEVER_SEQ, np.int64)
@@ -74,7 +76,7 @@ def resolve_changes(
             segment.directory_row,
             segment.rows.id_offsets,
             segment.rows.id_bytes,
-            dead,
+            read_only(dead),
             found,
         )
         hits = np.flatnonzero(found >= 0)

@@ -28,6 +28,7 @@ class BlockClock(NamedTuple):
     accepted_event: NDArray[np.int64]
     accepted_ts_us: NDArray[np.int64]
     refused_event: NDArray[np.int64]
+    refused_ahead_us: list[int]
     end_us: int
 
     def nows(self, events: NDArray[np.uint32], local_us: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -53,11 +54,13 @@ def run_clock(
     for last_now_us, leaps in blocks:
         accepted: list[tuple[int, int]] = []
         refused: list[int] = []
+        ahead: list[int] = []
         highest = start
         for leap in leaps:
             now = max(highest, leap.now_us)
             if leap.ts_us - now > ahead_us:
                 refused.append(leap.event)
+                ahead.append(leap.ts_us - now)
             else:
                 accepted.append((leap.event, leap.ts_us))
                 highest = max(highest, leap.ts_us)
@@ -68,6 +71,7 @@ def run_clock(
                 np.array([a[0] for a in accepted], np.int64),
                 np.array([a[1] for a in accepted], np.int64),
                 np.array(refused, np.int64),
+                ahead,
                 end,
             )
         )

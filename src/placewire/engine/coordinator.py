@@ -59,29 +59,38 @@ class _Settled(NamedTuple):
 
 
 class Coordinator:
-    """The one writer of a state directory."""
+    """The one writer of a state directory.
+
+    `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
+    """
 
     def __init__(
         self,
         state: StateDir,
         settings: Settings,
-        source: dict[str, Any],
+        source: Callable[[Offset], str],
         plan: str = "shared",
         workers: int = 1,
     ) -> None:
         self.state = state
-        self._lock = state.lock()
-        state.open()
         self.settings = settings
-        self.latest = read_latest(state) or first_manifest(settings, source)
-        self._check_same(source)
-        self.latest_epoch = self.latest.epoch + 1
-        self.live = LiveSegments(state, self.latest.segments)
-        self.planner = Planner(state, plan, workers, self.latest.plan)
+        self.source = source
         self.delivered = -1
         self.expect_changes = True
+        state.check()
+        self._lock = state.lock()
+        try:
+            state.make()
+            self.latest = read_latest(state) or first_manifest(settings)
+            self._check_same()
+            self.latest_epoch = self.latest.epoch + 1
+            self.planner = Planner(state, plan, workers, self.latest.plan)
+            self.live = LiveSegments(state, self.latest.segments)
+        except BaseException:
+            os.close(self._lock)
+            raise
 
-    def _check_same(self, source: dict[str, Any]) -> None:
+    def _check_same(self) -> None:
         """A state belongs to one log and one set of settings."""
         if self.latest.settings != self.settings._asdict():
             changed = sorted(
@@ -92,7 +101,9 @@ class Coordinator:
             raise Unusable(
                 f"state {self.state.root}: was made with other settings: {', '.join(changed)}"
             )
-        if self.latest.source != source:
+        if self.latest.batch >= 0 and self.latest.source != self.source(
+            Offset(**self.latest.offset)
+        ):
             raise Unusable(f"state {self.state.root}: was made from another log")
 
     def committed(self, batch: int, end: Offset) -> bool:
@@ -194,7 +205,7 @@ class Coordinator:
             epoch=self.latest_epoch,
             key=latest.key,
             settings=latest.settings,
-            source=latest.source,
+            source=self.source(end),
             offset=end._asdict(),
             next_seq=end.seq,
             now_us=now_us,
@@ -292,13 +303,13 @@ class Coordinator:
         seqs, errors, lines = [], [], []
         limit = self.settings.max_ahead_us
         for block, clock in zip(blocks, clocks, strict=True):
-            refused = set(clock.refused_event.tolist())
+            ahead = dict(zip(clock.refused_event.tolist(), clock.refused_ahead_us, strict=True))
             for leap in block.leaps:
-                if leap.event in refused:
+                if leap.event in ahead:
                     seqs.append(block.first_seq + leap.event)
                     errors.append(
                         f"ts must be at most {limit // 1_000_000} s past the latest ts, got"
-                        f" {(leap.ts_us - max(clock.start_us, leap.now_us)) // 1_000_000} s past it"
+                        f" {ahead[leap.event] // 1_000_000} s past it"
                     )
                     lines.append(leap.line)
         if not seqs:
@@ -328,14 +339,14 @@ class Coordinator:
         os.close(self._lock)
 
 
-def first_manifest(settings: Settings, source: dict[str, Any]) -> Manifest:
+def first_manifest(settings: Settings) -> Manifest:
     """The state before the first batch, with a fresh key for hashes."""
     return Manifest(
         batch=-1,
         epoch=0,
         key=(secrets.randbits(64), secrets.randbits(64)),
         settings=settings._asdict(),
-        source=source,
+        source="",
         offset=Offset()._asdict(),
         next_seq=0,
         now_us=None,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from placewire.engine.subscribing import RowsBuilder
 from placewire.kernels.blocks import codes_to_order, slices_to_buffer, times_to_clock
 from placewire.kernels.cells import points_to_codes
+from placewire.kernels.jit import read_only
 from placewire.kernels.jsonlines import find_lines, scan_objects
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
@@ -231,7 +232,9 @@ def finish_block(
     codes = points_to_codes(columns.lon, columns.lat)
     order = codes_to_order(codes)
     id_offsets, id_bytes = slices_to_buffer(
-        columns.raw, columns.id_start[order], columns.id_end[order]
+        read_only(columns.raw),
+        read_only(columns.id_start[order].astype(np.int64)),
+        read_only(columns.id_end[order].astype(np.int64)),
     )
     terms = analyzer.analyse(columns.raw, columns.text_start[order], columns.text_end[order])
     events_in_order = columns.event[order]

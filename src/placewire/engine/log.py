@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ from placewire.model.errors import Unusable
 
 CHUNK_BYTES = 1 << 24
 BLOCK_BYTES = 1 << 23
+FINGERPRINT_BYTES = 1 << 16
 
 
 class Offset(NamedTuple):
@@ -51,10 +54,18 @@ def check_log(path: Path) -> None:
         raise Unusable(f"log {path}: cannot be read: {error.strerror}") from None
 
 
-def identify_log(path: Path) -> dict[str, str]:
-    """What makes it the same log when a run is resumed: how it begins."""
+def identify_log(path: Path) -> Callable[[Offset], str]:
+    """What makes it the same log when a run is resumed, grown or not."""
+    return partial(fingerprint_log, path)
+
+
+def fingerprint_log(path: Path, end: Offset) -> str:
+    """A hash of how the log begins and of what stands just before an offset."""
     with open(path, "rb") as file:
-        return {"head": hashlib.sha256(file.read(4096)).hexdigest()}
+        digest = hashlib.sha256(file.read(min(FINGERPRINT_BYTES, end.byte)))
+        file.seek(max(0, end.byte - FINGERPRINT_BYTES))
+        digest.update(file.read(min(FINGERPRINT_BYTES, end.byte)))
+    return f"{end.byte}:{digest.hexdigest()}"
 
 
 def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
 from placewire.kernels.resultlines import matches_to_lines, matches_to_order
 from placewire.model.subscriptions import concat_offsets
 from placewire.state.arrays import open_arrays
@@ -55,7 +56,9 @@ def gather_matches(
         rows = open_segment(state.file(piece.segment)).rows
         picked = stored[f"{piece.prefix}.row"]
         starts, ends = rows.id_offsets[:-1][picked], rows.id_offsets[1:][picked]
-        some_offsets, some_bytes = slices_to_buffer(rows.id_bytes, starts, ends)
+        some_offsets, some_bytes = slices_to_buffer(
+            rows.id_bytes, read_only(starts), read_only(ends)
+        )
         objects.append(stored[f"{piece.prefix}.object"])
         offsets.append(some_offsets)
         ids.append(some_bytes)

@@ -37,7 +37,12 @@ class FileSink:
         self.note = state.sink / "cursor.json"
         self.cursor = Cursor(with_data=with_data)
         if self.note.exists():
-            self.cursor = msgspec.json.decode(self.note.read_bytes(), type=Cursor)
+            try:
+                self.cursor = msgspec.json.decode(self.note.read_bytes(), type=Cursor)
+            except msgspec.DecodeError as error:
+                raise Unusable(
+                    f"state {state.root}: sink/cursor.json is damaged: {error}"
+                ) from None
         if self.cursor.with_data != with_data:
             raise Unusable(
                 f"state {state.root}: results were begun"
@@ -48,6 +53,11 @@ class FileSink:
             (self.dead, self.cursor.dead_bytes),
         ):
             with open(path, "ab") as file:
+                if file.tell() < length:
+                    raise Unusable(
+                        f"{path}: must have {length} bytes or more, got {file.tell()}; it was"
+                        " changed by somebody else"
+                    )
                 file.truncate(length)
 
     def deliver(self, latest: Manifest) -> None:

@@ -55,7 +55,7 @@ class RowsBuilder:
         if event.region is UNSET and event.where is UNSET:
             raise InvalidEvent(f"subscription {event.id!r}: needs a region or a where, got neither")
         try:
-            expires = NEVER_US if event.expires is UNSET else parse_timestamp(event.expires)
+            expires = NEVER_US if event.expires is UNSET else read_expires(event.expires)
             region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
             if event.data is not UNSET:
                 compact_data(event.data)
@@ -129,6 +129,14 @@ class RowsBuilder:
             literal_false=np.array(self.on_false, np.int16),
             literal_cover=np.array(self.cover, np.uint8),
         )
+
+
+def read_expires(text: str) -> int:
+    """The time at which a subscription expires."""
+    try:
+        return parse_timestamp(text)
+    except InvalidEvent as error:
+        raise InvalidEvent(f"expires: {error}") from None
 
 
 def check_kind(event: SubscribeEvent) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from placewire.index.scan import scan_rows
 from placewire.kernels.interning import hashes_to_numbers, terms_to_groups
+from placewire.kernels.jit import read_only
 from placewire.kernels.matching import (
     DOUBTS,
     objects_matching_postings,
@@ -55,6 +56,9 @@ def make_probe(
     terms: NDArray[np.uint64],
 ) -> Probe:
     """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too."""
+    codes, lon, lat, now_us, term_offsets, terms = map(
+        read_only, (codes, lon, lat, now_us, term_offsets, terms)
+    )
     _, numbers, distinct = hashes_to_numbers(terms)
     group_term, group_offsets, group_object = terms_to_groups(
         numbers, distinct, term_offsets, ANY_TERM
@@ -96,7 +100,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
             rows.literal_true,
             rows.literal_false,
             rows.literal_cover,
-            dead,
+            read_only(dead),
             objects,
             matched,
             *scratch,

@@ -11,8 +11,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def read_only(array: Any) -> NDArray[Any]:
+    """The array as one that cannot be written.
+
+    To the compiler arrays that are mapped from a file and arrays made here are different types;
+    seen through this they are one, and a kernel is compiled once.
+    """
+    view: NDArray[Any] = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def kernel(function: F) -> F:

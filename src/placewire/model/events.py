@@ -80,9 +80,13 @@ class QueryEvent(Event, tag="query"):
 AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
-# Where a repeated key could hide: the same quoted name before a colon twice. A key with an escape
-# is written in another way than it reads, so any backslash asks for the slow look as well.
-_keys = re.compile(rb'"([^"\\]*)"\s*:')
+# Where a repeated key could hide: the same string before a colon twice. Every string is taken in
+# turn, so that quotes stay in step. A key with an escape is written in another way than it reads,
+# so any backslash asks for the slow look as well.
+_strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
+
+_surrogate = re.compile(rb"\\u[dD][89a-fA-F]")
+_long_number = re.compile(rb"[0-9]{309}")
 
 
 def decode_event(line: bytes) -> AnyEvent:
@@ -93,7 +97,7 @@ def decode_event(line: bytes) -> AnyEvent:
         raise InvalidEvent(str(error)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidEvent(malformed(line, error)) from None
-    keys = _keys.findall(line)
+    keys = [name for name, colon in _strings.findall(line) if colon]
     if b"\\" in line or len(set(keys)) != len(keys):
         refuse_repeated_keys(line)
     if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
@@ -129,6 +133,8 @@ def malformed(line: bytes, error: Exception) -> str:
         return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
     if isinstance(error, RecursionError):
         return "JSON is nested too deeply"
+    if _surrogate.search(line):
+        return "a string must not have a lone surrogate or be cut short"
     start = line[:40].decode("utf-8", "replace")
     return f"{error}, got {start!r}{'...' if len(line) > 40 else ''}"
 
@@ -163,7 +169,27 @@ def compact_data(value: Any) -> bytes:
         raise InvalidEvent("data: cannot be written as JSON") from None
     if len(compact) > MOST_DATA_BYTES:
         raise InvalidEvent(f"data: must be at most 16384 bytes, got {len(compact)}")
+    if _long_number.search(compact):
+        refuse_infinite(value)
     return compact
+
+
+def refuse_infinite(value: Any) -> None:
+    """Raise InvalidEvent if an integer inside `value` is larger than any 64-bit float."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+        elif isinstance(part, int):
+            try:
+                float(part)
+            except OverflowError:
+                raise InvalidEvent(
+                    f"data: a number must be finite, got one of {part.bit_length()} bits"
+                ) from None
 
 
 def check_point(lon: float, lat: float) -> None:

@@ -142,5 +142,8 @@ def read_degrees(value: Any, limit: float, where: str) -> float:
 
 def describe(value: Any) -> str:
     """A short form of a value for an error."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return "something nested too deeply or too long"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -6,10 +6,19 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import parse_duration
 
 DAY_US = 86_400_000_000
+
+
+class Lexicon(msgspec.Struct, forbid_unknown_fields=True):
+    """Document frequencies of terms."""
+
+    documents: int
+    df: dict[str, int]
 
 
 class Settings(NamedTuple):
@@ -32,7 +41,7 @@ def read_settings(path: Path | None) -> Settings:
         table = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise Unusable(f"settings {path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise Unusable(f"settings {path}: is not TOML: {error}") from None
     try:
         return settings_of(table)
@@ -45,13 +54,16 @@ def settings_of(table: dict[str, Any]) -> Settings:
     known = {"analyzer", "lexicon", "window", "retention", "reach_m", "max_ahead"}
     for name in table:
         if name not in known:
-            raise InvalidEvent(f"{name}: is not a setting; settings are {', '.join(sorted(known))}")
+            raise InvalidEvent(
+                f"{name!r}: is not a setting; settings are {', '.join(sorted(known))}"
+            )
     settings = Settings()
     if table.get("analyzer", "default") != "default":
         raise InvalidEvent(f"analyzer: must be 'default', got {table['analyzer']!r}")
     if "lexicon" in table:
         if not isinstance(table["lexicon"], str):
             raise InvalidEvent(f"lexicon: must be a path, got {table['lexicon']!r}")
+        check_lexicon(Path(table["lexicon"]))
         settings = settings._replace(lexicon=table["lexicon"])
     if "window" in table:
         settings = with_window(settings, table["window"])
@@ -65,6 +77,18 @@ def settings_of(table: dict[str, Any]) -> Settings:
             raise InvalidEvent(f"reach_m: must be a number > 0, got {reach!r}")
         settings = settings._replace(reach_m=float(reach))
     return settings
+
+
+def check_lexicon(path: Path) -> None:
+    """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`."""
+    try:
+        msgspec.json.decode(path.read_bytes(), type=Lexicon)
+    except OSError as error:
+        raise InvalidEvent(f"lexicon {path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InvalidEvent(
+            f'lexicon {path}: must be {{"documents": N, "df": {{"term": n}}}}: {error}'
+        ) from None
 
 
 def with_window(settings: Settings, window: Any) -> Settings:

@@ -26,14 +26,19 @@ from placewire.state.arrays import pack_arrays, unpack_arrays
 
 BLOCK, PIECE, ROUTED = 0, 1, 2
 SCHEMA = "worker int, kind int, payload binary"
+TASKS_A_WORKER = 2
 Rows = list[tuple[int, int, bytes]]
 
 
 def run_on_spark(
     session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
 ) -> tuple[list[BlockSummary], list[PieceSummary]]:
-    """Run the blocks of a batch, a task for each."""
-    tasks = session.range(0, len(refs), 1, len(refs))
+    """Run the blocks of a batch, in a few tasks for each worker.
+
+    A task costs tens of milliseconds whatever it does, so one for each block would cost more
+    than the work; two for each worker still even out blocks of different weight.
+    """
+    tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * workers))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
     if not context.route.stays:
         stage = stage.repartitionById(workers, "worker").mapInArrow(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,16 +18,39 @@ FILE_MANAGER = (
 )
 
 
-def make_session(master: str = "local[*]", *, java: Java | None = None) -> SparkSession:
-    """A quiet local session whose Python workers are this Python."""
+# The pipeline asks little of the JVM: its second compiler never pays back in a run of minutes.
+BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def make_session(
+    master: str = "local[*]",
+    *,
+    java: Java | None = None,
+    brief: bool = False,
+    chatter: Path | None = None,
+) -> SparkSession:
+    """A quiet local session whose Python workers are this Python.
+
+    `brief` spares the JVM work that pays only in long runs of SQL. What the JVM says on standard
+    error goes to the file `chatter`, if there is one.
+    """
     java = java or find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
+    with errors_to(chatter) if chatter is not None else contextlib.nullcontext():
+        session = start_session(master, BRIEF_JVM if brief else "")
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def start_session(master: str, jvm_options: str) -> SparkSession:
+    """The session with its settings."""
+    return (
         SparkSession.builder.master(master)
         .appName("placewire")
+        .config("spark.driver.extraJavaOptions", jvm_options)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -37,5 +63,17 @@ def make_session(master: str = "local[*]", *, java: Java | None = None) -> Spark
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("OFF")
-    return session
+
+
+@contextlib.contextmanager
+def errors_to(path: Path) -> Iterator[None]:
+    """Let standard error, and that of every process started meanwhile, go to a file."""
+    sys.stderr.flush()
+    usual = os.dup(2)
+    with open(path, "wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(usual, 2)
+        os.close(usual)

@@ -9,7 +9,7 @@ own for every task: 28 s for a million objects in 62 blocks, against 2 s; see do
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from placewire.engine.log import BlockRef, Offset, batch_end, plan_batch
-from placewire.engine.parquet import plan_row_groups
+if TYPE_CHECKING:
+    from placewire.engine.log import BlockRef, Offset
 
 SCHEMA = "first_seq long, end_seq long"
 MOST_BYTES = 1 << 28
@@ -75,6 +75,10 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def plan(self, start: Offset, rows: int, most_bytes: int = MOST_BYTES) -> list[BlockRef]:
         """The blocks of a batch of at most so many rows."""
+        # Imported late: Spark loads this module in a process of its own for every batch.
+        from placewire.engine.log import plan_batch
+        from placewire.engine.parquet import plan_row_groups
+
         if self.format == "parquet":
             return plan_row_groups(self.path, start, rows)
         return plan_batch(self.path, start, rows, most_bytes, self.blocks, self.growing)
@@ -87,14 +91,16 @@ class EventLogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """A log that is replayed is finished: what is there now is all there is."""
 
     def initialOffset(self) -> dict[str, int]:
-        return Offset(self.first, 0)._asdict()
+        return {"seq": self.first, "byte": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self.rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        from placewire.engine.log import Offset, batch_end
+
         refs = self.plan(Offset(**start), self.rows)
-        return (batch_end(refs) if refs else Offset(**start))._asdict()
+        return batch_end(refs)._asdict() if refs else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [BatchPartition(start, end)]

@@ -99,13 +99,19 @@ def write_whole(descriptor: int, part: bytes | memoryview) -> None:
 
 def map_arrays(path: Path) -> ArrayFile:
     """Map the file's arrays, read-only; the mapping lives as long as the arrays do."""
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size < 20:
-            raise Unusable(f"{path}: is not an array file (too short)")
-        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size < 20:
+                raise Unusable(f"{path}: is not an array file (too short)")
+            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise Unusable(f"{path}: cannot be read: {error.strerror}") from None
     if whole[:8] != MAGIC or int.from_bytes(whole[8:12], "little") != VERSION:
         raise Unusable(f"{path}: is not an array file of version {VERSION}, got {whole[:12]!r}")
-    return unpack_arrays(whole)
+    try:
+        return unpack_arrays(whole)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unusable(f"{path}: is damaged: {error}") from None
 
 
 def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
@@ -118,6 +124,7 @@ def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
         count = math.prod(shape)
         if count == 0:
             arrays[name] = np.empty(shape, dtype)
+            arrays[name].flags.writeable = False
             continue
         array = np.frombuffer(whole, dtype, count, start + position)
         arrays[name] = array.reshape(shape)

@@ -20,6 +20,7 @@ import msgspec
 from placewire.model.errors import Unusable
 
 VERSION = 1
+EXPECTED = {"what": "placewire state", "version": VERSION}
 
 
 class StateDir:
@@ -32,29 +33,41 @@ class StateDir:
         self.checkpoint = root / "spark"
         self.sink = root / "sink"
 
-    def open(self) -> None:
-        """Make or recognise the directory; raises Unusable if it is something else."""
+    def check(self) -> None:
+        """Refuse a directory that is something else, and leave it as it is; raises Unusable."""
         mark = self.root / "FORMAT"
-        expected = {"what": "placewire state", "version": VERSION}
         try:
             if mark.exists():
                 found = msgspec.json.decode(mark.read_bytes())
-                if found != expected:
+                if found != EXPECTED:
                     raise Unusable(
                         f"state {self.root}: needs placewire state version {VERSION}, got {found}"
                     )
             elif self.root.exists() and (
-                not self.root.is_dir() or any(p.name != "LOCK" for p in self.root.iterdir())
+                not self.root.is_dir() or any(not is_ours(p) for p in self.root.iterdir())
             ):
                 raise Unusable(
                     f"state {self.root}: is not a placewire state directory and is not empty"
                 )
-            for part in (self.files, self.manifests, self.sink):
-                part.mkdir(parents=True, exist_ok=True)
-            if not mark.exists():
-                write_file(mark, msgspec.json.encode(expected))
         except msgspec.DecodeError:
             raise Unusable(f"state {self.root}: FORMAT is not readable") from None
+        except OSError as error:
+            raise Unusable(f"state {self.root}: cannot be used: {error.strerror}") from None
+
+    def open(self) -> None:
+        """Recognise the directory or make it; raises Unusable."""
+        self.check()
+        self.make()
+
+    def make(self) -> None:
+        """Make what is missing of the directory; raises Unusable."""
+        mark = self.root / "FORMAT"
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            if not mark.exists():
+                write_file(mark, msgspec.json.encode(EXPECTED))
+            for part in (self.files, self.manifests, self.sink):
+                part.mkdir(exist_ok=True)
         except OSError as error:
             raise Unusable(f"state {self.root}: cannot be used: {error.strerror}") from None
 
@@ -78,6 +91,19 @@ class StateDir:
 
     def file(self, name: str) -> Path:
         return self.files / name
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a run that died while making the directory may have left this."""
+    return (
+        path.name == "LOCK"
+        or path.name.startswith(".FORMAT.")
+        or (
+            path.name in ("files", "manifests", "sink")
+            and path.is_dir()
+            and not any(path.iterdir())
+        )
+    )
 
 
 def write_file(path: Path, content: bytes) -> None:

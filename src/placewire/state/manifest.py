@@ -55,7 +55,7 @@ class Manifest(msgspec.Struct, frozen=True):
     epoch: int
     key: tuple[int, int]
     settings: dict[str, Any]
-    source: dict[str, Any]
+    source: str
     offset: dict[str, int]
     next_seq: int
     now_us: int | None

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.boolean import BooleanIndex, build_index
+from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
 
@@ -24,8 +25,14 @@ class Segment(NamedTuple):
 
 def make_segment(rows: SubscriptionRows) -> Segment:
     """Index rows; their numbers stay."""
+    rows = SubscriptionRows(*map(read_only, rows))
     order = np.argsort(rows.id_hash, kind="stable")
-    return Segment(rows, build_index(rows), rows.id_hash[order], order.astype(np.uint32))
+    return Segment(
+        rows,
+        BooleanIndex(*map(read_only, build_index(rows))),
+        read_only(rows.id_hash[order]),
+        read_only(order.astype(np.uint32)),
+    )
 
 
 def write_segment(path: Path, segment: Segment) -> int:
@@ -42,7 +49,7 @@ def open_segment(path: Path) -> Segment:
     """Map a segment."""
     arrays = open_arrays(path).arrays
     rows = SubscriptionRows(
-        id_hash=np.empty(0, np.uint64),
+        id_hash=read_only(np.empty(0, np.uint64)),
         **{name: arrays[f"rows.{name}"] for name in SubscriptionRows._fields if name != "id_hash"},
     )
     index = BooleanIndex(**{name: arrays[f"index.{name}"] for name in BooleanIndex._fields})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from placewire.state.layout import StateDir
 from placewire.state.manifest import committed_batches, manifest_path, read_manifest
 
 KEEP_MANIFESTS = 3
+OWN_NAME = re.compile(r"b(\d{9})-.*\.plw$")
 
 
 def sweep(state: StateDir, delivered: int, spared: set[str]) -> int:
@@ -25,8 +28,8 @@ def sweep(state: StateDir, delivered: int, spared: set[str]) -> int:
         manifest_path(state, batch).unlink(missing_ok=True)
     gone = 0
     for path in state.files.iterdir():
-        written_by = int(path.name[1:10])
-        if path.name not in needed and written_by <= batches[-1]:
+        name = OWN_NAME.match(path.name)
+        if name and path.name not in needed and int(name.group(1)) <= batches[-1]:
             path.unlink(missing_ok=True)
             gone += 1
     return gone

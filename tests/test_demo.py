@@ -1,0 +1,278 @@
+"""The demo and what it is made of: samples, figures, the generated log, warm kernels."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rich.console import Console
+
+from placewire.city import CityLife, count_events, readable_subscriptions, write_log
+from placewire.cli.dashboard import Dashboard, quoted
+from placewire.cli.figures import Figures
+from placewire.cli.main import main
+from placewire.cli.samples import Listener, LogLines, Sample
+from placewire.cli.summary import next_commands, print_summary
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.sink import FileSink
+from placewire.model.settings import Settings
+from placewire.model.times import parse_timestamp
+from placewire.state.layout import StateDir
+
+LIFE = CityLife(objects=6_000, subscriptions=800, churn=0.1, bad=6)
+IDS = [event["id"] for event in readable_subscriptions()]
+
+
+class Played(NamedTuple):
+    log: Path
+    results: list[dict[str, str]]
+    listener: Listener
+    figures: Figures
+    samples: list[Sample]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """A small hour, played in this process as the demo plays it on Spark."""
+    folder = tmp_path_factory.mktemp("demo")
+    log = folder / "hour.jsonl"
+    write_log(LIFE, log)
+    state = StateDir(folder / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
+    listener = Listener(state, LogLines(log), IDS)
+    figures = Figures(state, count_events(LIFE), 0.0)
+    sink = FileSink(state, with_data=False)
+    samples = []
+    for second, manifest in enumerate(replay_log(coordinator, log, 500, 2), 1):
+        sink.deliver(manifest)
+        figures.commit(manifest, float(second))
+        samples += listener.hear(manifest)
+        figures.begin_batch(float(second))
+        coordinator.delivered = manifest.batch
+    coordinator.close()
+    results = [json.loads(line) for line in sink.results.read_bytes().splitlines()]
+    return Played(log, results, listener, figures, samples)
+
+
+def test_listener_counts_every_match_of_its_subscriptions(played: Played) -> None:
+    expected = Counter(r["subscription"] for r in played.results if r["subscription"] in IDS)
+    heard = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
+    assert sum(heard.values()) > 50
+    assert heard == {name: expected[name] for name in IDS}
+
+
+def test_samples_are_matches_in_words(played: Played) -> None:
+    lines = played.log.read_bytes().split(b"\n")
+    texts = {(r["subscription"], json.loads(lines[int(r["seq"])])["text"]) for r in played.results}
+    assert len(played.samples) > 20
+    assert {(s.subscription, s.text) for s in played.samples} <= texts
+    assert len({s.subscription for s in played.samples}) > 6
+
+
+def test_figures_count_what_is_live(played: Played) -> None:
+    live: dict[str, int] = {}
+    now = 0
+    for line in played.log.read_bytes().splitlines():
+        try:
+            event = json.loads(line)
+            ts = parse_timestamp(event["ts"])
+        except Exception:
+            continue
+        if event["id"].startswith("bad-"):
+            continue
+        now = max(now, ts)
+        if event["type"] == "subscribe":
+            live[event["id"]] = parse_timestamp(event.get("expires", "9999-01-01T00:00:00Z"))
+        elif event["type"] == "unsubscribe":
+            live.pop(event["id"], None)
+    assert played.figures.live == sum(expires > now for expires in live.values())
+
+
+def test_figures_of_the_matching_phase(played: Played) -> None:
+    figures = played.figures
+    assert figures.counters.objects == LIFE.objects
+    assert figures.matching_s() == len(figures.latencies_s)
+    assert figures.mean("objects") == pytest.approx(LIFE.objects / figures.matching_s())
+    assert figures.latency_s(50) == 1.0
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_nothing_is_wider_than_the_terminal(played: Played, width: int) -> None:
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=width, height=24, color_system=None
+    )
+    dashboard = Dashboard(console, played.figures, readable_subscriptions())
+    console.print(dashboard.view())
+    dashboard.samples.extend(played.samples)
+    console.print(dashboard.view())
+    letter = {"seq": 7, "error": "lon must be in [-180, 180], got 412.5", "event": "x" * 500}
+    print_summary(console, played.figures, played.listener, letter, 60.0)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    commands = {command for command, _ in next_commands()}
+    rows = [row for row in shown.splitlines() if row.strip() not in commands]
+    assert max(Console().measure(row).maximum for row in rows) <= width
+    assert f"{LIFE.objects:,}" in shown
+    for name, count in zip(IDS, played.listener.counts.tolist(), strict=True):
+        assert any(name in row and f" {count:,} " in row for row in rows)
+
+
+def test_quoted_texts_are_one_clean_line() -> None:
+    assert quoted("rain\n\x1b[31m ☀\ufe0f  now\u202e") == '"rain [31m ☀ now"'
+
+
+def test_generate_then_replay_in_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    life = LIFE._replace(start="2026-05-01T08:00:00Z", seconds=600)
+    words = ["--objects", "6000", "--subscriptions", "800", "--churn", "0.1", "--bad", "6"]
+    words += ["--start", life.start, "--seconds", "600"]
+    assert run(monkeypatch, "generate", "hour.jsonl", *words) == 0
+    said = capsys.readouterr().out
+    size = Path("hour.jsonl").stat().st_size
+    assert said.startswith(f"events {count_events(life)}, bytes {size}, ")
+    write_log(life, "same.jsonl")
+    assert Path("same.jsonl").read_bytes() == Path("hour.jsonl").read_bytes()
+    code = run(
+        monkeypatch, "replay", "hour.jsonl", "--results", "results.jsonl", "--runner", "local"
+    )
+    assert code == 0
+    assert f"events {count_events(life)}, " in capsys.readouterr().out
+    assert Path("results.jsonl").stat().st_size > 0
+
+
+def test_generate_defaults_are_those_of_the_city(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[CityLife] = []
+    monkeypatch.setattr(
+        "placewire.cli.generate.run_generate", lambda life, log: given.append(life) or ""
+    )
+    run(monkeypatch, "generate", str(tmp_path / "log.jsonl"))
+    assert given == [CityLife()]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["generate"],
+        ["generate", "missing/log.jsonl"],
+        ["generate", "."],
+        ["generate", "old.jsonl", "--start", "noon"],
+        ["generate", "old.jsonl", "--seconds", "0"],
+        ["generate", "old.jsonl", "--churn", "2"],
+        ["generate", "old.jsonl", "--objects", "-1"],
+        ["generate", "old.jsonl", "--objects", "many"],
+        ["demo", "--workers", "0"],
+        ["demo", "--objects", "0"],
+        ["demo", "--colour"],
+        ["dance"],
+    ],
+    ids=" ".join,
+)
+def test_unusable_words_give_one_line_and_exit_2(
+    words: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old.jsonl").write_bytes(b"precious\n")
+    assert run(monkeypatch, *words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("placewire: ")
+    assert said.err.count("\n") == 1
+    assert Path("old.jsonl").read_bytes() == b"precious\n"
+
+
+def test_no_words_show_what_there_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(monkeypatch) == 0
+    assert "generate" in capsys.readouterr().out
+
+
+WARMING = """
+import importlib, pkgutil, sys
+from pathlib import Path
+import placewire.kernels
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.outbox import result_lines
+from placewire.engine.warming import warm_kernels
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+
+def compiled():
+    modules = [
+        importlib.import_module(f"placewire.kernels.{module.name}")
+        for module in pkgutil.iter_modules(placewire.kernels.__path__)
+    ]
+    return {
+        f"{name}{kind}"
+        for module in modules
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "signatures")
+        for kind in kernel.signatures
+    }
+
+warm_kernels()
+before = compiled()
+log, state = Path(sys.argv[1]), StateDir(Path(sys.argv[2]))
+coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
+for manifest in replay_log(coordinator, log, 2_000, 2):
+    for _ in result_lines(state, manifest, False):
+        pass
+coordinator.close()
+print(*(compiled() - before), sep="\\n", end="")
+"""
+
+
+def test_warm_kernels_are_all_that_a_run_needs(played: Played, tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", WARMING, str(played.log), str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == ""
+
+
+def test_demo_on_spark_without_a_terminal(tmp_path: Path) -> None:
+    words = ["demo", "--objects", "4000", "--subscriptions", "600", "--workers", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "placewire.cli.main", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stderr.splitlines():
+        assert line.startswith(("compiling kernels", "writing the log")), done.stderr
+    assert "Spark runs on Java" in done.stdout
+    assert "what came of it" in done.stdout
+    assert "24 of them invalid" in done.stdout
+    assert "4,000" in done.stdout
+    assert "what to try next" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The exit code of a command line, in this process."""
+    monkeypatch.setattr(sys, "argv", ["placewire", *words])
+    with pytest.raises(SystemExit) as leaving:
+        main()
+    return int(leaving.value.code or 0)
