@@ -13,6 +13,7 @@ from bench.tables import draw_lines, save_table
 from bench.workload import Workload, object_lines, subscribe_events
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
@@ -81,7 +82,9 @@ def run(choice: Choice) -> None:
         last = now
 
     rows = 2 * CHANGES + OBJECTS
-    replay_on_spark(session, coordinator, log, batch_rows=rows, workers=2, after=after)
+    replay_on_spark(
+        session, coordinator, LogSource(str(log)), batch_rows=rows, workers=2, after=after
+    )
     coordinator.close()
     session.stop()
     churning = seen[-batches + 2 :]

@@ -12,6 +12,7 @@ from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import object_lines
 from placewire.engine.outbox import gather_matches
+from placewire.engine.reading import LogSource
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
 from placewire.state.manifest import Manifest
@@ -60,11 +61,10 @@ def run(choice: Choice) -> None:
     replay_on_spark(
         session,
         coordinator,
-        log,
+        LogSource(str(log), growing=True),
         batch_rows=200_000,
         workers=2,
         after=after,
-        options={"first": str(first)},
         until=lambda: bool(delivered) and delivered[-1][0] >= per_tick * len(ticks),
     )
     writer.join()

@@ -9,6 +9,7 @@ from bench.tables import save_table
 from bench.workload import write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
@@ -28,7 +29,12 @@ def run(choice: Choice) -> None:
         coordinator = Coordinator(state, Settings(), identify_log(log), "shared", 2)
         started = time.perf_counter()
         replay_on_spark(
-            session, coordinator, log, batch_rows=BATCH_ROWS, workers=2, after=lambda _: None
+            session,
+            coordinator,
+            LogSource(str(log)),
+            batch_rows=BATCH_ROWS,
+            workers=2,
+            after=lambda _: None,
         )
         loaded_s = time.perf_counter() - started
         segments = len(coordinator.latest.segments)

@@ -15,6 +15,7 @@ from bench.engine import KEY, rows_of
 from bench.workload import Workload
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import Offset
+from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
 from placewire.state.layout import StateDir
@@ -89,7 +90,6 @@ def run_pipeline(
 ) -> PipelineRun:
     """Stream a file of objects through the pipeline; every match is in a committed file."""
     coordinator = open_standing(standing, plan, workers)
-    first = coordinator.latest.next_seq
     batches: list[Manifest] = []
     times: list[float] = []
 
@@ -101,11 +101,10 @@ def run_pipeline(
     replay_on_spark(
         session,
         coordinator,
-        path,
+        LogSource(str(path), source_format),
         batch_rows=batch_rows,
         workers=workers,
         after=after,
-        options={"format": source_format, "first": str(first)},
     )
     # The first batch pays for starting the query; what follows is the steady rate.
     seconds = times[-1] - times[0]

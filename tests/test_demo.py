@@ -22,6 +22,7 @@ from placewire.cli.summary import next_commands, print_summary
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
 from placewire.model.times import parse_timestamp
@@ -51,7 +52,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     figures = Figures(state, count_events(LIFE), 0.0)
     sink = FileSink(state, with_data=False)
     samples = []
-    for second, manifest in enumerate(replay_log(coordinator, log, 500, 2), 1):
+    for second, manifest in enumerate(replay_log(coordinator, LogSource(str(log)), 500, 2), 1):
         sink.deliver(manifest)
         figures.commit(manifest, float(second))
         samples += listener.hear(manifest)
@@ -208,6 +209,7 @@ import placewire.kernels
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.engine.outbox import result_lines
 from placewire.engine.warming import warm_kernels
 from placewire.model.settings import Settings
@@ -230,7 +232,7 @@ warm_kernels()
 before = compiled()
 log, state = Path(sys.argv[1]), StateDir(Path(sys.argv[2]))
 coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
-for manifest in replay_log(coordinator, log, 2_000, 2):
+for manifest in replay_log(coordinator, LogSource(str(log)), 2_000, 2):
     for _ in result_lines(state, manifest, False):
         pass
 coordinator.close()

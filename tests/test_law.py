@@ -15,6 +15,7 @@ from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir
@@ -34,7 +35,7 @@ def run_local(log: bytes, *, plan: str, workers: int, rows: int) -> Run:
         state = StateDir(Path(folder) / "state")
         coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers)
         sink = FileSink(state, with_data=True)
-        for manifest in replay_log(coordinator, path, rows, workers):
+        for manifest in replay_log(coordinator, LogSource(str(path)), rows, workers):
             sink.deliver(manifest)
         counters = coordinator.latest.counters
         coordinator.close()

@@ -14,6 +14,7 @@ import msgspec
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import check_log, identify_log
+from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir
@@ -92,13 +93,13 @@ def replay(
                 replay_on_spark(
                     session() if callable(session) else session,
                     coordinator,
-                    path,
+                    LogSource(str(path)),
                     batch_rows=batch_rows,
                     workers=workers,
                     after=deliver,
                 )
             else:
-                for manifest in replay_log(coordinator, path, batch_rows, workers):
+                for manifest in replay_log(coordinator, LogSource(str(path)), batch_rows, workers):
                     deliver(manifest)
             sink.copy_out(Path(results), None if dead_letters is None else Path(dead_letters))
             return coordinator.latest.counters

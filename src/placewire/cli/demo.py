@@ -109,6 +109,7 @@ def play(
     started_s: float,
 ) -> None:
     """Run the log through the pipeline in view of the user, and sum up."""
+    from placewire.engine.reading import LogSource
     from placewire.spark.replay import replay_on_spark
 
     readable = readable_subscriptions()[: options.subscriptions]
@@ -127,7 +128,7 @@ def play(
         replay_on_spark(
             session,
             coordinator,
-            log,
+            LogSource(str(log)),
             batch_rows=max(1, min(BATCH_ROWS, events // LEAST_BATCHES)),
             workers=options.workers,
             after=after,

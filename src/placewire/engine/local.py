@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.dispatcher import (
@@ -14,10 +13,9 @@ from placewire.engine.dispatcher import (
     dispatch_block,
     match_routed,
 )
-from placewire.engine.log import BlockRef, Offset, batch_end, plan_batch
+from placewire.engine.log import BlockRef, Offset, batch_end
+from placewire.engine.reading import LogSource
 from placewire.state.manifest import Manifest
-
-BATCH_BYTES = 1 << 28
 
 
 def run_blocks(
@@ -39,7 +37,7 @@ def run_blocks(
 
 def replay_log(
     coordinator: Coordinator,
-    log: Path,
+    log: LogSource,
     batch_rows: int,
     workers: int,
     after: Callable[[Manifest], None] | None = None,
@@ -47,7 +45,7 @@ def replay_log(
     """Run what is left of a log, batch by batch."""
     while True:
         start = Offset(**coordinator.latest.offset)
-        refs = plan_batch(str(log), start, batch_rows, BATCH_BYTES, workers)
+        refs = log.plan(start, batch_rows, workers)
         if not refs:
             return
         manifest = coordinator.step(

@@ -4,7 +4,6 @@ FORMAT               what this directory is and which version of it
 LOCK                 held by the one writer
 manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, ended rows
-spark/               Spark's own checkpoint
 sink/                results as delivered so far
 """
 
@@ -30,7 +29,6 @@ class StateDir:
         self.root = root
         self.files = root / "files"
         self.manifests = root / "manifests"
-        self.checkpoint = root / "spark"
         self.sink = root / "sink"
 
     def check(self) -> None:

@@ -92,15 +92,20 @@ class LiveSegments:
     def compact(self, batch: int, now_us: int) -> None:
         """Take over a finished merge, and start or do the next one."""
         if self.pending is not None and self.pending.result.done():
-            self._take_over()
-        while self.pending is None:
-            chosen = choose_merge([live.entry() for live in self.segments])
-            if not chosen:
+            pending, self.pending = self.pending, None
+            self._take_over(pending)
+        while True:
+            busy = set(self.pending.names) if self.pending is not None else set()
+            free = [live for live in self.segments if live.name not in busy]
+            chosen = [free[i] for i in choose_merge([live.entry() for live in free])]
+            small = sum(live.segment.rows.total for live in chosen) <= INLINE_ROWS
+            if not chosen or (self.pending is not None and not small):
                 return
-            self._start(batch, [self.segments[i] for i in chosen], now_us)
-            if sum(self.segments[i].segment.rows.total for i in chosen) > INLINE_ROWS:
+            started = self._start(batch, chosen, now_us, self._thread if not small else None)
+            if not small:
+                self.pending = started
                 return
-            self._take_over()
+            self._take_over(started)
 
     def finish_merges(self, batch: int, now_us: int) -> None:
         """Wait until nothing is left to merge."""
@@ -110,7 +115,14 @@ class LiveSegments:
                 return
             self.pending.result.result()
 
-    def _start(self, batch: int, sources: list[LiveSegment], now_us: int) -> None:
+    def _start(
+        self,
+        batch: int,
+        sources: list[LiveSegment],
+        now_us: int,
+        thread: ThreadPoolExecutor | None,
+    ) -> _Pending:
+        """Merge in a thread, or here and now."""
         pairs = [(live.segment, live.dead) for live in sources]
         name = self.state.new_name(batch, "segment")
         path = self.state.file(name)
@@ -122,17 +134,15 @@ class LiveSegments:
             write_segment(path, merged.segment)
             return merged
 
-        self.pending = _Pending(
-            [live.name for live in sources],
-            [dead for _, dead in pairs],
-            name,
-            self._thread.submit(merge),
-        )
+        result: Future[Merged] = Future()
+        if thread is None:
+            result.set_result(merge())
+        else:
+            result = thread.submit(merge)
+        return _Pending([live.name for live in sources], [dead for _, dead in pairs], name, result)
 
-    def _take_over(self) -> None:
+    def _take_over(self, pending: _Pending) -> None:
         """Put the merged segment in the place of its sources, with the rows ended meanwhile."""
-        assert self.pending is not None
-        pending, self.pending = self.pending, None
         merged = pending.result.result()
         by_name = {live.name: live for live in self.segments}
         heir = LiveSegment(pending.name, open_segment(self.state.file(pending.name)))
