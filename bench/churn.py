@@ -21,8 +21,8 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
 
 STANDING = 500_000
-CHANGES = 50_000  # subscribes, and as many unsubscribes, in each batch
-OBJECTS = 20_000  # in each batch, among the changes
+CHANGES = 100_000  # subscribes, and as many unsubscribes, in each batch
+OBJECTS = 40_000  # in each batch, among the changes
 TS = "2026-01-01T00:00:00Z"
 
 
@@ -63,7 +63,7 @@ def write_churn(workload: Workload, batches: int, path: Path) -> None:
 
 def run(choice: Choice) -> None:
     """Seconds and segments through the churn; the changes a second that were sustained."""
-    batches = 60 if choice.full else 24
+    batches = 40 if choice.full else 14
     workload = choice.workload(OBJECTS * batches, STANDING + CHANGES * batches)
     log = choice.folder / "churn.jsonl"
     write_churn(workload, batches, log)

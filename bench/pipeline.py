@@ -86,7 +86,7 @@ def run_pipeline(
     source_format: str,
     plan: str = "shared",
     workers: int = 2,
-    batch_rows: int = 500_000,
+    batch_rows: int = 1_000_000,
 ) -> PipelineRun:
     """Stream a file of objects through the pipeline; every match is in a committed file."""
     coordinator = open_standing(standing, plan, workers)

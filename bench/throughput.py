@@ -15,8 +15,8 @@ def run(choice: Choice) -> None:
     session = make_session("local[2]")
     rows = []
     for subscriptions, objects, peer_objects in (
-        (100_000, 2_000_000, 200_000),
-        (1_000_000, 1_000_000, 50_000),
+        (100_000, 3_000_000, 200_000),
+        (1_000_000, 3_000_000, 50_000),
     ):
         workload = choice.workload(objects, subscriptions)
         small = workload._replace(objects=workload.objects.slice(0, peer_objects))

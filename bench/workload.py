@@ -274,7 +274,7 @@ def write_objects_parquet(workload: Workload, path: str | Path, files: int = 1) 
     """Write the objects as one Parquet file, or as a directory of several of about equal size."""
     path, table = Path(path), workload.objects
     # Row groups and files small enough that two cores can share even a small stream.
-    rows = max(1, min(16_384, -(-table.num_rows // 8)))
+    rows = max(1, min(65_536, -(-table.num_rows // 8)))
     if files == 1:
         pq.write_table(table, path, row_group_size=rows)
         return

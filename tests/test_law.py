@@ -62,3 +62,9 @@ def check_equals_oracle(log: bytes, run: Run) -> None:
 @given(log=logs)
 def test_equals_oracle_however_it_is_cut(plan: str, workers: int, rows: int, log: bytes) -> None:
     check_equals_oracle(log, run_local(log, plan=plan, workers=workers, rows=rows))
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=logs)
+def test_scanning_equals_oracle(log: bytes) -> None:
+    check_equals_oracle(log, run_local(log, plan="scan", workers=1, rows=7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ BOOLEAN_FIELDS = frozenset({"id", "ts", "kind", "expires", "data", "region", "wh
 FOREIGN_FIELDS = tuple(
     name for name in SubscribeEvent.__struct_fields__ if name not in BOOLEAN_FIELDS
 )
+
+foreign = attrgetter(*FOREIGN_FIELDS)
+UNSET_FIELDS = (UNSET,) * len(FOREIGN_FIELDS)
 
 
 class RowsBuilder:
@@ -149,6 +153,8 @@ def check_kind(event: SubscribeEvent) -> None:
         raise InvalidEvent(
             f"subscription {event.id!r}: kind must be one of {', '.join(KINDS)}, got {event.kind!r}"
         )
+    if foreign(event) == UNSET_FIELDS:
+        return
     for name in FOREIGN_FIELDS:
         if getattr(event, name) is not UNSET:
             raise InvalidEvent(

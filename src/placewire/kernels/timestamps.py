@@ -101,3 +101,13 @@ def timestamp_of_bytes(raw: npt.NDArray[np.uint8], start: int, end: int) -> tupl
     if ts_us < FIRST_US or ts_us > LAST_US:
         return False, 0
     return True, ts_us
+
+
+@kernel
+def slices_to_timestamps(raw: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """Which slices of `raw` are timestamps, bool[n], and their microseconds i64[n]."""
+    valid = np.empty(starts.size, np.bool_)
+    times = np.empty(starts.size, np.int64)
+    for i in range(starts.size):
+        valid[i], times[i] = timestamp_of_bytes(raw, starts[i], ends[i])
+    return valid, times

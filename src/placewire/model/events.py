@@ -97,12 +97,34 @@ def decode_event(line: bytes) -> AnyEvent:
         raise InvalidEvent(str(error)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidEvent(malformed(line, error)) from None
-    keys = [name for name, colon in _strings.findall(line) if colon]
-    if b"\\" in line or len(set(keys)) != len(keys):
-        refuse_repeated_keys(line)
+    if b"\\" in line or line.count(b'":') != least_keys(event):
+        keys = [name for name, colon in _strings.findall(line) if colon]
+        if b"\\" in line or len(set(keys)) != len(keys):
+            refuse_repeated_keys(line)
     if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
         raise InvalidEvent(f"id must have 1 to 256 characters, got {len(event.id)}")
     return event
+
+
+def least_keys(event: AnyEvent) -> int:
+    """How many keys the line of a simple event has if none is repeated; -1 if that is unclear.
+
+    Without a backslash a quote and a colon always end a key, so counting them is enough.
+    """
+    if isinstance(event, UnsubscribeEvent):
+        return 3
+    if not isinstance(event, SubscribeEvent) or event.data is not UNSET:
+        return -1
+    keys = 4 + (event.expires is not UNSET)
+    if isinstance(event.where, str):
+        keys += 1
+    elif event.where is not UNSET:
+        return -1
+    if isinstance(event.region, dict):
+        keys += 2 + (3 if "circle" in event.region else 0)
+    elif event.region is not UNSET:
+        return -1
+    return keys
 
 
 def decode_deeply(line: bytes) -> AnyEvent:

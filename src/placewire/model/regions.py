@@ -49,6 +49,14 @@ def read_box(body: Any) -> Region:
     """`[west, south, east, north]`."""
     if not isinstance(body, list) or len(body) != 4:
         raise InvalidEvent(f"region.box: must be [west, south, east, north], got {describe(body)}")
+    west, south, east, north = body
+    if (
+        type(west) is type(south) is type(east) is type(north) is float
+        and -180.0 <= west <= 180.0
+        and -180.0 <= east <= 180.0
+        and -90.0 <= south <= north <= 90.0
+    ):
+        return Region(BOX, (west, south, east, north), ())
     west = read_degrees(body[0], 180.0, "region.box[0] (west)")
     south = read_degrees(body[1], 90.0, "region.box[1] (south)")
     east = read_degrees(body[2], 180.0, "region.box[2] (east)")
