@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -54,22 +55,24 @@ def replay_on_spark(
             failure.append(error)
 
     with tempfile.TemporaryDirectory(prefix="placewire-ticks-") as checkpoint:
-        query = (
-            session.readStream.format("rate-micro-batch")
-            .options(rowsPerBatch="1", numPartitions="1")
-            .load()
-            .writeStream.foreachBatch(step)
-            .option("checkpointLocation", checkpoint)
-            .trigger(processingTime="0 seconds")
-            .start()
-        )
+        query = None
         try:
+            query = (
+                session.readStream.format("rate-micro-batch")
+                .options(rowsPerBatch="1", numPartitions="1")
+                .load()
+                .writeStream.foreachBatch(step)
+                .option("checkpointLocation", checkpoint)
+                .trigger(processingTime="0 seconds")
+                .start()
+            )
             while not finished and not failure and not query.awaitTermination(0.05):
                 pass
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             failure.append(error)
         finally:
-            query.stop()
+            if query is not None:
+                query.stop()
     if failure:
         if isinstance(failure[0], Unusable):
             raise failure[0]
