@@ -27,6 +27,9 @@ import placewire.cli.replay
 from placewire.cli.main import main
 from placewire.engine.warming import warm_kernels
 
+# A shell that runs tests in the background lets its children ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
