@@ -13,10 +13,12 @@ import msgspec
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
-from placewire.engine.log import check_log, identify_log
+from placewire.engine.log import Offset, check_growth, check_log, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
-from placewire.model.settings import Settings
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.events import deep_recursion
+from placewire.model.settings import Settings, settings_of
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Counters, Manifest
 
@@ -51,7 +53,7 @@ def replay(
     results: Path | str,
     *,
     dead_letters: Path | str | None = None,
-    settings: Settings | None = None,
+    settings: Settings | dict[str, Any] | None = None,
     workers: int = 1,
     plan: str = "shared",
     batch_rows: int = BATCH_ROWS,
@@ -65,17 +67,27 @@ def replay(
 
     With a Spark `session` the log goes through the Spark pipeline, without one through the same
     steps in this process; a function is called for the session when everything else is in order.
-    With `state` a run that was stopped goes on where it was. `begun` is called with what is
+    `settings` may be a dict with the names of a settings file. With `state` a run that was stopped
+    goes on where it was. `begun` is called with what is
     committed already, `after` after each further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_log(path)
+    for name, number in (("workers", workers), ("batch_rows", batch_rows)):
+        if number < 1:
+            raise Unusable(f"{name}: must be 1 or more, got {number}")
+    if settings is not None and not isinstance(settings, Settings):
+        try:
+            settings = settings_of(settings)
+        except InvalidEvent as error:
+            raise Unusable(f"settings: {error}") from None
     with state_directory(state) as root:
         coordinator = Coordinator(
             StateDir(root), settings or Settings(), identify_log(path), plan, workers
         )
         try:
             sink = FileSink(coordinator.state, with_data)
+            check_growth(path, Offset(**coordinator.latest.offset))
             sink.deliver(coordinator.latest)
             if begun is not None:
                 begun(coordinator.latest)
@@ -109,7 +121,7 @@ def replay(
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """A JSON Lines file."""
-    with open(path, "rb") as file:
+    with open(path, "rb") as file, deep_recursion():
         return [json.loads(line) for line in file]
 
 

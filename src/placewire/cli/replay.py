@@ -46,7 +46,6 @@ def run_replay(options: ReplayOptions) -> str:
     if len({target.resolve() for target in targets}) < len(targets):
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
-    started = time.monotonic()
     before = 0
 
     def begun(manifest: Manifest) -> None:
@@ -55,7 +54,10 @@ def run_replay(options: ReplayOptions) -> str:
         if before:
             print(f"resuming after event {before - 1}", file=sys.stderr)
 
-    with ProgressLine("replay", options.log.stat().st_size) as progress, one_session() as start:
+    with (
+        ProgressLine("replay", options.log.stat().st_size) as progress,
+        one_session(progress) as start,
+    ):
 
         def after(manifest: Manifest) -> None:
             done = manifest.counters.events - before
@@ -80,7 +82,7 @@ def run_replay(options: ReplayOptions) -> str:
             begun=begun,
             after=after,
         )
-    seconds = max(time.monotonic() - started, 1e-9)
+        seconds = max(time.monotonic() - progress.started, 1e-9)
     return (
         f"events {totals.events}, results {totals.results},"
         f" dead letters {totals.dead_letters},"
@@ -90,7 +92,7 @@ def run_replay(options: ReplayOptions) -> str:
 
 
 @contextlib.contextmanager
-def one_session() -> Iterator[Callable[[ReplayOptions], Any]]:
+def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], Any]]:
     """A function that starts Spark when it is needed; what it started ends with the block."""
     started: list[Any] = []
 
@@ -105,6 +107,7 @@ def one_session() -> Iterator[Callable[[ReplayOptions], Any]]:
         cores = min(options.workers, os.cpu_count() or 1)
         session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
+        progress.started = time.monotonic()  # Spark's start is not the pipeline's speed
         return session
 
     try:

@@ -94,7 +94,7 @@ class Coordinator:
         """A state belongs to one log and one set of settings."""
         if self.latest.settings != self.settings._asdict():
             changed = sorted(
-                name
+                name.removesuffix("_us").removesuffix("_count")
                 for name, value in self.settings._asdict().items()
                 if self.latest.settings.get(name) != value
             )
@@ -308,8 +308,8 @@ class Coordinator:
                 if leap.event in ahead:
                     seqs.append(block.first_seq + leap.event)
                     errors.append(
-                        f"ts must be at most {limit // 1_000_000} s past the latest ts, got"
-                        f" {ahead[leap.event] // 1_000_000} s past it"
+                        f"ts must be at most max_ahead ({limit // 1_000_000} s) past the latest"
+                        f" ts, got {ahead[leap.event] // 1_000_000} s past it"
                     )
                     lines.append(leap.line)
         if not seqs:

@@ -192,7 +192,7 @@ def decode_slow(
         try:
             yield event, parse_timestamp(decoded.ts), decoded, line
         except InvalidEvent as error:
-            dead.append(DeadLetter(event, str(error), line))
+            dead.append(DeadLetter(event, f"ts: {error}", line))
 
 
 def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> bytes:

@@ -68,6 +68,22 @@ def fingerprint_log(path: Path, end: Offset) -> str:
     return f"{end.byte}:{digest.hexdigest()}"
 
 
+def check_growth(path: Path, end: Offset) -> None:
+    """Raise Unusable if a log grew after an unfinished last line that was taken for a whole one.
+
+    What was committed as one event would now be the beginning of another.
+    """
+    if not 0 < end.byte < path.stat().st_size:
+        return
+    with open(path, "rb") as file:
+        file.seek(end.byte - 1)
+        if file.read(1) != b"\n":
+            raise Unusable(
+                f"log {path}: has grown after line {end.seq - 1}, which had no newline when it"
+                " was processed; run it with a new state"
+            )
+
+
 def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
     """A byte range of a file."""
     with open(path, "rb", buffering=0) as file:

@@ -94,7 +94,7 @@ def decode_event(line: bytes) -> AnyEvent:
     try:
         event = decode_deeply(line)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(str(error)) from None
+        raise InvalidEvent(mistyped(str(error))) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidEvent(malformed(line, error)) from None
     if b"\\" in line or line.count(b'":') != least_keys(event):
@@ -147,9 +147,18 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
+def mistyped(said: str) -> str:
+    """msgspec's message in this house's words: an object is something else here."""
+    said = said.replace("Object missing required field", "the event is missing the field")
+    said = said.replace("Object contains unknown field", "the event has an unknown field")
+    if said.startswith("Invalid value") and said.endswith("`$.type`"):
+        said += ", must be object, subscribe, unsubscribe or query"
+    return said
+
+
 def malformed(line: bytes, error: Exception) -> str:
     """The message for a line that is not JSON."""
-    if not line:
+    if not line.strip():
         return "an event must be one JSON object, got an empty line"
     if isinstance(error, UnicodeDecodeError):
         return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
