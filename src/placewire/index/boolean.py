@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.index.covers import counts_among_rows, posted_terms
 from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
 from placewire.kernels.interning import EMPTY, hashes_to_numbers, numbers_to_groups
 from placewire.kernels.postings import (
-    ANY_TERM,
     WORDS,
     groups_to_cells,
     placements_to_postings,
@@ -53,15 +53,10 @@ def build_index(
     if rows.total == 0:
         return empty_index()
     literals = rows.literal_term
-    _, numbers, distinct = hashes_to_numbers(literals)
-    counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
     post_row, post_literal = rows_to_covers(
-        rows.cover_mode, rows.literal_offsets, rows.literal_cover, counts[numbers]
+        rows.cover_mode, rows.literal_offsets, rows.literal_cover, counts_among_rows(rows)
     )
-    positions = rows.literal_offsets[:-1][post_row] + post_literal
-    post_term = np.full(post_row.size, ANY_TERM, np.uint64)
-    has_term = post_literal >= 0
-    post_term[has_term] = literals[positions[has_term]]
+    post_term = posted_terms(rows, post_row, post_literal)
     table, post_number, terms = hashes_to_numbers(post_term)
     term_offsets, term_posts = numbers_to_groups(post_number, terms.size)
     ranges = boxes_to_ranges(rows.box)

@@ -84,6 +84,17 @@ def points_to_codes(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
 
 
 @kernel
+def codes_to_columns_rows(codes: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """Columns i32[n] and rows i32[n] at MAX_LEVEL of codes u32[n]."""
+    columns = np.empty(codes.size, np.int32)
+    rows = np.empty(codes.size, np.int32)
+    for i in range(codes.size):
+        columns[i] = gather_bits(codes[i])
+        rows[i] = gather_bits(np.int64(codes[i]) >> 1)
+    return columns, rows
+
+
+@kernel
 def boxes_to_ranges(boxes: np.ndarray) -> np.ndarray:
     """Cell ranges i32[n, 4] (first column, first row, last column, last row) of boxes f64[n, 4].
 

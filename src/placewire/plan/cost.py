@@ -1,0 +1,50 @@
+"""Costs: what a worker pays for the objects it sees and the subscriptions it holds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plan.sample import Sample
+
+
+class CostModel(Protocol):
+    """A model of load; every part of a plan is charged by it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def cost(
+        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+    ) -> float:
+        """The load of a worker that sees these objects and holds these subscriptions."""
+
+
+class LoadModel(NamedTuple):
+    """PS2Stream's load: c1 |O| |Q| + c2 |O| + c3 |Q+| + c4 |Q-|, in nanoseconds.
+
+    `inserts` and `deletes` are how many of each come for one subscription that is held.
+    """
+
+    per_check: float = 0.002
+    per_object: float = 300.0
+    per_insert: float = 1500.0
+    per_delete: float = 300.0
+    inserts: float = 1.0
+    deletes: float = 1.0
+    name: str = "load"
+
+    def of_counts(self, objects: float, subscriptions: float) -> float:
+        """The load of so many objects and subscriptions."""
+        return (
+            self.per_check * objects * subscriptions
+            + self.per_object * objects
+            + (self.per_insert * self.inserts + self.per_delete * self.deletes) * subscriptions
+        )
+
+    def cost(
+        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+    ) -> float:
+        return self.of_counts(float(objects.size), float(subscriptions.size))

@@ -1,0 +1,87 @@
+"""Portions: the part of a sample that a node of a plan would get, and how it divides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.parts import (
+    cells_overlapping_box,
+    points_inside_box,
+    rows_to_parts,
+    terms_present,
+)
+from placewire.plan.sample import SIDE, Sample
+
+Box = tuple[int, int, int, int]
+WORLD: Box = (0, 0, SIDE, SIDE)
+
+
+class Portion(NamedTuple):
+    """Objects inside a box of plan cells and the subscriptions that touch it, as sample rows."""
+
+    box: Box
+    objects: NDArray[np.int64]
+    subscriptions: NDArray[np.int64]
+
+
+def whole_sample(sample: Sample) -> Portion:
+    """Everything."""
+    return Portion(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
+
+
+def take_box(sample: Sample, portion: Portion, box: Box) -> Portion:
+    """What of a portion lies in a smaller box."""
+    edges = np.array(box, np.int32)
+    return Portion(
+        box,
+        points_inside_box(sample.object_column, sample.object_row, portion.objects, edges),
+        cells_overlapping_box(sample.cell, portion.subscriptions, edges),
+    )
+
+
+def halve_box(box: Box, axis: int, at: int) -> tuple[Box, Box]:
+    """The two sides of a cut between columns (axis 0) or rows (axis 1), before cell `at`."""
+    low, high = list(box), list(box)
+    low[axis + 2] = at
+    high[axis] = at
+    return (low[0], low[1], low[2], low[3]), (high[0], high[1], high[2], high[3])
+
+
+def divide_by_text(
+    sample: Sample, portion: Portion, part_of_term: NDArray[np.int32], parts: int
+) -> list[Portion]:
+    """A portion cut by text: i32[lexicon] gives each term's part.
+
+    Objects count where they have a term that a subscription of the portion is posted under;
+    subscriptions that need no term belong to part 0, which then gets every object.
+    """
+    posted = terms_present(
+        sample.post_offsets, sample.posts, portion.subscriptions, sample.lexicon.size
+    )
+    live = np.where(posted, part_of_term, -1).astype(np.int32)
+    object_offsets, objects = rows_to_parts(
+        sample.term_offsets, sample.terms, portion.objects, live, parts, -1
+    )
+    row_offsets, rows = rows_to_parts(
+        sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts, 0
+    )
+    divided = [
+        Portion(
+            portion.box,
+            objects[object_offsets[p] : object_offsets[p + 1]],
+            rows[row_offsets[p] : row_offsets[p + 1]],
+        )
+        for p in range(parts)
+    ]
+    if needs_no_term(sample, portion):
+        divided[0] = divided[0]._replace(objects=portion.objects)
+    return divided
+
+
+def needs_no_term(sample: Sample, portion: Portion) -> bool:
+    """Whether some subscription of the portion is satisfied without any term."""
+    first = sample.posts[sample.post_offsets[:-1][portion.subscriptions]]
+    return bool((first < 0).any())

@@ -1,0 +1,86 @@
+"""What plans are made from: a sample of objects and of live subscriptions, as columns.
+
+Places are counted in plan cells, `SIDE` x `SIDE` equal parts of the world: plans cut between cells
+only, so that a leaf is a set of key ranges of the space-filling curve.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.index.covers import cover_posts
+from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, codes_to_columns_rows
+from placewire.kernels.interning import hashes_to_numbers
+from placewire.kernels.postings import ANY_TERM
+from placewire.model.subscriptions import SubscriptionRows
+
+PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
+SIDE = 1 << PLAN_LEVEL
+ANY = -1
+
+
+class Sample(NamedTuple):
+    """n objects and m subscriptions; a CSR column has one more offset.
+
+    `cell` of a subscription is its first column, first row, last column, last row (all inside);
+    first > last column when it crosses the antimeridian. Terms are positions in `lexicon`, the
+    ascending hashes of all terms of both. `posts` are the terms under which a subscription is
+    posted: the least frequent keyword of an `all`, every keyword of an `any`, ANY (-1) for one
+    that no term has to satisfy. `frequency` counts the objects of each term of the lexicon.
+    """
+
+    object_column: NDArray[np.int32]
+    object_row: NDArray[np.int32]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    post_offsets: NDArray[np.int64]
+    posts: NDArray[np.int32]
+    lexicon: NDArray[np.uint64]
+    frequency: NDArray[np.int64]
+
+    @property
+    def objects(self) -> int:
+        return int(self.object_column.size)
+
+    @property
+    def subscriptions(self) -> int:
+        return int(self.cell.shape[0])
+
+
+def make_sample(
+    codes: NDArray[np.uint32],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+    rows: SubscriptionRows,
+) -> Sample:
+    """A sample of objects (cell codes and distinct terms) and of subscriptions."""
+    columns, object_rows = codes_to_columns_rows(codes)
+    shift = MAX_LEVEL - PLAN_LEVEL
+    _, numbers, distinct = hashes_to_numbers(np.concatenate([terms, rows.literal_term]))
+    order = np.argsort(distinct)
+    rank = np.empty(distinct.size, np.int32)
+    rank[order] = np.arange(distinct.size, dtype=np.int32)
+    numbers = rank[numbers]
+    of_objects, of_literals = numbers[: terms.size], numbers[terms.size :]
+    frequency = np.bincount(of_objects, minlength=distinct.size).astype(np.int64)
+    lexicon = distinct[order]
+    post_row, post_term = cover_posts(rows, frequency[of_literals])
+    posts = np.searchsorted(lexicon, post_term).astype(np.int32)
+    posts[post_term == ANY_TERM] = ANY
+    post_offsets = np.zeros(rows.total + 1, np.int64)
+    np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
+    return Sample(
+        object_column=columns >> shift,
+        object_row=object_rows >> shift,
+        term_offsets=term_offsets,
+        terms=of_objects,
+        cell=boxes_to_ranges(rows.box) >> shift,
+        post_offsets=post_offsets,
+        posts=posts,
+        lexicon=lexicon,
+        frequency=frequency,
+    )
