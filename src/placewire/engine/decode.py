@@ -1,7 +1,7 @@
 """Decoding: one block of raw events to columns, validated once and for all.
 
-Plain object lines never become Python values: a kernel reads them in place. Every other line goes
-through the strict decoder one by one, and an invalid one becomes a dead letter.
+Plain lines, of objects and of changes, never become Python values: kernels read them in place.
+Every other line goes through the strict decoder one by one; an invalid one becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.subscribing import RowsBuilder
+from placewire.engine.changecolumns import finish_rows, join_changes, plain_changes
+from placewire.engine.subscribing import ChangesBuilder
 from placewire.kernels.blocks import codes_to_order, slices_to_buffer, times_to_clock
 from placewire.kernels.cells import points_to_codes
 from placewire.kernels.jit import read_only
@@ -133,8 +134,8 @@ def decode_all_lines(
     plain, slow = scan_objects(raw, offsets)
     dead: list[DeadLetter] = []
     objects: list[tuple[int, int, ObjectEvent, bytes, bytes]] = []
-    changes: list[tuple[int, int, str]] = []
-    builder = RowsBuilder(analyzer)
+    builder = ChangesBuilder(analyzer)
+    changes, slow = plain_changes(raw, offsets, slow, first_seq, analyzer)
     for event, ts_us, decoded, line in decode_slow(raw, offsets, slow, dead):
         try:
             if isinstance(decoded, ObjectEvent):
@@ -142,11 +143,9 @@ def decode_all_lines(
                 text = check_text(decoded.text)
                 objects.append((event, ts_us, decoded, text, compact_data(decoded.data)))
             elif isinstance(decoded, SubscribeEvent):
-                builder.add(first_seq + event, decoded)
-                changes.append((event, ts_us, decoded.id))
+                builder.subscribe(event, ts_us, first_seq + event, decoded)
             elif isinstance(decoded, UnsubscribeEvent):
-                changes.append((event, ts_us, decoded.id))
-                builder.skip()
+                builder.unsubscribe(event, ts_us, decoded.id)
             else:
                 refuse_query(decoded)
         except InvalidEvent as error:
@@ -166,18 +165,17 @@ def decode_all_lines(
     )
     if objects:
         columns = with_slow_objects(columns, objects)
-    change_event = np.array([c[0] for c in changes], np.uint32)
-    change_ts = np.array([c[1] for c in changes], np.int64)
+    changes = join_changes(changes, builder.finish())
     block = finish_block(
-        len(offsets) - 1, columns, change_event, change_ts, analyzer, now_us, ahead_us
+        len(offsets) - 1, columns, changes.event, changes.ts_us, analyzer, now_us, ahead_us
     )
-    ids, hashes = builder.identify([c[2] for c in changes])
+    rows, hashes, row = finish_rows(changes, analyzer)
     leaps = [leap._replace(line=line_at(raw, offsets, leap.event)) for leap in block.leaps]
     return block._replace(
         changes=block.changes._replace(
-            row=builder.change_rows(), id_hash=hashes, id_offsets=ids[0], id_bytes=ids[1]
+            row=row, id_hash=hashes, id_offsets=changes.id_offsets, id_bytes=changes.id_bytes
         ),
-        rows=builder.finish(),
+        rows=rows,
         dead=dead,
         leaps=leaps,
     )

@@ -1,14 +1,12 @@
-"""Subscribe events to subscription rows: regions read, expressions compiled, terms hashed."""
+"""Changes that only the strict reader understands: regions, expressions and terms to columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.kernels.hashing import slices_hash
+from placewire.engine.changecolumns import ChangeColumns
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent, compact_data
 from placewire.model.expression import COVER_ANY, compile_expression
@@ -33,15 +31,17 @@ foreign = attrgetter(*FOREIGN_FIELDS)
 UNSET_FIELDS = (UNSET,) * len(FOREIGN_FIELDS)
 
 
-class RowsBuilder:
-    """Collects the subscriptions of one block; terms and ids are hashed together at the end."""
+class ChangesBuilder:
+    """Collects the changes of one block; terms are hashed together at the end."""
 
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
-        self.change_row: list[int] = []
+        self.events: list[int] = []
+        self.times: list[int] = []
+        self.subscribes: list[bool] = []
         self.begin: list[int] = []
         self.expires: list[int] = []
-        self.ids: list[str] = []
+        self.ids: list[bytes] = []
         self.kinds: list[int] = []
         self.boxes: list[tuple[float, float, float, float]] = []
         self.shapes: list[float] = []
@@ -53,7 +53,7 @@ class RowsBuilder:
         self.on_false: list[int] = []
         self.cover: list[int] = []
 
-    def add(self, seq: int, event: SubscribeEvent) -> None:
+    def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
         """Add one subscription; raises InvalidEvent and leaves the builder as it was."""
         check_kind(event)
         if event.region is UNSET and event.where is UNSET:
@@ -80,48 +80,48 @@ class RowsBuilder:
             self.on_true += program.on_true
             self.on_false += program.on_false
             self.cover += flags
-        self.change_row.append(len(self.begin))
+        self._note(number, ts_us, event.id, True)
         self.begin.append(seq)
         self.expires.append(expires)
-        self.ids.append(event.id)
         self.kinds.append(region.kind)
         self.boxes.append(region.box)
         self.shapes += region.shape
         self.shape_lengths.append(len(region.shape))
 
-    def skip(self) -> None:
-        """Note a change that adds no row."""
-        self.change_row.append(-1)
+    def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
+        """Add a change that makes no row."""
+        self._note(number, ts_us, name, False)
 
-    def change_rows(self) -> NDArray[np.int32]:
-        return np.array(self.change_row, np.int32)
+    def _note(self, number: int, ts_us: int, name: str, subscribes: bool) -> None:
+        self.events.append(number)
+        self.times.append(ts_us)
+        self.ids.append(name.encode("utf-8"))
+        self.subscribes.append(subscribes)
 
-    def identify(
-        self, ids: Sequence[str]
-    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint8]], NDArray[np.uint64]]:
-        """Ids as one buffer (offsets, bytes), and their keyed hashes."""
-        encoded = [i.encode("utf-8") for i in ids]
-        offsets = lengths_to_offsets(np.array([len(e) for e in encoded], np.int64))
-        raw = np.frombuffer(b"".join(encoded), np.uint8)
-        hashes = slices_hash(
-            raw, offsets[:-1], offsets[1:], np.uint64(self.analyzer.k0), np.uint64(self.analyzer.k1)
+    def finish(self) -> ChangeColumns:
+        """All changes as columns."""
+        return ChangeColumns(
+            np.array(self.events, np.uint32),
+            np.array(self.times, np.int64),
+            np.array(self.subscribes, np.bool_),
+            lengths_to_offsets(np.array([len(name) for name in self.ids], np.int64)),
+            np.frombuffer(b"".join(self.ids), np.uint8),
+            self._rows(),
         )
-        return (offsets, raw), hashes
 
-    def finish(self) -> SubscriptionRows:
-        """All added subscriptions as columns."""
+    def _rows(self) -> SubscriptionRows:
+        """All added subscriptions, without their ids."""
         if not self.begin:
             return no_rows()
-        (id_offsets, id_bytes), id_hash = self.identify(self.ids)
         known = {term: number for number, term in enumerate(dict.fromkeys(self.terms))}
         hashes = self.analyzer.hash_terms(list(known))
         numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
         return SubscriptionRows(
             begin_seq=np.array(self.begin, np.int64),
             expires_us=np.array(self.expires, np.int64),
-            id_hash=id_hash,
-            id_offsets=id_offsets,
-            id_bytes=id_bytes,
+            id_hash=np.zeros(len(self.begin), np.uint64),
+            id_offsets=np.zeros(len(self.begin) + 1, np.int64),
+            id_bytes=np.empty(0, np.uint8),
             region_kind=np.array(self.kinds, np.uint8),
             box=np.array(self.boxes, np.float64).reshape(-1, 4),
             shape_offsets=lengths_to_offsets(np.array(self.shape_lengths, np.int64)),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from placewire.kernels.bytewords import Bytes, byte_at, zero_bytes
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.numbers import number_at_byte
-from placewire.kernels.strings import QUOTE, string_end
+from placewire.kernels.strings import QUOTE, after_blanks, spells, string_end
 from placewire.kernels.timestamps import timestamp_of_bytes
 
 Positions = npt.NDArray[np.uint32]
@@ -33,6 +33,8 @@ EVERY_LINE_FEED = np.uint64(0x0A0A0A0A0A0A0A0A)
 # One bit for each key that a plain object has.
 TYPE, ID, TS, LON, LAT, TEXT = 1, 2, 4, 8, 16, 32
 ALL_KEYS = TYPE | ID | TS | LON | LAT | TEXT
+
+OBJECT = b'object"'
 
 NOT_PLAIN = (-1, 0, 0.0, 0.0, 0, 0, 0, 0)
 
@@ -48,14 +50,6 @@ class PlainObjects(NamedTuple):
     id_end: Positions
     text_start: Positions
     text_end: Positions
-
-
-@inlined
-def _after_blanks(raw: Bytes, at: int) -> int:
-    """The first position from `at` on that holds no JSON white space (bar the line feed)."""
-    while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
-        at += 1
-    return at
 
 
 @inlined
@@ -90,40 +84,26 @@ def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
 
 
 @inlined
-def _is_object(raw: Bytes, at: int) -> bool:
-    """Whether the string whose inside begins at `at` is `object`."""
-    return bool(
-        byte_at(raw, at) == ord("o")
-        and byte_at(raw, at + 1) == ord("b")
-        and byte_at(raw, at + 2) == ord("j")
-        and byte_at(raw, at + 3) == ord("e")
-        and byte_at(raw, at + 4) == ord("c")
-        and byte_at(raw, at + 5) == ord("t")
-        and byte_at(raw, at + 6) == QUOTE
-    )
-
-
-@inlined
 def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int, int, int, int]:
     """The line feed of the plain object that begins at `start`, and its fields; -1 for others."""
     ts_us = id_start = id_end = text_start = text_end = 0
     lon = lat = 0.0
-    at = _after_blanks(raw, start)
+    at = after_blanks(raw, start)
     if byte_at(raw, at) != ord("{"):
         return NOT_PLAIN
     seen = 0
     while True:
-        at = _after_blanks(raw, at + 1)
+        at = after_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return NOT_PLAIN
         key, at = _key_at(raw, at + 1)
         if key == 0 or seen & key or byte_at(raw, at) != QUOTE:
             return NOT_PLAIN
         seen |= key
-        at = _after_blanks(raw, at + 1)
+        at = after_blanks(raw, at + 1)
         if byte_at(raw, at) != ord(":"):
             return NOT_PLAIN
-        at = _after_blanks(raw, at + 1)
+        at = after_blanks(raw, at + 1)
 
         if key & (LON | LAT):
             at, value = number_at_byte(raw, at)
@@ -139,7 +119,7 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
                 return NOT_PLAIN
             inside = at + 1
             if key == TYPE:
-                if not _is_object(raw, inside):
+                if not spells(raw, inside, OBJECT):
                     return NOT_PLAIN
                 quote = inside + 6
             else:
@@ -162,12 +142,12 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
                     text_end = quote
             at = quote + 1
 
-        at = _after_blanks(raw, at)
+        at = after_blanks(raw, at)
         if byte_at(raw, at) != ord(","):
             break
     if byte_at(raw, at) != ord("}") or seen != ALL_KEYS:
         return NOT_PLAIN
-    at = _after_blanks(raw, at + 1)
+    at = after_blanks(raw, at + 1)
     return at, ts_us, lon, lat, id_start, id_end, text_start, text_end
 
 

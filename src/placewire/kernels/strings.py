@@ -27,6 +27,23 @@ EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
 @inlined
+def after_blanks(raw: Bytes, at: int) -> int:
+    """The first position from `at` on that holds no JSON white space (bar the line feed)."""
+    while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
+        at += 1
+    return at
+
+
+@inlined
+def spells(raw: Bytes, at: int, word: bytes) -> bool:
+    """Whether the bytes from `at` on are `word`; a line feed after `at` ends the look."""
+    for k in range(len(word)):
+        if byte_at(raw, at + k) != word[k]:
+            return False
+    return True
+
+
+@inlined
 def _continues(byte: np.uint8) -> bool:
     """Whether the byte is one of those after the first of a UTF-8 sequence."""
     return bool(byte & 0xC0 == 0x80)
