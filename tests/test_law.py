@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from logs import logs
 from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.planning import SAMPLE_EVENTS
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
+from placewire.plan.methods import METHODS
 from placewire.state.layout import StateDir
 
 
@@ -27,13 +30,17 @@ class Run(NamedTuple):
     idle_unsubscribes: int
 
 
-def run_local(log: bytes, *, plan: str, workers: int, rows: int) -> Run:
+def run_local(
+    log: bytes, *, plan: str, workers: int, rows: int, sample_events: int = SAMPLE_EVENTS
+) -> Run:
     """Replay a log in this process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
         path.write_bytes(log)
         state = StateDir(Path(folder) / "state")
-        coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers)
+        coordinator = Coordinator(
+            state, Settings(), identify_log(path), plan, workers, sample_events
+        )
         sink = FileSink(state, with_data=True)
         for manifest in replay_log(coordinator, LogSource(str(path)), rows, workers):
             sink.deliver(manifest)
@@ -55,13 +62,25 @@ def check_equals_oracle(log: bytes, run: Run) -> None:
     assert run.idle_unsubscribes == expected.idle_unsubscribes
 
 
-@pytest.mark.parametrize("plan", ["shared", "grid"])
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(log=logs)
-def test_equals_oracle_however_it_is_cut(plan: str, workers: int, rows: int, log: bytes) -> None:
-    check_equals_oracle(log, run_local(log, plan=plan, workers=workers, rows=rows))
+def test_equals_oracle_however_it_is_cut(workers: int, rows: int, log: bytes) -> None:
+    check_equals_oracle(log, run_local(log, plan="shared", workers=workers, rows=rows))
+
+
+@pytest.mark.parametrize("plan", [*METHODS, "auto"])
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=logs, sample_events=st.sampled_from([0, 3, 12]))
+def test_every_plan_equals_oracle(
+    plan: str, workers: int, rows: int, log: bytes, sample_events: int
+) -> None:
+    """Objects go by stripes until the sample is full, then by the plan that was made of it."""
+    run = run_local(log, plan=plan, workers=workers, rows=rows, sample_events=sample_events)
+    check_equals_oracle(log, run)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))

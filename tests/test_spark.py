@@ -18,6 +18,7 @@ from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.planning import SAMPLE_EVENTS
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
@@ -74,13 +75,20 @@ def city() -> bytes:
 
 
 def run_on_spark(
-    spark: SparkSession, folder: Path, log: bytes, *, plan: str, workers: int, rows: int
+    spark: SparkSession,
+    folder: Path,
+    log: bytes,
+    *,
+    plan: str,
+    workers: int,
+    rows: int,
+    sample_events: int = SAMPLE_EVENTS,
 ) -> Run:
     """Replay on Spark from wherever the folder's state is."""
     path = folder / "log.jsonl"
     path.write_bytes(log)
     state = StateDir(folder / "state")
-    coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers)
+    coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers, sample_events)
     batches = 0
     try:
         sink = FileSink(state, with_data=True)
@@ -196,10 +204,27 @@ def test_a_log_without_a_valid_event(spark: SparkSession, tmp_path: Path) -> Non
     check_equals(run, expected_of(log))
 
 
-def test_a_plan_that_learns_from_what_it_saw(
-    spark: SparkSession, tmp_path: Path, city: bytes, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("plan", "workers", "rows"),
+    [
+        ("grid", 3, 250),
+        ("kdtree", 2, 400),
+        ("rtree", 7, 400),
+        ("frequency", 7, 250),
+        ("hypergraph", 2, 400),
+        ("metric", 3, 400),
+        ("termhash", 7, 400),
+        ("kdt", 7, 150),
+        ("agrid", 7, 250),
+        ("qt", 7, 250),
+        ("auto", 2, 400),
+    ],
+)
+def test_a_plan_that_is_made_of_what_was_seen(
+    spark: SparkSession, tmp_path: Path, city: bytes, plan: str, workers: int, rows: int
 ) -> None:
-    """After enough objects the grid regroups its cells; the next batch uses the new table."""
-    monkeypatch.setattr("placewire.engine.planning.ENOUGH_OBJECTS", 50)
-    run = run_on_spark(spark, tmp_path, city, plan="grid", workers=3, rows=250)
+    """By stripes at first; after enough events the plan is made and the next batch uses it."""
+    run = run_on_spark(
+        spark, tmp_path, city, plan=plan, workers=workers, rows=rows, sample_events=200
+    )
     check_equals(run, expected_of(city))

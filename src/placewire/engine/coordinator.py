@@ -20,7 +20,7 @@ from placewire.engine.clock import BlockClock, run_clock
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
 from placewire.engine.log import Offset
 from placewire.engine.merger import BlockFacts, match_new_rows, settle_matches
-from placewire.engine.planning import Planner
+from placewire.engine.planning import SAMPLE_EVENTS, Planner, named_plan
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
@@ -62,6 +62,7 @@ class Coordinator:
     """The one writer of a state directory.
 
     `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
+    Without `workers` there are as many as a saved plan is for, or one.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class Coordinator:
         settings: Settings,
         source: Callable[[Offset], str],
         plan: str = "shared",
-        workers: int = 1,
+        workers: int | None = None,
+        sample_events: int = SAMPLE_EVENTS,
     ) -> None:
         self.state = state
         self.settings = settings
@@ -81,10 +83,12 @@ class Coordinator:
         self._lock = state.lock()
         try:
             state.make()
-            self.latest = read_latest(state) or first_manifest(settings)
+            self.latest = read_latest(state) or first_manifest(settings, plan)
             self._check_same()
             self.latest_epoch = self.latest.epoch + 1
-            self.planner = Planner(state, plan, workers, self.latest.plan)
+            self.planner = Planner(
+                state, plan, workers, self.latest.plan, self.latest.key, sample_events
+            )
             self.live = LiveSegments(state, self.latest.segments)
         except BaseException:
             os.close(self._lock)
@@ -127,7 +131,9 @@ class Coordinator:
             raise Unusable(
                 f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
             )
-        keep = self.expect_changes or end.seq - latest.next_seq <= KEEP_ROWS
+        keep = (
+            self.expect_changes or self.planner.sampling or end.seq - latest.next_seq <= KEEP_ROWS
+        )
         blocks, pieces = run(self._context(batch, latest.now_us, keep))
         now_us = self._opening(blocks)
         changed = any(b.subscribes or b.unsubscribes for b in blocks)
@@ -150,7 +156,7 @@ class Coordinator:
             ahead_us=self.settings.max_ahead_us,
             segments=tuple(self.latest.segments),
             keep_objects=keep,
-            route=self.planner.route(),
+            route=self.planner.route(batch, self.live.segments),
             scan=self.planner.name == "scan",
         )
 
@@ -187,6 +193,9 @@ class Coordinator:
             BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
             for b, clock in zip(blocks, clocks, strict=True)
         ]
+        if self.planner.sampling:
+            for block, fact in zip(blocks, facts, strict=True):
+                self.planner.observe(fact.arrays, block.events)
         settled = self._settle(batch, blocks, facts, summaries, now_us)
         late_dead, refused = self._refuse_leaps(batch, blocks, clocks)
         self.live.compact(batch, now_us if now_us is not None else -(1 << 62))
@@ -210,7 +219,7 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch),
-            plan=self.planner.next_version(batch, blocks),
+            plan=self.planner.next_version(batch, self.live.segments),
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             late_dead=late_dead,
@@ -339,12 +348,13 @@ class Coordinator:
         os.close(self._lock)
 
 
-def first_manifest(settings: Settings) -> Manifest:
-    """The state before the first batch, with a fresh key for hashes."""
+def first_manifest(settings: Settings, plan: str) -> Manifest:
+    """The state before the first batch, with a fresh key for hashes or that of a saved plan."""
+    saved = named_plan(plan)
     return Manifest(
         batch=-1,
         epoch=0,
-        key=(secrets.randbits(64), secrets.randbits(64)),
+        key=saved.key if saved else (secrets.randbits(64), secrets.randbits(64)),
         settings=settings._asdict(),
         source="",
         offset=Offset()._asdict(),

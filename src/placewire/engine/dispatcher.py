@@ -15,6 +15,7 @@ from placewire.engine.clock import LeapEntry
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.parquet import decode_row_group
+from placewire.engine.planref import PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.route.protocol import Route
@@ -35,7 +36,7 @@ class BatchContext(NamedTuple):
     ahead_us: int
     segments: tuple[SegmentEntry, ...]
     keep_objects: bool
-    route: Route
+    route: PlanRef | None  # None: objects are matched where they are read
     scan: bool = False
 
 
@@ -54,8 +55,9 @@ class BlockSummary(msgspec.Struct, frozen=True):
     last_now_us: int
     leaps: list[LeapEntry]
     file: str
-    loads: list[tuple[int, int]]
     decode_s: float
+    route_s: float
+    sent: int  # objects sent to workers, each once for every worker that gets it
 
 
 class PieceSummary(msgspec.Struct, frozen=True):
@@ -69,7 +71,10 @@ class PieceSummary(msgspec.Struct, frozen=True):
 
 
 class Routed(NamedTuple):
-    """Objects of one block for one worker; `object` is each one's number in the block's file."""
+    """Objects of one block for one worker; `object` is each one's number in the block's file.
+
+    The columns from `codes` on are what `make_probe` takes.
+    """
 
     worker: int
     block: int
@@ -80,6 +85,8 @@ class Routed(NamedTuple):
     now_us: NDArray[np.int64]
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8]
+    alone: NDArray[np.uint8]
 
 
 class Dispatched(NamedTuple):
@@ -100,11 +107,14 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     arrays = block_arrays(block, context)
     pieces: list[PieceSummary] = []
     routed: list[Routed] = []
-    if context.route.stays:
+    route_s = 0.0
+    if context.route is None:
         found, match_s = match_here(context, block)
         add_pieces(arrays, pieces, context, found, ref.number, name, "here", -1, match_s)
     else:
-        routed = route_block(context.route, block, ref.number)
+        started = time.perf_counter()
+        routed = route_block(context.route.open(context.root), block, ref.number)
+        route_s = time.perf_counter() - started
     write_arrays(state.file(name), arrays)
     summary = BlockSummary(
         index=ref.number,
@@ -119,8 +129,9 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         last_now_us=block.last_now_us,
         leaps=[LeapEntry(*leap) for leap in block.leaps],
         file=name,
-        loads=context.route.loads(block.codes),
         decode_s=decode_s,
+        route_s=route_s,
+        sent=sum(int(part.object.size) for part in routed),
     )
     return Dispatched(summary, pieces, routed)
 
@@ -151,9 +162,7 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
     pieces: list[PieceSummary] = []
     for number, part in enumerate(parts):
         started = time.perf_counter()
-        probe = make_probe(
-            part.codes, part.lon, part.lat, part.now_us, part.term_offsets, part.terms
-        )
+        probe = make_probe(*part[3:])
         found = [
             m._replace(object=part.object[m.object])
             for m in match_all(probe, open_live(context), context.scan)
@@ -209,26 +218,22 @@ def add_pieces(
 def route_block(route: Route, block: DecodedBlock, index: int) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
     o = block.objects
-    parts = []
-    for worker, picked in route.cut(block.codes):
-        lengths = np.diff(o.term_offsets)[picked]
-        starts = o.term_offsets[:-1][picked]
-        offsets = lengths_to_offsets(lengths)
-        at = np.arange(int(offsets[-1]), dtype=np.int64) + np.repeat(starts - offsets[:-1], lengths)
-        parts.append(
-            Routed(
-                worker,
-                index,
-                picked.astype(np.uint32),
-                block.codes[picked],
-                o.lon[picked],
-                o.lat[picked],
-                o.now_us[picked],
-                offsets,
-                o.terms[at],
-            )
+    return [
+        Routed(
+            share.worker,
+            index,
+            share.objects.astype(np.uint32),
+            block.codes[share.objects],
+            o.lon[share.objects],
+            o.lat[share.objects],
+            o.now_us[share.objects],
+            share.term_offsets,
+            share.terms,
+            share.probed,
+            share.alone,
         )
-    return parts
+        for share in route.cut(block.codes, o.term_offsets, o.terms)
+    ]
 
 
 def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArray[Any]]:

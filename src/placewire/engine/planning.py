@@ -1,59 +1,219 @@
-"""The plan in force: kept in the manifest, versioned, changed only between two batches."""
+"""The plan in force: made of a sample, kept in the manifest, changed only between two batches."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placewire.engine.dispatcher import BlockSummary
+from placewire.engine.calibrating import calibrate
+from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.model.errors import Unusable
-from placewire.plan.grid import GRID_LEVEL, GridPlan, plan_blindly, plan_by_load
-from placewire.route.protocol import CellRoute, Route, StayRoute
-from placewire.state.arrays import open_arrays, write_arrays
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.plan.methods import METHODS
+from placewire.plan.reservoir import Reservoir
+from placewire.plan.sample import make_sample
+from placewire.plan.uniform import plan_stripes
+from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.live import LiveTerms
+from placewire.route.measures import Objects, measure_plan, post_rows
+from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegment
+from placewire.state.segment import whole_rows
 
-PLANS = ("shared", "grid", "scan")
-ENOUGH_OBJECTS = 1_000
+PLANS = ("shared", "scan", "auto", *METHODS)
+SAMPLE_EVENTS = 100_000
+SAMPLE_SUBSCRIPTIONS = 1_000_000
+CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
 
 class Planner:
-    """Holds the plan, and makes its next version from the loads that blocks report."""
+    """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
-    def __init__(self, state: StateDir, name: str, workers: int, saved: dict[str, Any]) -> None:
-        if name not in PLANS:
-            raise Unusable(f"plan: must be one of {', '.join(PLANS)}, got {name!r}")
+    Until then objects are routed by stripes of the world, or stay where they were read (`auto`).
+    """
+
+    def __init__(
+        self,
+        state: StateDir,
+        name: str,
+        workers: int | None,
+        saved: dict[str, Any],
+        key: tuple[int, int],
+        sample_events: int = SAMPLE_EVENTS,
+    ) -> None:
+        plan = named_plan(name)
+        if plan is None and name not in PLANS:
+            raise Unusable(f"plan: must be one of {', '.join(PLANS)} or a file, got {name!r}")
+        if workers is None:
+            workers = 1 if plan is None else plan.leaves.workers
         self.state = state
         self.name = name
-        self.saved = saved if saved.get("name") == name and saved.get("workers") == workers else {}
-        self.loads = np.zeros(1 << (2 * GRID_LEVEL), np.int64)
         self.workers = workers
-        self.grid = plan_blindly(workers)
-        if "file" in self.saved:
-            table = open_arrays(state.file(self.saved["file"])).arrays["cell_worker"]
-            self.grid = GridPlan(int(self.saved["version"]), workers, table)
+        self.key = key
+        self.sample_events = sample_events
+        self.sample = Reservoir()
+        self.cost = LoadModel()
+        self.prices = Prices()
+        self.machines = Machines(workers, memory_of_machine())
+        self.version = 0
+        self.why = ""
+        self.events = 0
+        self.leaves: Leaves | None = None
+        self.live: LiveTerms | None = None
+        self.ref: PlanRef | None = None
+        self._known: set[str] = set()  # segments whose terms the live map has
+        if name in ("shared", "scan"):
+            self.version = 1
+            return
+        if plan is not None:
+            self.version = 1
+            self._check_named(plan)
+            self._adopt(plan.leaves)
+            return
+        if saved.get("name") == name and saved.get("workers") == workers:
+            self.version = int(saved["version"])
+            self.why = saved.get("why", "")
+            if "file" in saved:
+                leaves = read_plan(state.file(saved["file"])).leaves
+                self._adopt(leaves, saved["file"], saved["live"])
+                return
+        if name != "auto":
+            self._adopt(plan_stripes(workers))
 
-    def route(self) -> Route:
-        """The route of the next batch."""
-        if self.name != "grid":
-            return StayRoute()
-        return CellRoute(GRID_LEVEL, self.grid.cell_worker)
+    @property
+    def sampling(self) -> bool:
+        """Whether the objects of the next batch are wanted for the sample."""
+        return self.version == 0
 
-    def next_version(self, batch: int, blocks: list[BlockSummary]) -> dict[str, Any]:
-        """The plan's entry for the manifest: regrouped once enough objects were seen."""
-        if self.name != "grid":
-            return {"name": self.name, "workers": self.workers, "version": 0}
-        for block in blocks:
-            for cell, objects in block.loads:
-                self.loads[cell] += objects
-        if self.grid.version == 0 and self.loads.sum() >= ENOUGH_OBJECTS:
-            self.grid = plan_by_load(self.loads, self.workers, 1)
-            file = self.state.new_name(batch, "plan")
-            write_arrays(self.state.file(file), {"cell_worker": self.grid.cell_worker})
-            self.saved = {"file": file}
-        return {
-            **{key: value for key, value in self.saved.items() if key == "file"},
+    def _check_named(self, plan: SavedPlan) -> None:
+        """Refuse a plan from a file that does not fit this state."""
+        if plan.leaves.workers != self.workers:
+            raise Unusable(
+                f"plan {self.name}: was made for {plan.leaves.workers} workers, got {self.workers}"
+            )
+        if plan.key != self.key:
+            raise Unusable(
+                f"plan {self.name}: its terms have another key than those of state"
+                f" {self.state.root}; it needs a new state, or one that began with it"
+            )
+
+    def _adopt(self, leaves: Leaves, file: str = "", live: str = "") -> None:
+        """Take a plan into force; its files are written at the next commit if it has none."""
+        self.leaves = leaves
+        self.live = LiveTerms(leaves)
+        self._known = set()
+        self.ref = PlanRef(self.workers, leaves.summary, file, live)
+
+    def route(self, batch: int, segments: Sequence[LiveSegment]) -> PlanRef | None:
+        """The route of the next batch; None when objects stay where they are read."""
+        if self.ref is not None and not self.ref.live:
+            # A plan that no commit has named yet: a log's first batch, or another plan than before.
+            self._write(batch, segments)
+        return self.ref
+
+    def _write(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Write what has changed of the plan and of what is live under it."""
+        if self.ref is None or self.leaves is None or self.live is None:
+            return
+        ref = self.ref
+        if not ref.file:
+            ref = ref._replace(file=self.state.new_name(batch, "plan"))
+            write_plan(self.state.file(ref.file), self.leaves, self.key)
+        names = {live.name for live in segments}
+        fresh = [live for live in segments if live.name not in self._known]
+        if fresh or not ref.live:
+            if not self._known or self.live.crowded:
+                self.live.rebuild(live.segment.rows for live in segments)
+            else:
+                for live in fresh:
+                    self.live.add(live.segment.rows)
+            self._known = names
+            ref = ref._replace(live=self.state.new_name(batch, "live"))
+            write_arrays(self.state.file(ref.live), self.live.tables._asdict())
+        self.ref = ref
+
+    def observe(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
+        """Take a block into the sample."""
+        self.events += events
+        if "object.code" in arrays and arrays["object.code"].size:
+            self.sample.add(
+                arrays["object.code"], arrays["object.term_offsets"], arrays["object.terms"]
+            )
+
+    def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
+        """The plan's entry for the manifest: made anew once enough events were seen."""
+        if self.version == 0 and self.events >= self.sample_events:
+            self._plan(segments)
+        self._write(batch, segments)
+        entry: dict[str, Any] = {
             "name": self.name,
             "workers": self.workers,
-            "version": self.grid.version,
+            "version": self.version,
+            "why": self.why,
+            "cost": self.cost._asdict(),
         }
+        if self.ref is not None:
+            entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
+        return entry
+
+    @property
+    def leaves_name(self) -> str:
+        return self.leaves.name if self.leaves is not None else self.name
+
+    def _plan(self, segments: Sequence[LiveSegment]) -> None:
+        """Make the plan of what was seen."""
+        self.version = 1
+        self.cost, self.prices = calibrate()
+        objects, rows = Objects(*self.sample.in_order()), live_rows(segments)
+        sample = make_sample(*objects, rows)
+        if self.name != "auto":
+            self._adopt(METHODS[self.name](sample, self.workers, self.cost))
+            return
+        posted = post_rows(rows)
+        choice = choose_plan(
+            [METHODS[name](sample, self.workers, self.cost) for name in CANDIDATES],
+            lambda leaves: measure_plan(leaves, objects, posted, self.cost),
+            self.workers,
+            self.prices,
+            self.machines,
+        )
+        self.why = choice.why
+        if choice.leaves is not None:
+            self._adopt(choice.leaves)
+
+
+def named_plan(name: str) -> SavedPlan | None:
+    """The plan of the file `name`, if that is one and not a method's name."""
+    return read_plan(Path(name)) if name not in PLANS and Path(name).is_file() else None
+
+
+def memory_of_machine() -> float:
+    """Half of this machine's memory, in bytes: what an index may take."""
+    return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def live_rows(
+    segments: Sequence[LiveSegment], most: int = SAMPLE_SUBSCRIPTIONS
+) -> SubscriptionRows:
+    """The live subscriptions, or an even choice of them."""
+    total = sum(live.segment.rows.total - live.ended for live in segments)
+    step = max(1, -(-total // most))
+    parts = []
+    for live in segments:
+        rows = whole_rows(live.segment)
+        alive = np.arange(rows.total)
+        if live.ended:
+            bits = np.unpackbits(live.dead.view(np.uint8), bitorder="little")[: rows.total]
+            alive = np.flatnonzero(bits == 0)
+        parts.append(
+            take_rows(rows, alive[::step]) if alive.size < rows.total or step > 1 else rows
+        )
+    return concat_rows(parts)

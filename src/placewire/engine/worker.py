@@ -21,6 +21,7 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.state.segment import Segment
 
 NONE_DEAD = np.empty(0, np.uint64)
+ALL_OF_THEM = np.empty(0, np.uint8)
 
 
 class Probe(NamedTuple):
@@ -54,14 +55,19 @@ def make_probe(
     now_us: NDArray[np.int64],
     term_offsets: NDArray[np.int64],
     terms: NDArray[np.uint64],
+    probed: NDArray[np.uint8] = ALL_OF_THEM,
+    alone: NDArray[np.uint8] = ALL_OF_THEM,
 ) -> Probe:
-    """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too."""
+    """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too.
+
+    A router may leave some pairs to other workers: only those marked in `probed` and `alone` count.
+    """
     codes, lon, lat, now_us, term_offsets, terms = map(
         read_only, (codes, lon, lat, now_us, term_offsets, terms)
     )
     _, numbers, distinct = hashes_to_numbers(terms)
     group_term, group_offsets, group_object = terms_to_groups(
-        numbers, distinct, term_offsets, ANY_TERM
+        numbers, distinct, term_offsets, read_only(probed), read_only(alone), ANY_TERM
     )
     return Probe(
         group_term=group_term,

@@ -113,6 +113,21 @@ def boxes_to_ranges(boxes: np.ndarray) -> np.ndarray:
     return ranges
 
 
+@kernel
+def ranges_coarsened(ranges: np.ndarray, shift: int) -> np.ndarray:
+    """Ranges i32[n, 4] in cells that are 2^shift times as wide and high.
+
+    One that goes round the world and ends in the column where it began is every column.
+    """
+    coarse = ranges >> shift
+    last = (SIDE >> shift) - 1
+    for i in range(ranges.shape[0]):
+        if ranges[i, 0] > ranges[i, 2] and coarse[i, 0] <= coarse[i, 2]:
+            coarse[i, 0] = 0
+            coarse[i, 2] = last
+    return coarse
+
+
 @inlined
 def range_overlaps_cell(ranges: np.ndarray, i: int, level: int, column: int, row: int) -> bool:
     """Whether the cell range of row `i` touches the cell at `level`, `column`, `row`."""

@@ -71,13 +71,19 @@ def numbers_to_groups(numbers: np.ndarray, count: int) -> tuple:  # type: ignore
 
 @kernel
 def terms_to_groups(
-    numbers: np.ndarray, distinct: np.ndarray, term_offsets: np.ndarray, every: np.uint64
+    numbers: np.ndarray,
+    distinct: np.ndarray,
+    term_offsets: np.ndarray,
+    probed: np.ndarray,
+    alone: np.ndarray,
+    every: np.uint64,
 ) -> tuple:  # type: ignore[type-arg]
-    """Group (object, term) pairs by term, objects ascending, with a last group of all objects.
+    """Group (object, term) pairs by term, objects ascending, with a last group of objects alone.
 
     Takes the number of each pair's term, the distinct terms, the objects' CSR offsets and the
-    term that every object has. Returns group_term u64[d + 1], group_offsets i64[d + 2] and
-    group_object u32[pairs + objects].
+    term that every object has. Only pairs marked in `probed` u8 and objects marked in `alone` u8
+    count; an empty array marks all. Returns group_term u64[d + 1], group_offsets i64[d + 2] and
+    group_object u32[..].
     """
     count = distinct.size
     objects = term_offsets.size - 1
@@ -85,17 +91,23 @@ def terms_to_groups(
     group_term[:count] = distinct
     group_term[count] = every
     offsets = np.zeros(count + 2, np.int64)
-    for n in numbers:
-        offsets[n + 1] += 1
-    offsets[count + 1] = objects
+    for at in range(numbers.size):
+        if probed.size == 0 or probed[at]:
+            offsets[numbers[at] + 1] += 1
+    for o in range(objects):
+        if alone.size == 0 or alone[o]:
+            offsets[count + 1] += 1
     for g in range(count + 1):
         offsets[g + 1] += offsets[g]
     cursor = offsets[:-1].copy()
-    group_object = np.empty(numbers.size + objects, np.uint32)
+    group_object = np.empty(offsets[count + 1], np.uint32)
     for o in range(objects):
         for at in range(term_offsets[o], term_offsets[o + 1]):
-            g = numbers[at]
-            group_object[cursor[g]] = o
-            cursor[g] += 1
-        group_object[numbers.size + o] = o
+            if probed.size == 0 or probed[at]:
+                g = numbers[at]
+                group_object[cursor[g]] = o
+                cursor[g] += 1
+        if alone.size == 0 or alone[o]:
+            group_object[cursor[count]] = o
+            cursor[count] += 1
     return group_term, offsets, group_object

@@ -255,6 +255,8 @@ def objects_matching_postings(
     next_expiry = cursor[4]
     candidates = cursor[5]
     for g in range(begin_group, group_term.size):
+        if group_offsets[g] == group_offsets[g + 1]:
+            continue
         entry = entry_of_hash(term_table, group_term[g])
         if term_table[entry + np.uint64(1)] == EMPTY:
             continue

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.covers import cover_posts
-from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, codes_to_columns_rows
+from placewire.kernels.cells import (
+    MAX_LEVEL,
+    boxes_to_ranges,
+    codes_to_columns_rows,
+    ranges_coarsened,
+)
 from placewire.kernels.interning import hashes_to_numbers
 from placewire.kernels.postings import ANY_TERM
 from placewire.model.subscriptions import SubscriptionRows
@@ -78,7 +83,7 @@ def make_sample(
         object_row=object_rows >> shift,
         term_offsets=term_offsets,
         terms=of_objects,
-        cell=boxes_to_ranges(rows.box) >> shift,
+        cell=ranges_coarsened(boxes_to_ranges(rows.box), shift),
         post_offsets=post_offsets,
         posts=posts,
         lexicon=lexicon,

@@ -1,57 +1,61 @@
-"""Routes: which worker must see an object. The null one sends nothing anywhere."""
+"""Routes: which workers must see an object, and what each of them probes.
+
+The null one spreads objects evenly and lets each worker probe everything, as a system does that
+keeps every subscription at every worker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.model.subscriptions import take_slices
+
+
+class Share(NamedTuple):
+    """A worker's share of a block: the objects' numbers, and what of them it probes.
+
+    `probed` u8 marks the terms that this worker looks up, `alone` u8[k] the objects that it
+    probes for subscriptions that need no term.
+    """
+
+    worker: int
+    objects: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8]
+    alone: NDArray[np.uint8]
+
 
 class Route(Protocol):
-    """Names the workers of objects by their cell codes."""
+    """Cuts the objects of a block into shares."""
 
-    @property
-    def stays(self) -> bool:
-        """Whether objects are matched where they were read."""
-
-    def cut(self, codes: NDArray[np.uint32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """For each worker that must see any, the positions of its objects, ascending."""
-
-    def loads(self, codes: NDArray[np.uint32]) -> list[tuple[int, int]]:
-        """(cell, objects) of the plan's own cells, for its next version."""
+    def cut(
+        self,
+        codes: NDArray[np.uint32],
+        term_offsets: NDArray[np.int64],
+        terms: NDArray[np.uint64],
+    ) -> Iterator[Share]:
+        """The shares of all workers that must see any of a block's objects, in code order."""
 
 
-class StayRoute:
-    """Plan `shared`: every process maps the same segments, so no object moves."""
+class SpreadRoute:
+    """Every worker knows everything: stretches of the block, one a worker."""
 
-    stays = True
-
-    def cut(self, codes: NDArray[np.uint32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        raise AssertionError("objects of a shared plan stay where they were read")
-
-    def loads(self, codes: NDArray[np.uint32]) -> list[tuple[int, int]]:
-        return []
-
-
-class CellRoute:
-    """Plan `grid`: a worker for each of the equal cells of one level."""
-
-    stays = False
-
-    def __init__(self, level: int, workers: NDArray[np.int32]) -> None:
-        self.level = level
+    def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def cells(self, codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        return codes >> np.uint32(2 * (16 - self.level))
-
-    def cut(self, codes: NDArray[np.uint32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        owners = self.workers[self.cells(codes)]
-        for worker in np.unique(owners).tolist():
-            yield worker, np.flatnonzero(owners == worker)
-
-    def loads(self, codes: NDArray[np.uint32]) -> list[tuple[int, int]]:
-        cells, counts = np.unique(self.cells(codes), return_counts=True)
-        return list(zip(cells.tolist(), counts.tolist(), strict=True))
+    def cut(
+        self,
+        codes: NDArray[np.uint32],
+        term_offsets: NDArray[np.int64],
+        terms: NDArray[np.uint64],
+    ) -> Iterator[Share]:
+        for worker, objects in enumerate(np.array_split(np.arange(codes.size), self.workers)):
+            if objects.size:
+                offsets, at = take_slices(term_offsets, objects)
+                every, alone = np.ones(at.size, np.uint8), np.ones(objects.size, np.uint8)
+                yield Share(worker, objects, offsets, terms[at], every, alone)

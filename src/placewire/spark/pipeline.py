@@ -40,7 +40,7 @@ def run_on_spark(
     """
     tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * workers))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
-    if not context.route.stays:
+    if context.route is not None:
         stage = stage.repartitionById(workers, "worker").mapInArrow(
             partial(match_partition, context), SCHEMA
         )
@@ -101,7 +101,7 @@ def match_partition(
         yield to_batch(passed)
 
 
-ARRAYS = ("object", "codes", "lon", "lat", "now_us", "term_offsets", "terms")
+ARRAYS = Routed._fields[2:]
 
 
 def pack_routed(part: Routed) -> bytes:

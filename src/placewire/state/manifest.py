@@ -77,8 +77,7 @@ class Manifest(msgspec.Struct, frozen=True):
                 names.add(segment.dead)
         if self.late_dead is not None:
             names.add(self.late_dead)
-        if "file" in self.plan:
-            names.add(self.plan["file"])
+        names |= {self.plan[key] for key in ("file", "live") if key in self.plan}
         return names
 
 

@@ -1,0 +1,72 @@
+"""A plan by the names of its files: what tasks carry, and open where they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from placewire.model.errors import Unusable
+from placewire.plan.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
+from placewire.route.leafroute import LeafRoute, RouteTables, make_tables
+from placewire.route.live import LiveTables
+from placewire.state.arrays import map_arrays, open_arrays, write_arrays
+from placewire.state.layout import StateDir
+
+
+class PlanRef(NamedTuple):
+    """A plan version and what is live under it, as files of a state directory."""
+
+    workers: int
+    summary: str
+    file: str
+    live: str
+
+    def open(self, root: str) -> LeafRoute:
+        """The router, its tables mapped."""
+        state = StateDir(Path(root))
+        plan = open_arrays(state.file(self.file)).arrays
+        live = open_arrays(state.file(self.live)).arrays
+        tables = RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
+        return LeafRoute(self.workers, self.summary, tables, LiveTables(**live))
+
+
+class SavedPlan(NamedTuple):
+    """A plan and the key of its terms' hashes: under another key they are other terms."""
+
+    leaves: Leaves
+    key: tuple[int, int]
+
+
+def write_plan(path: Path, leaves: Leaves, key: tuple[int, int]) -> None:
+    """Write a plan and its router tables to a new file."""
+    arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
+    arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
+    facts = {
+        "name": leaves.name,
+        "workers": leaves.workers,
+        "summary": leaves.summary,
+        "key": key,
+    }
+    write_arrays(path, arrays, facts)
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """The plan of a file that `write_plan` wrote; raises Unusable.
+
+    The file is mapped anew each time: people may put another plan under an old name.
+    """
+    file = map_arrays(path)
+    arrays = {
+        name.removeprefix("leaves."): array
+        for name, array in file.arrays.items()
+        if name.startswith("leaves.")
+    }
+    try:
+        k0, k1 = file.facts["key"]
+        leaves = arrays_to_leaves(
+            file.facts["name"], file.facts["workers"], file.facts["summary"], arrays
+        )
+        check_leaves(leaves)
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise Unusable(f"plan {path}: is not a plan: {error}") from None
+    return SavedPlan(leaves, (int(k0), int(k1)))

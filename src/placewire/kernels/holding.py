@@ -1,0 +1,102 @@
+"""Holding: which workers must hold a subscription, and how many postings an object would meet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.interning import EMPTY, entry_of_hash
+from placewire.kernels.jit import kernel
+from placewire.kernels.postings import ANY_TERM
+from placewire.kernels.routing import NOBODY, ONE, WIDE, key_of_leaf_term, owner_of_term
+
+
+@kernel
+def rows_to_holders(
+    leaf_offsets: np.ndarray,
+    leaves: np.ndarray,
+    post_offsets: np.ndarray,
+    post_term: np.ndarray,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+    workers: int,
+) -> tuple:  # type: ignore[type-arg]
+    """How many of the rows each worker must hold, i64[workers], and at how many each row is held.
+
+    Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
+    post_term[post_offsets[r]:post_offsets[r + 1]].
+    """
+    rows = leaf_offsets.size - 1
+    held = np.zeros(workers, np.int64)
+    copies = np.zeros(rows, np.int32)
+    seen = np.full(workers, -1, np.int64)
+    for row in range(rows):
+        for k in range(leaf_offsets[row], leaf_offsets[row + 1]):
+            leaf = np.int64(leaves[k])
+            single = part_offsets[leaf + 1] - part_offsets[leaf] == 1
+            for p in range(post_offsets[row], post_offsets[row + 1]):
+                worker = part_worker[part_offsets[leaf]]
+                if not single and post_term[p] != ANY_TERM:
+                    worker = owner_of_term(
+                        leaf, post_term[p], part_offsets, part_worker, term_table
+                    )
+                if seen[worker] != row:
+                    seen[worker] = row
+                    held[worker] += 1
+                    copies[row] += 1
+                if single:
+                    break
+    return held, copies
+
+
+@kernel
+def posts_to_counts(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    cell_offsets: np.ndarray,
+    cells: np.ndarray,
+    room: int,
+) -> np.ndarray:
+    """A table u64[2 s] of how many posts there are under each (cell, term); `room` keys fit."""
+    size = 16
+    while size < 4 * room:
+        size *= 2
+    table = np.full(size, EMPTY, np.uint64)
+    for p in range(post_row.size):
+        row = post_row[p]
+        for at in range(cell_offsets[row], cell_offsets[row + 1]):
+            key = key_of_leaf_term(np.int64(cells[at]), post_term[p])
+            entry = entry_of_hash(table, key)
+            if table[entry + ONE] == EMPTY:
+                table[entry] = key
+                table[entry + ONE] = np.uint64(0)
+            table[entry + ONE] += ONE
+    return table
+
+
+@kernel
+def pairs_to_candidates(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    table: np.ndarray,
+    cell_shift: int,
+    workers: int,
+) -> np.ndarray:
+    """How many posts near them the probed pairs of each worker would meet: i64[workers]."""
+    met = np.zeros(workers, np.int64)
+    for o in range(codes.size):
+        cell = np.int64(codes[o] >> np.uint32(cell_shift))
+        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
+            alone = at == term_offsets[o + 1]
+            worker = any_worker[o] if alone else pair_worker[at]
+            if worker == NOBODY:
+                continue
+            term = ANY_TERM if alone else terms[at]
+            for scope in (cell, np.int64(WIDE)):
+                entry = entry_of_hash(table, key_of_leaf_term(scope, term))
+                if table[entry + ONE] != EMPTY:
+                    met[worker] += np.int64(table[entry + ONE])
+    return met

@@ -1,0 +1,241 @@
+"""The statistics quadtree of SSTD: for each cell who asks there, for what and for how long.
+
+Six kinds of query are told apart: range, nearest and trending ones, each answered once (snapshot)
+or standing (continuous). A sample has only standing range queries, that is boolean subscriptions;
+`Traits` say what else its rows may be.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.parts import terms_counted
+from placewire.kernels.quadtree import rows_to_histograms
+from placewire.plan.portion import Box, take_box, whole_sample
+from placewire.plan.sample import Sample
+
+# Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
+SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
+KINDS = 6
+LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
+LIVES = 32  # classes of duration: class i ends at 2^i
+
+
+class Traits(NamedTuple):
+    """What a sample does not say of its m rows, and the time its objects took to arrive.
+
+    `kind` i8[m]; `length` i8[m], the number of keywords that an object must have all of, at most
+    LONGEST; `duration` f64[m] in the unit of `span`: how far back or ahead a row looks.
+    """
+
+    kind: NDArray[np.int8]
+    length: NDArray[np.int8]
+    duration: NDArray[np.float64]
+    span: float
+
+
+class CellStatistics(NamedTuple):
+    """The objects and rows of one cell; `total` counts the rows of the whole sample.
+
+    By kind: `lengths` i64[6, LONGEST + 1] counts rows by their number of keywords, `lives` and
+    `lived` (i64 and f64[6, LIVES]) count rows and sum durations by class of duration. Keywords of
+    kind k are keyword_offsets[k]:keyword_offsets[k + 1], ascending, with their number of rows.
+    """
+
+    objects: int
+    span: float
+    total: int
+    lengths: NDArray[np.int64]
+    lives: NDArray[np.int64]
+    lived: NDArray[np.float64]
+    keyword_offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    keyword_counts: NDArray[np.int64]
+
+    @property
+    def rate(self) -> float:
+        """Objects that arrive in a unit of time."""
+        return self.objects / self.span
+
+    @property
+    def kinds(self) -> NDArray[np.int64]:
+        """i64[6]: the rows of each kind."""
+        counts: NDArray[np.int64] = self.lengths.sum(axis=1)
+        return counts
+
+    @property
+    def durations(self) -> NDArray[np.float64]:
+        """f64[6]: the mean duration of each kind, 0 where there are no rows."""
+        means: NDArray[np.float64] = self.lived.sum(axis=1) / np.maximum(self.kinds, 1)
+        return means
+
+    @property
+    def chances(self) -> NDArray[np.float64]:
+        """f64[6, LONGEST + 1]: how probable each number of keywords is in a row of a kind."""
+        shares: NDArray[np.float64] = self.lengths / np.maximum(self.kinds, 1)[:, None]
+        return shares
+
+    def keywords_of(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The keywords of the rows of a kind and how many rows have each."""
+        of_kind = slice(*self.keyword_offsets[kind : kind + 2])
+        return self.keywords[of_kind], self.keyword_counts[of_kind]
+
+
+class Statistics(NamedTuple):
+    """A quadtree of cells, the first of them the world.
+
+    `box` i32[cells, 4] as in a plan; the four children of a cell follow one another from
+    `first_child`, -1 where there are none. The other columns are those of `CellStatistics`, with
+    keyword_offsets i64[cells * 6 + 1].
+    """
+
+    total: int
+    span: float
+    box: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    objects: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    lives: NDArray[np.int64]
+    lived: NDArray[np.float64]
+    keyword_offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    keyword_counts: NDArray[np.int64]
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """f64[cells, 6]: how probable it is that a query of a kind touches a cell."""
+        touching = self.lengths.sum(axis=2)
+        shares: NDArray[np.float64] = touching / np.maximum(touching[0], 1)
+        return shares
+
+
+def assume_kind(sample: Sample, kind: int) -> Traits:
+    """All rows of one kind, each looking as far as the sample reaches.
+
+    A row counts as one keyword, because a sample keeps only those under which rows are posted, or
+    as none if it needs none.
+    """
+    rows = sample.subscriptions
+    needs_none = np.zeros(rows, np.int8)
+    needs_none[:] = sample.posts[sample.post_offsets[:-1]] < 0
+    return Traits(np.full(rows, kind, np.int8), 1 - needs_none, np.ones(rows), 1.0)
+
+
+def describe_cell(
+    sample: Sample,
+    traits: Traits,
+    objects: NDArray[np.int64],
+    subscriptions: NDArray[np.int64],
+) -> CellStatistics:
+    """The statistics of some objects and rows of a sample."""
+    shape = (KINDS, LONGEST + 1, LIVES)
+    lengths, lives, lived = rows_to_histograms(
+        subscriptions, traits.kind, traits.length, traits.duration, shape
+    )
+    kind = traits.kind[subscriptions]
+    found = [np.empty(0, np.int64)] * KINDS
+    counts = list(found)
+    for k in np.flatnonzero(lengths.any(axis=1)):
+        of_kind = terms_counted(
+            sample.post_offsets, sample.posts, subscriptions[kind == k], sample.lexicon.size
+        )
+        found[k] = np.flatnonzero(of_kind)
+        counts[k] = of_kind[found[k]]
+    return CellStatistics(
+        objects=int(objects.size),
+        span=traits.span,
+        total=sample.subscriptions,
+        lengths=lengths,
+        lives=lives,
+        lived=lived,
+        keyword_offsets=np.cumsum([0, *(terms.size for terms in found)], dtype=np.int64),
+        keywords=np.concatenate(found).astype(np.int32),
+        keyword_counts=np.concatenate(counts),
+    )
+
+
+def quarter_box(box: Box) -> list[Box]:
+    """The four equal squares of a square of plan cells, more than one wide."""
+    west, south, east, north = box
+    column, row = (west + east) // 2, (south + north) // 2
+    return [
+        (west, south, column, row),
+        (column, south, east, row),
+        (west, row, column, north),
+        (column, row, east, north),
+    ]
+
+
+def gather_statistics(
+    sample: Sample, traits: Traits | None = None, *, capacity: int = 4096, most: int = 1024
+) -> Statistics:
+    """Build the tree, always quartering the fullest cell.
+
+    It ends when no cell has more than `capacity` objects and rows, or with `most` cells.
+    """
+    if traits is None:
+        traits = assume_kind(sample, CRQ)
+    whole = whole_sample(sample)
+    boxes, first_child = [whole.box], [-1]
+    cells = [describe_cell(sample, traits, whole.objects, whole.subscriptions)]
+    heap = [(-(whole.objects.size + whole.subscriptions.size), 0, whole)]
+    while heap and len(cells) + 4 <= most:
+        fullness, at, portion = heapq.heappop(heap)
+        if -fullness <= capacity:
+            break
+        if portion.box[2] - portion.box[0] == 1:
+            continue
+        first_child[at] = len(cells)
+        for box in quarter_box(portion.box):
+            part = take_box(sample, portion, box)
+            heapq.heappush(heap, (-(part.objects.size + part.subscriptions.size), len(cells), part))
+            boxes.append(box)
+            first_child.append(-1)
+            cells.append(describe_cell(sample, traits, part.objects, part.subscriptions))
+    lengths = np.concatenate([np.diff(cell.keyword_offsets) for cell in cells])
+    return Statistics(
+        total=sample.subscriptions,
+        span=traits.span,
+        box=np.array(boxes, np.int32),
+        first_child=np.array(first_child, np.int32),
+        objects=np.array([cell.objects for cell in cells], np.int64),
+        lengths=np.stack([cell.lengths for cell in cells]),
+        lives=np.stack([cell.lives for cell in cells]),
+        lived=np.stack([cell.lived for cell in cells]),
+        keyword_offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        keywords=np.concatenate([cell.keywords for cell in cells]),
+        keyword_counts=np.concatenate([cell.keyword_counts for cell in cells]),
+    )
+
+
+def find_cell(statistics: Statistics, box: Box) -> int:
+    """The smallest cell that covers the box."""
+    at = 0
+    while statistics.first_child[at] >= 0:
+        first = int(statistics.first_child[at])
+        children = statistics.box[first : first + 4]
+        covers = (children[:, :2] <= box[:2]).all(1) & (children[:, 2:] >= box[2:]).all(1)
+        if not covers.any():
+            break
+        at = first + int(np.argmax(covers))
+    return at
+
+
+def cell_statistics(statistics: Statistics, at: int) -> CellStatistics:
+    """One cell of the tree."""
+    offsets = statistics.keyword_offsets[at * KINDS : (at + 1) * KINDS + 1]
+    return CellStatistics(
+        objects=int(statistics.objects[at]),
+        span=statistics.span,
+        total=statistics.total,
+        lengths=statistics.lengths[at],
+        lives=statistics.lives[at],
+        lived=statistics.lived[at],
+        keyword_offsets=offsets - offsets[0],
+        keywords=statistics.keywords[offsets[0] : offsets[-1]],
+        keyword_counts=statistics.keyword_counts[offsets[0] : offsets[-1]],
+    )

@@ -1,0 +1,160 @@
+"""Measures of a plan: what it would replicate, drop and load each worker with, on given data."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.index.covers import counts_among_rows, cover_posts
+from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
+from placewire.kernels.holding import pairs_to_candidates, posts_to_counts, rows_to_holders
+from placewire.kernels.jit import read_only
+from placewire.kernels.routing import NOBODY, cells_of_ranges, owners_to_workers
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.plan.sample import PLAN_LEVEL
+from placewire.route.dominant import make_dominant_route
+from placewire.route.leafroute import LeafRoute, make_tables
+from placewire.route.live import CELL_LEVEL, MOST_SCOPES, LiveTerms
+
+
+class Objects(NamedTuple):
+    """Objects in code order with their distinct terms."""
+
+    codes: NDArray[np.uint32]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+
+
+class Measures(NamedTuple):
+    """One plan measured; arrays have an entry a worker."""
+
+    name: str
+    leaves: int
+    objects: int
+    subscriptions: int
+    sent: NDArray[np.int64]
+    held: NDArray[np.int64]
+    candidates: NDArray[np.int64]
+    loads: NDArray[np.float64]
+    dropped: int
+    router_bytes: int
+    route_ns: float
+    follow_ns: float
+
+    @property
+    def objects_replicated(self) -> float:
+        """Copies sent for each object."""
+        return float(self.sent.sum()) / max(self.objects, 1)
+
+    @property
+    def subscriptions_replicated(self) -> float:
+        """Copies held for each subscription."""
+        return float(self.held.sum()) / max(self.subscriptions, 1)
+
+    @property
+    def workload(self) -> float:
+        return float(self.loads.sum())
+
+    @property
+    def balance(self) -> float:
+        """L_max / L_min."""
+        least = float(self.loads.min())
+        return float(self.loads.max()) / least if least > 0 else float("inf")
+
+
+class Posted(NamedTuple):
+    """Subscriptions as plans are measured with them, and how many are posted near any object."""
+
+    rows: SubscriptionRows
+    post_row: NDArray[np.uint32]
+    post_offsets: NDArray[np.int64]
+    post_term: NDArray[np.uint64]
+    near: NDArray[np.uint64]
+
+
+def post_rows(rows: SubscriptionRows) -> Posted:
+    """What measuring several plans with the same subscriptions has in common."""
+    post_row, post_term = cover_posts(rows, counts_among_rows(rows))
+    post_offsets = np.zeros(rows.total + 1, np.int64)
+    np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
+    ranges = boxes_to_ranges(read_only(rows.box))
+    offsets, cells = cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
+    room = int(np.diff(offsets)[post_row].sum()) if rows.total else 0
+    near = posts_to_counts(read_only(post_row), read_only(post_term), offsets, cells, room)
+    return Posted(rows, post_row, post_offsets, post_term, near)
+
+
+def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadModel) -> Measures:
+    """Route everything by the plan, and count."""
+    rows = posted.rows
+    tables = make_tables(leaves)
+    live = LiveTerms(leaves)
+    live.rebuild([])
+    live.clear(2 * int(posted.post_row.size))
+    started = time.perf_counter()
+    live.add(rows)
+    follow_s = time.perf_counter() - started
+    route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
+    route.own(objects.codes[:1], objects.term_offsets[:2], objects.terms)
+    started = time.perf_counter()
+    pair_worker, any_worker = route.own(*objects)
+    offsets, _ = owners_to_workers(
+        read_only(objects.term_offsets), pair_worker, any_worker, leaves.workers
+    )
+    route_s = time.perf_counter() - started
+    sent = np.diff(offsets)
+    leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
+        ranges_coarsened(boxes_to_ranges(read_only(rows.box)), MAX_LEVEL - PLAN_LEVEL)
+    )
+    held, _ = rows_to_holders(
+        read_only(leaf_offsets),
+        read_only(leaf),
+        read_only(posted.post_offsets),
+        read_only(posted.post_term),
+        tables.part_offsets,
+        tables.part_worker,
+        tables.term_table,
+        leaves.workers,
+    )
+    candidates = pairs_to_candidates(
+        read_only(objects.codes),
+        read_only(objects.term_offsets),
+        read_only(objects.terms),
+        pair_worker,
+        any_worker,
+        read_only(posted.near),
+        2 * (MAX_LEVEL - CELL_LEVEL),
+        leaves.workers,
+    )
+    loads = np.array([cost.of_counts(o, s) for o, s in zip(sent, held, strict=True)])
+    total = int(objects.codes.size)
+    return Measures(
+        name=leaves.name,
+        leaves=leaves.total,
+        objects=total,
+        subscriptions=rows.total,
+        sent=sent,
+        held=held,
+        candidates=candidates,
+        loads=loads,
+        dropped=total - count_sent(objects.term_offsets, pair_worker, any_worker),
+        router_bytes=sum(array.nbytes for part in (tables, live.tables) for array in part),
+        route_ns=1e9 * route_s / max(total, 1),
+        follow_ns=1e9 * follow_s / max(rows.total, 1),
+    )
+
+
+def count_sent(
+    term_offsets: NDArray[np.int64],
+    pair_worker: NDArray[np.int32],
+    any_worker: NDArray[np.int32],
+) -> int:
+    """How many objects go to at least one worker."""
+    live = np.concatenate([[0], np.cumsum(pair_worker != NOBODY)])
+    some = live[term_offsets[1:]] > live[term_offsets[:-1]]
+    return int(np.count_nonzero(some | (any_worker != NOBODY)))

@@ -1,0 +1,324 @@
+"""Routes: every place and term has one owner, and nothing live is ever dropped."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placewire.engine.changecolumns import finish_rows
+from placewire.engine.decode import decode_lines
+from placewire.engine.subscribing import ChangesBuilder
+from placewire.engine.worker import make_probe, match_segment
+from placewire.kernels.cells import points_to_codes
+from placewire.kernels.routing import NOBODY
+from placewire.model.events import SubscribeEvent
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import (
+    BY_CELL,
+    BY_LEAF,
+    BY_WORKER,
+    NO_SPLIT,
+    NOTHING,
+    Leaves,
+    TextSplit,
+    check_leaves,
+    make_leaves,
+    single_leaf,
+)
+from placewire.plan.methods import METHODS
+from placewire.plan.reservoir import Reservoir
+from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
+from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.leafroute import LeafRoute, make_tables
+from placewire.route.live import LiveTerms
+from placewire.route.measures import Objects, measure_plan, post_rows
+from placewire.route.protocol import SpreadRoute
+from placewire.route.ranges import leaves_to_ranges
+from placewire.state.segment import make_segment
+from placewire.text.analyzer import Analyzer
+
+ANALYZER = Analyzer(3, 4)
+TS = "2026-03-01T12:00:00Z"
+WORDS = [f"w{i}" for i in range(8)]
+
+
+def rows_of(asks: list[dict]) -> SubscriptionRows:
+    builder = ChangesBuilder(ANALYZER)
+    for number, ask in enumerate(asks):
+        event = SubscribeEvent(id=f"s{number}", ts=TS, kind="boolean", **ask)
+        builder.subscribe(number, 0, number, event)
+    return finish_rows(builder.finish(), ANALYZER)[0]
+
+
+def objects_of(placed: list[tuple[float, float, str]]) -> tuple[Objects, np.ndarray, np.ndarray]:
+    """Objects in code order, with their coordinates."""
+    lines = b"".join(
+        b'{"type":"object","id":"o","ts":"%b","lon":%r,"lat":%r,"text":"%b"}\n'
+        % (TS.encode(), lon, lat, text.encode())
+        for lon, lat, text in [(float(a), float(b), t) for a, b, t in placed]
+    ).replace(b"'", b"")
+    block = decode_lines(np.frombuffer(lines, np.uint8), 0, ANALYZER, None, 1 << 60)
+    assert block.objects.total == len(placed)
+    o = block.objects
+    return Objects(block.codes, o.term_offsets, o.terms), o.lon, o.lat
+
+
+def route_of(leaves: Leaves, *parts: SubscriptionRows) -> LeafRoute:
+    live = LiveTerms(leaves)
+    live.rebuild(parts)
+    return LeafRoute(leaves.workers, leaves.summary, make_tables(leaves), live.tables)
+
+
+places = st.tuples(
+    st.one_of(st.sampled_from([-180.0, 180.0, 0.0, 10.0, 10.1]), st.floats(-180, 180)),
+    st.one_of(st.sampled_from([-90.0, 90.0, 0.0, 20.0, 20.1]), st.floats(-90, 90)),
+)
+placed = st.lists(
+    st.tuples(places, st.lists(st.sampled_from(WORDS), max_size=6)).map(
+        lambda p: (p[0][0], p[0][1], " ".join(p[1]))
+    ),
+    min_size=5,
+    max_size=30,
+)
+
+
+@st.composite
+def asks(draw):
+    (west, south), (east, north) = draw(places), draw(places)
+    region = {"box": [west, min(south, north), east, max(south, north)]}
+    some = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3))
+    either = st.sampled_from([" AND ".join(some), " OR ".join(some)])
+    where = draw(st.one_of(either, either, either, st.just(f"NOT {some[0]}")))
+    both = {"region": region, "where": where}
+    return draw(
+        st.sampled_from([{"where": where}, {"where": where}, both, both, both, {"region": region}])
+    )
+
+
+@st.composite
+def tilings(draw):
+    """Leaves of any tiling, some split by text, with any summary."""
+    boxes = [(0, 0, SIDE, SIDE)]
+    for _ in range(draw(st.integers(0, 6))):
+        k = draw(st.integers(0, len(boxes) - 1))
+        axis = draw(st.integers(0, 1))
+        low, high = boxes[k][axis], boxes[k][axis + 2]
+        if high - low < 2:
+            continue
+        at = draw(st.one_of(st.integers(low + 1, high - 1), st.just((low + high) // 2)))
+        first, second = list(boxes[k]), list(boxes[k])
+        first[axis + 2] = second[axis] = at
+        boxes[k : k + 1] = [tuple(first), tuple(second)]
+    workers = draw(st.integers(1, 7))
+    terms = ANALYZER.hash_terms(WORDS[:6])
+    splits, owners = [], []
+    for _ in boxes:
+        parts = draw(st.integers(1, 3))
+        listed = np.array([draw(st.integers(0, parts - 1)) for _ in terms], np.int32)
+        splits.append(NO_SPLIT if parts == 1 else TextSplit(parts, terms, listed))
+        owners += [draw(st.integers(0, workers - 1)) for _ in range(parts)]
+    summary = draw(st.sampled_from([BY_CELL, BY_LEAF, BY_WORKER, NOTHING]))
+    return make_leaves("any", workers, summary, boxes, splits, owners)
+
+
+def matches_of(objects, lon, lat, rows, shares) -> list[tuple[int, int]]:
+    """What the workers find of their shares, in order."""
+    segment = make_segment(rows)
+    found = []
+    for share in shares:
+        probe = make_probe(
+            objects.codes[share.objects],
+            lon[share.objects],
+            lat[share.objects],
+            np.zeros(share.objects.size, np.int64),
+            share.term_offsets,
+            share.terms,
+            share.probed,
+            share.alone,
+        )
+        matches = match_segment(probe, segment)
+        found += zip(share.objects[matches.object].tolist(), matches.row.tolist(), strict=True)
+    return sorted(found)
+
+
+@settings(deadline=None, max_examples=200)
+@given(tilings(), placed, st.lists(asks(), min_size=1, max_size=5))
+def test_workers_together_find_every_match_once(leaves, placed, asked):
+    check_leaves(leaves)
+    objects, lon, lat = objects_of(placed)
+    rows = rows_of(asked)
+    everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(*objects))
+    route = pickle.loads(pickle.dumps(route_of(leaves, rows)))
+    assert matches_of(objects, lon, lat, rows, route.cut(*objects)) == everything
+    assert matches_of(objects, lon, lat, rows, SpreadRoute(3).cut(*objects)) == everything
+
+
+@settings(deadline=None, max_examples=200)
+@given(tilings(), placed, st.lists(asks(), min_size=2, max_size=12))
+def test_what_is_live_follows_inserts(leaves, placed, asked):
+    """Parts added one by one drop nothing that the whole would keep."""
+    objects, lon, lat = objects_of(placed)
+    one, two = rows_of(asked[::2]), rows_of(asked[1::2])
+    live = LiveTerms(leaves)
+    for part in (one, two):
+        live.add(part)
+    route = LeafRoute(leaves.workers, leaves.summary, make_tables(leaves), live.tables)
+    for rows in (one, two):
+        everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(*objects))
+        assert matches_of(objects, lon, lat, rows, route.cut(*objects)) == everything
+
+
+@settings(deadline=None, max_examples=200)
+@given(tilings(), st.lists(places, max_size=50))
+def test_ranges_name_the_leaf_of_every_point(leaves, points):
+    start, owner = leaves_to_ranges(leaves.box)
+    assert start[0] == 0
+    assert (np.diff(start.astype(np.int64)) > 0).all()
+    for lon, lat in points:
+        code = points_to_codes(np.array([lon]), np.array([lat]))[0]
+        leaf = owner[np.searchsorted(start, code, side="right") - 1]
+        x = min(int((lon + 180) / 360 * SIDE), SIDE - 1)
+        y = min(int((lat + 90) / 180 * SIDE), SIDE - 1)
+        west, south, east, north = leaves.box[leaf]
+        assert west <= x < east
+        assert south <= y < north
+
+
+@pytest.mark.parametrize("summary", [BY_CELL, BY_LEAF, BY_WORKER])
+def test_objects_without_a_live_term_are_dropped(summary):
+    leaves = single_leaf()._replace(summary=summary)
+    objects, _, _ = objects_of([(10, 10, "coffee"), (10, 10, "tea"), (10, 10, "")])
+    route = route_of(leaves, rows_of([{"where": "coffee AND milk"}, {"where": "coffee"}]))
+    (share,) = route.cut(*objects)
+    assert share.objects.size == 1
+    assert share.terms[share.probed == 1].tolist() == ANALYZER.hash_terms(["coffee"]).tolist()
+    # One subscription that needs no term, and none may be dropped.
+    route = route_of(leaves, rows_of([{"where": "coffee"}, {"where": "NOT milk"}]))
+    (share,) = route.cut(*objects)
+    assert share.objects.size == 3
+    assert share.alone.tolist() == [1, 1, 1]
+
+
+def test_a_subscription_without_a_term_keeps_only_the_objects_of_its_place():
+    leaves = single_leaf()._replace(summary=BY_CELL)
+    objects, lon, _ = objects_of([(10, 10, "tea"), (-100, 10, "tea")])
+    route = route_of(leaves, rows_of([{"region": {"box": [9, 9, 11, 11]}}]))
+    (share,) = route.cut(*objects)
+    assert lon[share.objects].tolist() == [10]
+
+
+def test_ends_are_forgotten_when_it_is_made_anew():
+    leaves = single_leaf()._replace(summary=BY_LEAF)
+    live = LiveTerms(leaves)
+    for n in range(200):
+        live.add(rows_of([{"where": f"x{n}y{k}"} for k in range(20)]))
+    assert live.crowded
+    kept = rows_of([{"where": "coffee"}])
+    live.rebuild([kept])
+    assert not live.crowded
+    assert live.keys == 1
+    assert int(np.bitwise_count(live.tables.bits).sum()) == 1
+
+
+def test_wide_regions_are_noted_once_and_kept_when_their_map_widens():
+    box = (0, 0, SIDE, SIDE // 128)
+    boxes = [(0, k * box[3], SIDE, (k + 1) * box[3]) for k in range(128)]
+    leaves = make_leaves("rows", 3, BY_LEAF, boxes, [NO_SPLIT] * 128, [k % 3 for k in range(128)])
+    live = LiveTerms(leaves)
+    words = [f"wide{k}" for k in range(3000)]
+    for first in range(0, 3000, 500):
+        live.add(rows_of([{"where": word} for word in words[first : first + 500]]))
+    assert live.keys == 3000
+    assert not live.tables.bits.any()
+    route = LeafRoute(3, BY_LEAF, make_tables(leaves), live.tables)
+    objects, _, _ = objects_of([(0, 0, word) for word in words])
+    pair_worker, _ = route.own(*objects)
+    assert (pair_worker != NOBODY).all()
+
+
+def test_a_term_that_no_list_names_has_an_owner_by_its_hash():
+    leaves = make_leaves(
+        "text", 5, NOTHING, [(0, 0, SIDE, SIDE)], [TextSplit(5, NO_SPLIT.terms, NO_SPLIT.part)],
+        list(range(5)),
+    )  # fmt: skip
+    objects, _, _ = objects_of([(0, 0, f"word{k}") for k in range(500)])
+    pair_worker, _ = route_of(leaves).own(*objects)
+    assert np.bincount(pair_worker, minlength=5).min() > 50
+
+
+def test_the_reservoir_is_fair_and_bounded():
+    reservoir = Reservoir(capacity=200, seed=1)
+    for block in range(100):
+        codes = np.full(50, block, np.uint32)
+        reservoir.add(codes, np.arange(51, dtype=np.int64), codes.astype(np.uint64))
+    codes, offsets, terms = reservoir.in_order()
+    assert codes.size == 200
+    assert (codes == terms).all()
+    assert (np.diff(codes.astype(np.int64)) >= 0).all()
+    early = int((codes < 50).sum())
+    assert 60 < early < 140
+    assert offsets.tolist() == list(range(201))
+
+
+def test_the_reservoir_keeps_all_of_the_first():
+    reservoir = Reservoir(capacity=100)
+    for block in range(3):
+        reservoir.add(np.full(30, block, np.uint32), np.zeros(31, np.int64), np.empty(0, np.uint64))
+    assert np.bincount(reservoir.codes).tolist() == [30, 30, 30]
+
+
+def city(objects: int, subscriptions: int):
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(WORDS, 3)) for _ in range(objects)]
+    spots = rng.normal(10, 3, (objects, 2))
+    placed = [(float(x), float(y), t) for (x, y), t in zip(spots, texts, strict=True)]
+    corners = rng.normal(10, 3, (subscriptions, 2))
+    asked = [
+        {"region": {"box": [x, y, x + 0.5, y + 0.5]}, "where": " OR ".join(rng.choice(WORDS, 2))}
+        for x, y in corners.tolist()
+    ]
+    return objects_of(placed), rows_of(asked)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("workers", [1, 4])
+def test_measures_count_what_routing_does(name, workers):
+    (objects, lon, lat), rows = city(400, 300)
+    sample = make_sample(*objects, rows)
+    leaves = METHODS[name](sample, workers, LoadModel())
+    check_leaves(leaves)
+    measures = measure_plan(leaves, objects, post_rows(rows), LoadModel())
+    shares = list(route_of(leaves, rows).cut(*objects))
+    sent = np.zeros(workers, np.int64)
+    for share in shares:
+        sent[share.worker] = share.objects.size
+    assert measures.sent.tolist() == sent.tolist()
+    assert measures.dropped == 400 - len(set(np.concatenate([s.objects for s in shares]).tolist()))
+    assert measures.subscriptions_replicated >= 1
+    # Whoever finds a match holds its subscription: per worker, rows matched are at most rows held.
+    for share in shares:
+        found = {row for _, row in matches_of(objects, lon, lat, rows, [share])}
+        assert len(found) <= measures.held[share.worker]
+
+
+def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
+    (objects, _, _), rows = city(400, 300)
+    sample = make_sample(*objects, rows)
+    posted = post_rows(rows)
+    candidates = [METHODS[name](sample, 4, LoadModel()) for name in ("kdtree", "kdt")]
+
+    def measure(leaves):
+        return measure_plan(leaves, objects, posted, LoadModel())._replace(route_ns=50.0)
+
+    roomy = choose_plan(candidates, measure, 4, Prices(), Machines(4, 1e9))
+    assert roomy.leaves is None
+    assert roomy.why.startswith("shared: ")
+    cramped = choose_plan(candidates, measure, 4, Prices(), Machines(1, 300 * 220.0 / 2))
+    assert cramped.leaves is not None
+    assert "next " in cramped.why
+    assert PLAN_LEVEL == 13
