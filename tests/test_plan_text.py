@@ -156,6 +156,12 @@ def test_the_part_that_sees_everything_gets_fewer_terms(name: str) -> None:
     assert held[0] < 0.8 * held[1:].min()
 
 
+def test_the_metric_knows_that_one_part_sees_everything_anyway() -> None:
+    sample = topical_sample(50, 20, 6, 0.2, anywhere=300)
+    loads = loads_of_parts(sample, plan_metric(sample, 4, COST))
+    assert max(loads) <= 1.15 * min(loads)
+
+
 # Fewer copies
 
 

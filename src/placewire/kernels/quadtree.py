@@ -119,7 +119,7 @@ def terms_to_parts(
         for part in range(parts):
             grown = steady + weight_of_asked(asked, chance, has[part] + share)
             increment = held[part] * (grown - weight[part]) + new[part] * grown
-            if abs(increment - least) <= 1e-9 * least:
+            if part > 0 and abs(increment - least) <= 1e-9 * least:
                 better = new[part] < new[best] or (
                     new[part] == new[best] and held[part] * weight[part] < held[best] * weight[best]
                 )

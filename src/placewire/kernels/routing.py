@@ -1,8 +1,9 @@
 """Routing: the one worker that owns each (place, term) of an object, and what is live there.
 
 Objects come in code order, so their ranges are found by walking, not by searching. What is live is
-a bitmap of hashed (scope, term) keys: a clear bit is a proof that no subscription is posted there,
-a set bit may be by chance, which costs a little work and never a result.
+a map of hashed (scope, term) keys, a Bloom filter whose bits of a key share a word: a clear bit
+proves that no subscription is posted there; all set may be by chance, which costs a little work
+and never a result.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from placewire.kernels.postings import ANY_TERM
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = np.uint64(0xD6E8FEB86659FD93)
 ONE = np.uint64(1)
-WORD = np.uint64(6)
 IN_WORD = np.uint64(63)
 HALF = np.uint64(32)
 
@@ -25,17 +25,37 @@ HALF = np.uint64(32)
 ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
 WIDE = -1  # the scope of a region that spans too many others
 NOBODY = -1
+SEVERAL = -2
 
 
 @inlined
-def bit_of_key(scope: int, term: np.uint64, shift: np.uint64) -> np.uint64:
-    """The number of the bit of a term in a scope; `shift` leaves as many bits as the map has."""
-    return ((term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX) >> shift
+def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
+    """A mixed key of a term in a scope."""
+    return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
 
 
 @inlined
-def bit_is_set(bits: np.ndarray, bit: np.uint64) -> bool:
-    return bool((bits[bit >> WORD] >> (bit & IN_WORD)) & ONE)
+def word_of_key(key: np.uint64, words: int) -> np.uint64:
+    """The word of a map of so many words that holds a key's bits, by the key's first half."""
+    return ((key >> HALF) * np.uint64(words)) >> HALF
+
+
+@inlined
+def bits_of_key(key: np.uint64) -> np.uint64:
+    """The four bits of a key in its word: one look at one word tells all but one key in 200."""
+    return (
+        (ONE << (key & IN_WORD))
+        | (ONE << ((key >> np.uint64(6)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(12)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(18)) & IN_WORD))
+    )
+
+
+@inlined
+def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
+    """Whether a map has all bits of a key."""
+    bits = bits_of_key(key)
+    return bool(words[word_of_key(key, words.size)] & bits == bits)
 
 
 @inlined
@@ -83,18 +103,16 @@ def leaf_terms_to_table(
 
 
 @kernel
-def posts_into_bits(
+def posts_into_maps(
     post_row: np.ndarray,
     post_term: np.ndarray,
     scope_offsets: np.ndarray,
     scopes: np.ndarray,
-    bits: np.ndarray,
-    shift: np.uint64,
-    wide_bits: np.ndarray,
-    wide_shift: np.uint64,
+    live: np.ndarray,
+    wide: np.ndarray,
     needless: np.ndarray,
 ) -> int:
-    """Set the bits of every post in every scope of its row; gives how many keys were set.
+    """Set the keys of every post in every scope of its row; gives how many were set.
 
     The scopes of row r are scopes[scope_offsets[r]:scope_offsets[r + 1]], WIDE for everywhere.
     `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last one everywhere.
@@ -107,14 +125,32 @@ def posts_into_bits(
             scope = np.int64(scopes[at])
             if term == ANY_TERM:
                 needless[scope] = 1  # WIDE is the last
-            elif scope == WIDE:
-                bit = bit_of_key(WIDE, term, wide_shift)
-                wide_bits[bit >> WORD] |= ONE << (bit & IN_WORD)
             else:
-                bit = bit_of_key(scope, term, shift)
-                bits[bit >> WORD] |= ONE << (bit & IN_WORD)
+                key = key_of_scope_term(scope, term)
+                if scope == WIDE:
+                    wide[word_of_key(key, wide.size)] |= bits_of_key(key)
+                else:
+                    live[word_of_key(key, live.size)] |= bits_of_key(key)
             keys += 1
     return keys
+
+
+@inlined
+def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
+    """The last range that begins at or before a code, from range `r` on, by galloping."""
+    last = range_start.size - 1
+    step = 1
+    while r + step <= last and range_start[r + step] <= code:
+        r += step
+        step *= 2
+    low, high = r, min(r + step, last + 1)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if range_start[middle] <= code:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -129,41 +165,29 @@ def objects_to_owners(
     term_table: np.ndarray,
     manner: int,
     cell_shift: int,
-    bits: np.ndarray,
-    shift: np.uint64,
-    wide_bits: np.ndarray,
-    wide_shift: np.uint64,
+    live: np.ndarray,
+    wide: np.ndarray,
     needless: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
     """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
 
     NOBODY where nothing live can match. Codes ascend. `range_start` u32 ascends from 0; `manner`
     says what scopes are. The object alone is probed for subscriptions that need no term, by the
-    worker of its leaf's first part.
+    worker of its leaf's first part. Third comes the one worker of each object whose leaf has one
+    part, i32[n], NOBODY if nobody must see it and SEVERAL where the pairs have to be looked at.
     """
     objects = codes.size
     pair_worker = np.empty(terms.size, np.int32)
     any_worker = np.empty(objects, np.int32)
+    one_worker = np.empty(objects, np.int32)
     r = 0
     last_range = range_start.size - 1
     wide_any = needless[-1] != 0
-    has_wide = wide_bits.size > 1
+    has_wide = wide.size > 1
     for o in range(objects):
         code = codes[o]
         if r < last_range and range_start[r + 1] <= code:
-            step = 1
-            while r + step <= last_range and range_start[r + step] <= code:
-                r += step
-                step *= 2
-            high = min(r + step, last_range + 1)
-            low = r
-            while high - low > 1:
-                middle = (low + high) >> 1
-                if range_start[middle] <= code:
-                    low = middle
-                else:
-                    high = middle
-            r = low
+            r = range_of_code(range_start, r, code)
         leaf = np.int64(range_leaf[r])
         first = part_offsets[leaf]
         alone = np.int64(part_worker[first])
@@ -172,65 +196,72 @@ def objects_to_owners(
             scope = np.int64(code >> np.uint32(cell_shift))
         elif manner == WORKERS:
             scope = alone
-        single = part_offsets[leaf + 1] - first == 1
-        for at in range(term_offsets[o], term_offsets[o + 1]):
-            term = terms[at]
-            worker = alone
-            if manner == WORKERS and not single:
-                worker = np.int64(owner_of_term(leaf, term, part_offsets, part_worker, term_table))
-                scope = worker
-            if manner != ALL_LIVE:
-                live = bit_is_set(bits, bit_of_key(scope, term, shift))
-                if not live and has_wide:
-                    live = bit_is_set(wide_bits, bit_of_key(WIDE, term, wide_shift))
-                if not live:
-                    pair_worker[at] = NOBODY
-                    continue
-            if manner != WORKERS and not single:
-                worker = np.int64(owner_of_term(leaf, term, part_offsets, part_worker, term_table))
-            pair_worker[at] = worker
-        if manner == WORKERS:
-            scope = alone
         asked = manner == ALL_LIVE or wide_any or needless[scope] != 0
         any_worker[o] = alone if asked else NOBODY
-    return pair_worker, any_worker
+        if part_offsets[leaf + 1] - first > 1:
+            one_worker[o] = SEVERAL
+            for at in range(term_offsets[o], term_offsets[o + 1]):
+                term = terms[at]
+                worker = np.int64(owner_of_term(leaf, term, part_offsets, part_worker, term_table))
+                if manner == WORKERS:
+                    scope = worker
+                live_here = manner == ALL_LIVE or key_is_set(live, key_of_scope_term(scope, term))
+                if not live_here and has_wide:
+                    live_here = key_is_set(wide, key_of_scope_term(WIDE, term))
+                pair_worker[at] = worker if live_here else NOBODY
+            continue
+        # One owner for all: no branch depends on a term, half of which are live, at random.
+        some = np.int64(asked)
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            here = np.int64(1)
+            if manner != ALL_LIVE:
+                here = np.int64(key_is_set(live, key_of_scope_term(scope, terms[at])))
+                if has_wide:
+                    here |= np.int64(key_is_set(wide, key_of_scope_term(WIDE, terms[at])))
+            some |= here
+            pair_worker[at] = here * (alone + 1) - 1
+        one_worker[o] = some * (alone + 1) - 1
+    return pair_worker, any_worker, one_worker
 
 
 @kernel
 def owners_to_workers(
-    term_offsets: np.ndarray, pair_worker: np.ndarray, any_worker: np.ndarray, workers: int
+    term_offsets: np.ndarray,
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    one_worker: np.ndarray,
+    workers: int,
 ) -> tuple:  # type: ignore[type-arg]
     """For each worker the objects that it must see, ascending: offsets i64[workers + 1], i64."""
     seen = np.full(workers, -1, np.int64)
     offsets = np.zeros(workers + 1, np.int64)
     for o in range(any_worker.size):
-        worker = any_worker[o]
-        if worker != NOBODY:
-            seen[worker] = o
-            offsets[worker + 1] += 1
-        for at in range(term_offsets[o], term_offsets[o + 1]):
-            worker = pair_worker[at]
+        if one_worker[o] != SEVERAL:
+            offsets[one_worker[o] + 1] += one_worker[o] != NOBODY
+            continue
+        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
+            worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
             if worker != NOBODY and seen[worker] != o:
                 seen[worker] = o
                 offsets[worker + 1] += 1
     for worker in range(workers):
         offsets[worker + 1] += offsets[worker]
     cursor = offsets.copy()
-    objects = np.empty(offsets[workers], np.int64)
+    objects = np.empty(offsets[workers] + 1, np.int64)
     seen[:] = -1
     for o in range(any_worker.size):
-        worker = any_worker[o]
-        if worker != NOBODY:
-            seen[worker] = o
-            objects[cursor[worker]] = o
-            cursor[worker] += 1
-        for at in range(term_offsets[o], term_offsets[o + 1]):
-            worker = pair_worker[at]
+        if one_worker[o] != SEVERAL:
+            if one_worker[o] != NOBODY:
+                objects[cursor[one_worker[o]]] = o
+                cursor[one_worker[o]] += 1
+            continue
+        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
+            worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
             if worker != NOBODY and seen[worker] != o:
                 seen[worker] = o
                 objects[cursor[worker]] = o
                 cursor[worker] += 1
-    return offsets, objects
+    return offsets, objects[: offsets[workers]]
 
 
 @kernel

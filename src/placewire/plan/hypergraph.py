@@ -68,9 +68,9 @@ def share_room(total: float, taken: NDArray[np.float64]) -> NDArray[np.float64]:
     """What share of a total load each part should get, so that all are level with what is taken."""
     room = np.maximum((total + taken.sum()) / taken.size - taken, 0.0)
     shares = room / room.sum() if room.any() else np.full(taken.size, 1 / taken.size)
-    shares = np.maximum(shares, 1e-3 / taken.size)  # none is quite 0: METIS divides by them
-    shares /= shares.sum()
-    return shares
+    floored = np.maximum(shares, 1e-3 / taken.size)  # none is quite 0: METIS divides by them
+    level: NDArray[np.float64] = floored / floored.sum()
+    return level
 
 
 def link_terms(sample: Sample, posted: NDArray[np.int64], cost: LoadModel) -> Graph:

@@ -81,6 +81,8 @@ def cover_keywords(cell: CellStatistics, present: NDArray[np.bool_]) -> NDArray[
     """
     chance = np.ones(KINDS)
     for kind in (SRQ, SKQ):
+        if not cell.lengths[kind].any():
+            continue
         keywords, counts = cell.keywords_of(kind)
         share = counts[present[keywords]].sum() / max(counts.sum(), 1)
         chance[kind] = (cell.chances[kind] * share ** np.arange(LONGEST + 1)).sum()

@@ -17,7 +17,7 @@ from placewire.kernels.routing import (
     owners_to_workers,
 )
 from placewire.plan.leaves import Leaves
-from placewire.route.live import CELL_LEVEL, MANNERS, LiveTables, shift_of
+from placewire.route.live import CELL_LEVEL, MANNERS, LiveTables
 from placewire.route.protocol import Share
 from placewire.route.ranges import leaves_to_ranges
 
@@ -30,6 +30,17 @@ class RouteTables(NamedTuple):
     part_offsets: NDArray[np.int64]
     part_worker: NDArray[np.int32]
     term_table: NDArray[np.uint64]
+
+
+class Owners(NamedTuple):
+    """The worker of each (object, term) pair i32, of each object alone i32[n]; NOBODY for none.
+
+    `of_object` i32[n] is the one worker of an object, SEVERAL where its pairs have to be looked at.
+    """
+
+    of_pair: NDArray[np.int32]
+    alone: NDArray[np.int32]
+    of_object: NDArray[np.int32]
 
 
 class LeafRoute:
@@ -46,22 +57,18 @@ class LeafRoute:
         codes: NDArray[np.uint32],
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The worker of each (object, term) pair and of each object alone; -1 for nobody."""
-        owners: tuple[NDArray[np.int32], NDArray[np.int32]] = objects_to_owners(
+    ) -> Owners:
+        """Who must see the objects of a block, and for which of their terms."""
+        owners = objects_to_owners(
             read_only(codes),
             read_only(term_offsets),
             read_only(terms),
             *self.tables,
             self.manner,
             2 * (MAX_LEVEL - CELL_LEVEL),
-            self.live.bits,
-            shift_of(self.live.bits),
-            self.live.wide_bits,
-            shift_of(self.live.wide_bits),
-            self.live.needless,
+            *self.live,
         )
-        return owners
+        return Owners(*owners)
 
     def cut(
         self,
@@ -70,10 +77,8 @@ class LeafRoute:
         terms: NDArray[np.uint64],
     ) -> Iterator[Share]:
         """The shares of all workers that must see any of a block's objects, in code order."""
-        pair_worker, any_worker = self.own(codes, term_offsets, terms)
-        offsets, objects = owners_to_workers(
-            read_only(term_offsets), pair_worker, any_worker, self.workers
-        )
+        owners = self.own(codes, term_offsets, terms)
+        offsets, objects = owners_to_workers(read_only(term_offsets), *owners, self.workers)
         for worker in np.flatnonzero(np.diff(offsets)).tolist():
             picked = objects[offsets[worker] : offsets[worker + 1]]
             yield Share(
@@ -82,8 +87,8 @@ class LeafRoute:
                 *objects_to_share(
                     read_only(term_offsets),
                     read_only(terms),
-                    pair_worker,
-                    any_worker,
+                    owners.of_pair,
+                    owners.alone,
                     picked,
                     worker,
                 ),

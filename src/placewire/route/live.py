@@ -1,4 +1,4 @@
-"""What a router knows of live subscriptions: a bitmap of the terms posted in each scope.
+"""What a router knows of live subscriptions: a map of the terms posted in each scope.
 
 It follows inserts at once. Ends only make it too full, which sends some objects in vain, never too
 few; it is made anew from the live rows once it holds twice the keys it was made for.
@@ -7,7 +7,7 @@ few; it is made anew from the live rows once it holds twice the keys it was made
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from placewire.kernels.routing import (
     WIDE,
     WORKERS,
     cells_of_ranges,
-    posts_into_bits,
+    posts_into_maps,
 )
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.plan.leaves import BY_CELL, BY_LEAF, BY_WORKER, NOTHING, Leaves
@@ -32,18 +32,32 @@ from placewire.route.dominant import DominantRoute, make_dominant_route
 MANNERS = {NOTHING: ALL_LIVE, BY_CELL: CELLS, BY_LEAF: LEAVES, BY_WORKER: WORKERS}
 CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
 MOST_SCOPES = 64  # a region that touches more is noted once, as wide
-BITS_A_KEY = 16
+BITS_A_KEY = 12
 LEAST_KEYS = 1 << 10
 
 Scopes = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 class LiveTables(NamedTuple):
-    """What routing reads: bitmaps u64 of a power of two bits, and `needless` u8[scopes + 1]."""
+    """What routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
 
-    bits: NDArray[np.uint64]
-    wide_bits: NDArray[np.uint64]
+    `wide` has the keys of regions that span too many scopes; a single word stands for none.
+    """
+
+    live: NDArray[np.uint64]
+    wide: NDArray[np.uint64]
     needless: NDArray[np.uint8]
+
+
+class Posts(NamedTuple):
+    """Posts of some rows, the scopes of each row, and how many keys that makes in all and wide."""
+
+    row: NDArray[np.uint32]
+    term: NDArray[np.uint64]
+    scope_offsets: NDArray[np.int64]
+    scopes: NDArray[np.int32]
+    keys: int
+    wide: int
 
 
 class LiveTerms:
@@ -63,66 +77,65 @@ class LiveTerms:
         }[self.manner]
         self.clear(0)
 
-    def clear(self, keys: int) -> None:
+    def clear(self, keys: int, wide_keys: int = 0) -> None:
         """Forget everything, and make room for so many keys."""
-        self.keys = 0
+        self.keys = self.wide_keys = 0
         self.room = max(keys, LEAST_KEYS)
-        # Few regions are wide, most often none: their map is made when it is needed.
+        self.wide_room = max(wide_keys, LEAST_KEYS)
         self.tables = LiveTables(
-            empty_bits(self.room), np.zeros(1, np.uint64), np.zeros(self.scopes + 1, np.uint8)
+            empty_map(self.room),
+            empty_map(self.wide_room) if wide_keys else np.zeros(1, np.uint64),
+            np.zeros(self.scopes + 1, np.uint8),
         )
-        self.wide_keys = 0
 
     @property
     def crowded(self) -> bool:
         """Whether it is time to make it anew."""
-        return self.keys > 2 * self.room
+        return self.keys > 2 * self.room or self.wide_keys > 2 * self.wide_room
 
     def add(self, rows: SubscriptionRows) -> None:
         """Note the terms under which an index of these rows posts them."""
         if self.manner == ALL_LIVE or rows.total == 0:
             return
+        self._add(*self._posts(rows))
+
+    def _posts(self, rows: SubscriptionRows) -> Posts:
+        """Posts and the scopes of their rows, and how many keys they make, wide ones too."""
         post_row, post_term = cover_posts(rows, counts_among_rows(rows))
         offsets, scopes = self.scopes_of(rows)
-        wide = int(np.count_nonzero(scopes[offsets[:-1][post_row]] == WIDE)) if scopes.size else 0
-        if (self.wide_keys + wide) * BITS_A_KEY > self._wide_room():
-            self._widen(2 * (self.wide_keys + wide))
-        self.wide_keys += wide
-        self.keys += posts_into_bits(
+        wide = int(np.count_nonzero(scopes[offsets[:-1][post_row]] == WIDE))
+        keys = int(np.diff(offsets)[post_row].sum())
+        return Posts(post_row, post_term, offsets, scopes, keys, wide)
+
+    def _add(
+        self,
+        post_row: NDArray[np.uint32],
+        post_term: NDArray[np.uint64],
+        offsets: NDArray[np.int64],
+        scopes: NDArray[np.int32],
+        keys: int,
+        wide: int,
+    ) -> None:
+        if wide and self.tables.wide.size == 1:
+            self.tables = self.tables._replace(wide=empty_map(self.wide_room))
+        posts_into_maps(
             read_only(post_row),
             read_only(post_term),
             read_only(offsets),
             read_only(scopes),
-            self.tables.bits,
-            shift_of(self.tables.bits),
-            self.tables.wide_bits,
-            shift_of(self.tables.wide_bits),
-            self.tables.needless,
+            *self.tables,
         )
-
-    def _wide_room(self) -> int:
-        """How many bits of wide keys there is room for; a single word stands for none."""
-        return 64 * self.tables.wide_bits.size if self.tables.wide_bits.size > 1 else 0
-
-    def _widen(self, keys: int) -> None:
-        """A larger map of wide keys; the bits of the old one are repeated into it.
-
-        A key's bit number is the top of its hash: each old bit stands for a run of new ones.
-        """
-        old = self.tables.wide_bits
-        new = empty_bits(max(keys, LEAST_KEYS))
-        if self.wide_keys:
-            marks = np.unpackbits(old.view(np.uint8), bitorder="little")
-            marks = np.repeat(marks, 64 * new.size // marks.size)
-            new = np.packbits(marks, bitorder="little").view(np.uint64)
-        self.tables = self.tables._replace(wide_bits=new)
+        self.keys += keys
+        self.wide_keys += wide
 
     def rebuild(self, parts: Iterable[SubscriptionRows]) -> None:
         """Make it anew from all live rows."""
-        parts = list(parts)
-        self.clear(2 * sum(int(rows.literal_term.size) + rows.total for rows in parts))
-        for rows in parts:
-            self.add(rows)
+        if self.manner == ALL_LIVE:
+            return
+        posts = [self._posts(rows) for rows in parts if rows.total]
+        self.clear(sum(p.keys for p in posts), sum(p.wide for p in posts))
+        for part in posts:
+            self._add(*part)
 
     def scopes_of(self, rows: SubscriptionRows) -> Scopes:
         """The scopes that each row's region touches, WIDE alone where they are too many."""
@@ -138,9 +151,6 @@ class LiveTerms:
             offsets = part_offsets[offsets]
         return narrow(offsets, leaf)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.tables._asdict()
-
 
 def narrow(offsets: NDArray[np.int64], scopes: NDArray[np.int32]) -> Scopes:
     """The same with a row's scopes replaced by WIDE if there are too many."""
@@ -155,14 +165,6 @@ def narrow(offsets: NDArray[np.int64], scopes: NDArray[np.int32]) -> Scopes:
     return new_offsets, out
 
 
-def empty_bits(keys: int) -> NDArray[np.uint64]:
-    """A bitmap of a power of two bits, enough for so many keys."""
-    bits = 64
-    while bits < BITS_A_KEY * keys:
-        bits *= 2
-    return np.zeros(bits // 64, np.uint64)
-
-
-def shift_of(bits: NDArray[np.uint64]) -> np.uint64:
-    """How far to shift a mixed key to number a bit of the map."""
-    return np.uint64(64 - (int(bits.size) * 64).bit_length() + 1)
+def empty_map(keys: int) -> NDArray[np.uint64]:
+    """A map with room for so many keys; never a single word, which stands for no map."""
+    return np.zeros(BITS_A_KEY * keys // 64 + 2, np.uint64)

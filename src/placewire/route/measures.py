@@ -18,7 +18,7 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import PLAN_LEVEL
 from placewire.route.dominant import make_dominant_route
-from placewire.route.leafroute import LeafRoute, make_tables
+from placewire.route.leafroute import LeafRoute, Owners, make_tables
 from placewire.route.live import CELL_LEVEL, MOST_SCOPES, LiveTerms
 
 
@@ -94,18 +94,14 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     rows = posted.rows
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
-    live.rebuild([])
-    live.clear(2 * int(posted.post_row.size))
     started = time.perf_counter()
-    live.add(rows)
+    live.rebuild([rows])
     follow_s = time.perf_counter() - started
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
     route.own(objects.codes[:1], objects.term_offsets[:2], objects.terms)
     started = time.perf_counter()
-    pair_worker, any_worker = route.own(*objects)
-    offsets, _ = owners_to_workers(
-        read_only(objects.term_offsets), pair_worker, any_worker, leaves.workers
-    )
+    owners = route.own(*objects)
+    offsets, _ = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
     route_s = time.perf_counter() - started
     sent = np.diff(offsets)
     leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
@@ -125,8 +121,8 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
         read_only(objects.codes),
         read_only(objects.term_offsets),
         read_only(objects.terms),
-        pair_worker,
-        any_worker,
+        owners.of_pair,
+        owners.alone,
         read_only(posted.near),
         2 * (MAX_LEVEL - CELL_LEVEL),
         leaves.workers,
@@ -142,19 +138,15 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
         held=held,
         candidates=candidates,
         loads=loads,
-        dropped=total - count_sent(objects.term_offsets, pair_worker, any_worker),
+        dropped=total - count_sent(objects.term_offsets, owners),
         router_bytes=sum(array.nbytes for part in (tables, live.tables) for array in part),
         route_ns=1e9 * route_s / max(total, 1),
         follow_ns=1e9 * follow_s / max(rows.total, 1),
     )
 
 
-def count_sent(
-    term_offsets: NDArray[np.int64],
-    pair_worker: NDArray[np.int32],
-    any_worker: NDArray[np.int32],
-) -> int:
+def count_sent(term_offsets: NDArray[np.int64], owners: Owners) -> int:
     """How many objects go to at least one worker."""
-    live = np.concatenate([[0], np.cumsum(pair_worker != NOBODY)])
+    live = np.concatenate([[0], np.cumsum(owners.of_pair != NOBODY)])
     some = live[term_offsets[1:]] > live[term_offsets[:-1]]
-    return int(np.count_nonzero(some | (any_worker != NOBODY)))
+    return int(np.count_nonzero(some | (owners.alone != NOBODY)))
