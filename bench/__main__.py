@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import churn, growth, hard, kernel, latency, loading, throughput
+from bench import churn, growth, hard, kernel, latency, loading, partitioning, throughput
 from bench.settings import Choice
 
 EXPERIMENTS = {
@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "churn": churn.run,
     "hard": hard.run,
     "latency": latency.run,
+    "partitioning": partitioning.run,
 }
 
 

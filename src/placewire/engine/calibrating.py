@@ -1,4 +1,4 @@
-"""Calibrating: what matching and changing cost on this machine, by a benchmark of half a second."""
+"""Calibrating: what matching and changing cost on this machine, by a second of benchmark."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from placewire.route.choice import Prices
 from placewire.state.segment import Segment, make_segment
 
 OBJECTS = 20_000
-FEW, MANY = 10_000, 60_000
+FEW, MANY = 10_000, 150_000
 LEXICON = 20_000
 TERMS = 8  # of an object
 SIDE_DEG = 20.0
-REPEATS = 3
+REPEATS = 5
 
 
 @cache

@@ -44,17 +44,24 @@ class BooleanIndex(NamedTuple):
 
 def build_index(
     rows: SubscriptionRows,
+    literal_count: NDArray[np.int64] | None = None,
     *,
     stop_levels: tuple[int, ...] = STOP_LEVELS,
     most_cells: int = MOST_CELLS,
     short_list: int = SHORT_LIST,
 ) -> BooleanIndex:
-    """Index `rows`; their order does not matter."""
+    """Index `rows`; their order does not matter.
+
+    `literal_count` says how frequent each literal's term is, by default among these rows: where
+    several terms would each do, a subscription is posted under the rarest.
+    """
     if rows.total == 0:
         return empty_index()
     literals = rows.literal_term
+    if literal_count is None:
+        literal_count = counts_among_rows(rows)
     post_row, post_literal = rows_to_covers(
-        rows.cover_mode, rows.literal_offsets, rows.literal_cover, counts_among_rows(rows)
+        rows.cover_mode, rows.literal_offsets, rows.literal_cover, literal_count
     )
     post_term = posted_terms(rows, post_row, post_literal)
     table, post_number, terms = hashes_to_numbers(post_term)

@@ -21,32 +21,43 @@ def rows_to_holders(
     term_table: np.ndarray,
     workers: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """How many of the rows each worker must hold, i64[workers], and at how many each row is held.
+    """The rows that each worker must hold, ascending: offsets i64[workers + 1] and rows i64.
 
     Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
     post_term[post_offsets[r]:post_offsets[r + 1]].
     """
     rows = leaf_offsets.size - 1
-    held = np.zeros(workers, np.int64)
-    copies = np.zeros(rows, np.int32)
+    offsets = np.zeros(workers + 1, np.int64)
+    cursor = np.zeros(workers, np.int64)
+    held = np.empty(0, np.int64)
     seen = np.full(workers, -1, np.int64)
-    for row in range(rows):
-        for k in range(leaf_offsets[row], leaf_offsets[row + 1]):
-            leaf = np.int64(leaves[k])
-            single = part_offsets[leaf + 1] - part_offsets[leaf] == 1
-            for p in range(post_offsets[row], post_offsets[row + 1]):
-                worker = part_worker[part_offsets[leaf]]
-                if not single and post_term[p] != ANY_TERM:
-                    worker = owner_of_term(
-                        leaf, post_term[p], part_offsets, part_worker, term_table
-                    )
-                if seen[worker] != row:
-                    seen[worker] = row
-                    held[worker] += 1
-                    copies[row] += 1
-                if single:
-                    break
-    return held, copies
+    for writing in (False, True):
+        for row in range(rows):
+            for k in range(leaf_offsets[row], leaf_offsets[row + 1]):
+                leaf = np.int64(leaves[k])
+                single = part_offsets[leaf + 1] - part_offsets[leaf] == 1
+                for p in range(post_offsets[row], post_offsets[row + 1]):
+                    worker = part_worker[part_offsets[leaf]]
+                    if not single and post_term[p] != ANY_TERM:
+                        worker = owner_of_term(
+                            leaf, post_term[p], part_offsets, part_worker, term_table
+                        )
+                    if seen[worker] != row:
+                        seen[worker] = row
+                        if writing:
+                            held[cursor[worker]] = row
+                            cursor[worker] += 1
+                        else:
+                            offsets[worker + 1] += 1
+                    if single:
+                        break
+        if not writing:
+            for worker in range(workers):
+                offsets[worker + 1] += offsets[worker]
+            cursor[:] = offsets[:-1]
+            held = np.empty(offsets[workers], np.int64)
+            seen[:] = -1
+    return offsets, held
 
 
 @kernel

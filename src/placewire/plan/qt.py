@@ -1,10 +1,13 @@
 """Plan `qt`, the QT-tree of SSTD: the heaviest leaf is quartered in space or divided by text.
 
-Two things differ from SSTD. Objects that nothing in a leaf can ask for are not sent, so they are
-no workload. And quarters without any workload are not counted as leaves: on a world where all
-objects are in one town, most would be empty. SSTD's workload of a continuous query does not depend
-on text, so a sample of boolean subscriptions is divided by text only where space has no say: in a
-plan cell whose objects have few asked terms each. Snapshot queries make it divide more.
+Three things differ from SSTD. Terms are shared out, not objects, so an object may be sent to
+several parts of a leaf. Objects that nothing in a leaf can ask for are not sent and are no
+workload. Quarters without workload are not counted as leaves: on a world where all objects are in
+one town, most would be empty.
+
+SSTD's workload of a continuous query does not depend on text, so a sample of boolean subscriptions
+is divided by text only where space has no say: among objects of one place with one asked term
+each. Snapshot queries make it divide more.
 """
 
 from __future__ import annotations
@@ -166,8 +169,10 @@ def quarter_node(sample: Sample, cost: SstdCost, node: Node) -> tuple[Node, ...]
         for portion in (take_box(sample, node.portion, quarter) for quarter in quarter_box(box))
     )
     for quarter in quarters:
-        if 0 < node.load * (1 - ROUNDING) <= quarter.load:
-            close_node(quarter, quarter_node(sample, cost, quarter), by_text=False)
+        if 0 < node.load * (1 - ROUNDING) <= quarter.load and (
+            deeper := quarter_node(sample, cost, quarter)
+        ):
+            close_node(quarter, deeper, by_text=False)
     return quarters
 
 

@@ -18,7 +18,7 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import PLAN_LEVEL
 from placewire.route.dominant import make_dominant_route
-from placewire.route.leafroute import LeafRoute, Owners, make_tables
+from placewire.route.leafroute import LeafRoute, Owners, RouteTables, make_tables
 from placewire.route.live import CELL_LEVEL, MOST_SCOPES, LiveTerms
 
 
@@ -104,19 +104,7 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     offsets, _ = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
     route_s = time.perf_counter() - started
     sent = np.diff(offsets)
-    leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
-        ranges_coarsened(boxes_to_ranges(read_only(rows.box)), MAX_LEVEL - PLAN_LEVEL)
-    )
-    held, _ = rows_to_holders(
-        read_only(leaf_offsets),
-        read_only(leaf),
-        read_only(posted.post_offsets),
-        read_only(posted.post_term),
-        tables.part_offsets,
-        tables.part_worker,
-        tables.term_table,
-        leaves.workers,
-    )
+    held = np.diff(find_holders(leaves, tables, posted)[0])
     candidates = pairs_to_candidates(
         read_only(objects.codes),
         read_only(objects.term_offsets),
@@ -143,6 +131,27 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
         route_ns=1e9 * route_s / max(total, 1),
         follow_ns=1e9 * follow_s / max(rows.total, 1),
     )
+
+
+def find_holders(
+    leaves: Leaves, tables: RouteTables, posted: Posted
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64."""
+    ranges = boxes_to_ranges(read_only(posted.rows.box))
+    leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
+        ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
+    )
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
+        read_only(leaf_offsets),
+        read_only(leaf),
+        read_only(posted.post_offsets),
+        read_only(posted.post_term),
+        read_only(tables.part_offsets),
+        read_only(tables.part_worker),
+        read_only(tables.term_table),
+        leaves.workers,
+    )
+    return found
 
 
 def count_sent(term_offsets: NDArray[np.int64], owners: Owners) -> int:

@@ -23,13 +23,13 @@ class Segment(NamedTuple):
     directory_row: NDArray[np.uint32]
 
 
-def make_segment(rows: SubscriptionRows) -> Segment:
+def make_segment(rows: SubscriptionRows, literal_count: NDArray[np.int64] | None = None) -> Segment:
     """Index rows; their numbers stay."""
     rows = SubscriptionRows(*map(read_only, rows))
     order = np.argsort(rows.id_hash, kind="stable")
     return Segment(
         rows,
-        BooleanIndex(*map(read_only, build_index(rows))),
+        BooleanIndex(*map(read_only, build_index(rows, literal_count))),
         read_only(rows.id_hash[order]),
         read_only(order.astype(np.uint32)),
     )

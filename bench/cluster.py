@@ -1,0 +1,159 @@
+"""A cluster on one core: each worker with an index of its own, one after another, timed apart.
+
+What a cluster would see is the critical path: dispatch, then the busiest worker. Subscriptions are
+copied to every worker that must hold them, as the papers' systems do; the engine itself shares its
+segments instead. Matches of all workers together must be those of one index over everything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from placewire.engine.worker import Probe, make_probe, match_segment
+from placewire.index.covers import counts_among_rows
+from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.route.leafroute import LeafRoute, make_tables
+from placewire.route.live import LiveTerms
+from placewire.route.measures import Measures, Objects, Posted, find_holders, measure_plan
+from placewire.route.protocol import Route, Share, SpreadRoute
+from placewire.state.segment import Segment, make_segment
+
+OBJECTS_AN_INSERT = 5  # PS2Stream's stream: an insert or a delete for every five objects
+REPEATS = 3
+SMALL = 1_000  # objects of the batch whose latency is told
+
+
+class ClusterRun(NamedTuple):
+    """One plan on a cluster of `busy_s.size` workers; seconds for all objects of the stream."""
+
+    name: str
+    objects: int
+    matches: int
+    dispatch_s: float
+    busy_s: np.ndarray
+    insert_s: np.ndarray
+    router_bytes: int
+    worker_bytes: np.ndarray
+    small_batch_s: float
+    measures: Measures | None
+
+    @property
+    def critical_per_s(self) -> float:
+        """Objects a second of a cluster: dispatch, then the busiest worker with its inserts."""
+        return self.objects / (self.dispatch_s + float((self.busy_s + self.insert_s).max()))
+
+    @property
+    def workers_per_s(self) -> float:
+        """The same with dispatchers that keep up: the busiest worker alone."""
+        return self.objects / float((self.busy_s + self.insert_s).max())
+
+    @property
+    def total_s(self) -> float:
+        """All work of all, dispatch too: what one core needs."""
+        return self.dispatch_s + float((self.busy_s + self.insert_s).sum())
+
+
+def run_plan(
+    leaves: Leaves, objects: Probe, posted: Posted, cost: LoadModel, reference: int | None = None
+) -> ClusterRun:
+    """Dispatch the objects by the plan and let every worker match its share."""
+    columns = Objects(objects.codes, objects.term_offsets, objects.terms)
+    tables = make_tables(leaves)
+    live = LiveTerms(leaves)
+    live.rebuild([posted.rows])
+    route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
+    offsets, held = find_holders(leaves, tables, posted)
+    holdings = [held[offsets[w] : offsets[w + 1]] for w in range(leaves.workers)]
+    run = run_route(leaves.name, route, holdings, objects, posted.rows)
+    if reference is not None:
+        assert run.matches == reference, f"{leaves.name}: {run.matches} matches, not {reference}"
+    measures = measure_plan(leaves, columns, posted, cost)
+    return run._replace(router_bytes=measures.router_bytes, measures=measures)
+
+
+def run_native(workers: int, objects: Probe, rows: SubscriptionRows) -> ClusterRun:
+    """Every subscription at every worker, objects spread evenly."""
+    everything = np.arange(rows.total)
+    return run_route("native", SpreadRoute(workers), [everything] * workers, objects, rows)
+
+
+def run_route(
+    name: str, route: Route, holdings: list[np.ndarray], objects: Probe, rows: SubscriptionRows
+) -> ClusterRun:
+    """Cut, then match worker by worker; inserts are charged as they come with the stream."""
+    workers = len(holdings)
+    counts = counts_among_rows(rows)
+    dispatch_s = best_of(
+        lambda: list(route.cut(objects.codes, objects.term_offsets, objects.terms))
+    )
+    shares = {
+        share.worker: share
+        for share in route.cut(objects.codes, objects.term_offsets, objects.terms)
+    }
+    busy, insert, sizes = np.zeros(workers), np.zeros(workers), np.zeros(workers)
+    matches = 0
+    slowest = 0.0
+    inserts = objects.codes.size / OBJECTS_AN_INSERT / 2
+    shared: tuple[Segment, float] | None = None
+    for worker, rows_held in enumerate(holdings):
+        if shared is None or name != "native":
+            part = take_rows(rows, rows_held)
+            # Posted as the router has it, by what is rare among all.
+            part_counts = counts[take_slices(rows.literal_offsets, rows_held)[1]]
+            started = time.perf_counter()
+            segment = make_segment(part, part_counts)
+            shared = segment, (time.perf_counter() - started) / max(rows_held.size, 1)
+        segment, insert_each_s = shared
+        insert[worker] = insert_each_s * inserts * rows_held.size / max(rows.total, 1)
+        sizes[worker] = segment_bytes(segment)
+        if worker not in shares:
+            continue
+        share = shares[worker]
+        matches += match_share(objects, share, segment)
+        busy[worker] = best_of(partial(match_share, objects, share, segment))
+        few = max(1, share.objects.size * SMALL // objects.codes.size)
+        slowest = max(slowest, best_of(partial(match_share, objects, share, segment, few)))
+    small_s = slowest + dispatch_s * SMALL / objects.codes.size
+    return ClusterRun(
+        name, objects.codes.size, matches, dispatch_s, busy, insert, 0, sizes, small_s, None
+    )
+
+
+def match_share(objects: Probe, share: Share, segment: Segment, most: int | None = None) -> int:
+    """What a worker does with its share, or with the first few objects of it."""
+    of = share.objects[:most]
+    ends = int(share.term_offsets[of.size])
+    probe = make_probe(
+        objects.codes[of],
+        objects.lon[of],
+        objects.lat[of],
+        objects.now_us[of],
+        share.term_offsets[: of.size + 1],
+        share.terms[:ends],
+        share.probed[:ends],
+        share.alone[: of.size],
+    )
+    return int(match_segment(probe, segment).object.size)
+
+
+def segment_bytes(segment: Segment) -> int:
+    """What a worker keeps in memory."""
+    arrays = [*segment.rows, *segment.boolean, segment.directory_hash, segment.directory_row]
+    return sum(array.nbytes for array in arrays)
+
+
+def best_of(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The least seconds of a few runs."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
