@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from placewire.index.scan import scan_rows
 from placewire.kernels.interning import hashes_to_numbers, terms_to_groups
 from placewire.kernels.jit import read_only
-from placewire.kernels.matching import (
-    DOUBTS,
-    objects_matching_postings,
-    objects_to_signatures,
-)
+from placewire.kernels.matching import DOUBTS, objects_matching_postings
 from placewire.kernels.postings import ANY_TERM
+from placewire.kernels.termsets import objects_to_signatures
 from placewire.model.subscriptions import NEVER_US
 from placewire.state.segment import Segment
 

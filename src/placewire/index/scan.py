@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.matching import objects_satisfying_rows
+from placewire.kernels.scanning import objects_satisfying_rows
 from placewire.model.subscriptions import SubscriptionRows
 
 

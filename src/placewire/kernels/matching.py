@@ -22,7 +22,6 @@ from placewire.kernels.postings import (
     EXACT_REGION,
     EXPIRES,
     FLAGS,
-    HINT_SHIFT,
     MORE_HINTS,
     REQUIRES,
     ROW,
@@ -30,93 +29,16 @@ from placewire.kernels.postings import (
     WEST_SOUTH,
     WHOLE_WHERE,
     WORDS,
-    signature_of_term,
 )
 from placewire.kernels.regions import region_contains_point
-from placewire.model.subscriptions import NEVER_US
+from placewire.kernels.termsets import (
+    row_covers_earlier,
+    terms_have_hint,
+    terms_satisfy_literals,
+)
 
 AHEAD = 256  # lists touched before they are read
 DOUBTS = 1 << 14  # room for postings in doubt, unless a list is longer
-
-
-@inlined
-def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
-    """Whether the ascending slice has the term."""
-    while last - first > 8:
-        middle = (first + last) >> 1
-        if terms[middle] <= term:
-            first = middle
-        else:
-            last = middle
-    for at in range(first, last):
-        if terms[at] == term:
-            return True
-    return False
-
-
-@inlined
-def terms_satisfy_literals(
-    terms: np.ndarray,
-    first_term: int,
-    last_term: int,
-    literal_term: np.ndarray,
-    literal_true: np.ndarray,
-    literal_false: np.ndarray,
-    first: int,
-    last: int,
-) -> bool:
-    """Run a row's compiled expression over the object's terms; no literals accept anything."""
-    if first == last:
-        return True
-    at = 0
-    while at >= 0:
-        if terms_contain(terms, first_term, last_term, literal_term[first + at]):
-            at = literal_true[first + at]
-        else:
-            at = literal_false[first + at]
-    return at == -1
-
-
-@kernel
-def objects_to_signatures(term_offsets: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """The union of the terms' signatures of each object: u64[n]."""
-    signatures = np.zeros(term_offsets.size - 1, np.uint64)
-    for i in range(signatures.size):
-        bits = np.uint64(0)
-        for at in range(term_offsets[i], term_offsets[i + 1]):
-            bits |= signature_of_term(terms[at])
-        signatures[i] = bits
-    return signatures
-
-
-@inlined
-def terms_have_hint(terms: np.ndarray, first: int, last: int, hint: int) -> bool:
-    """Whether any term's hash begins with the bits of `hint`."""
-    for at in range(first, last):
-        if terms[at] >> np.uint64(HINT_SHIFT) == np.uint64(hint):
-            return True
-    return False
-
-
-@inlined
-def row_covers_earlier(
-    terms: np.ndarray,
-    first_term: int,
-    last_term: int,
-    literal_term: np.ndarray,
-    literal_cover: np.ndarray,
-    first: int,
-    last: int,
-    posted: np.uint64,
-) -> bool:
-    """Whether the object has a covering term of the row that comes before the posted one."""
-    for at in range(first, last):
-        if literal_cover[at]:
-            if literal_term[at] == posted:
-                return False
-            if terms_contain(terms, first_term, last_term, literal_term[at]):
-                return True
-    return False
 
 
 @kernel
@@ -417,61 +339,3 @@ def objects_matching_postings(
     cursor[3], cursor[4], cursor[5] = found, next_expiry, candidates
     if touched == np.uint32(1) and found < 0:
         cursor[5] += 1  # keeps the compiler from leaving out the touching
-
-
-@kernel
-def objects_satisfying_rows(
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    expires_us: np.ndarray,
-    region_kind: np.ndarray,
-    box: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    literal_true: np.ndarray,
-    literal_false: np.ndarray,
-    dead: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """Every (object, row) that matches, by looking at each pair; returns as the indexed kernel."""
-    out_object = np.empty(1024, np.uint32)
-    out_row = np.empty(1024, np.uint32)
-    found = 0
-    next_expiry = NEVER_US
-    for o in range(lons.size):
-        for row in range(expires_us.size):
-            if dead.size and ((dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1)):
-                continue
-            if expires_us[row] <= nows_us[o]:
-                continue
-            if not region_contains_point(
-                region_kind[row],
-                box[row],
-                shape[shape_offsets[row] : shape_offsets[row + 1]],
-                lons[o],
-                lats[o],
-            ):
-                continue
-            if not terms_satisfy_literals(
-                terms,
-                term_offsets[o],
-                term_offsets[o + 1],
-                literal_term,
-                literal_true,
-                literal_false,
-                literal_offsets[row],
-                literal_offsets[row + 1],
-            ):
-                continue
-            if found == out_object.size:
-                out_object = np.append(out_object, np.empty(found, np.uint32))
-                out_row = np.append(out_row, np.empty(found, np.uint32))
-            out_object[found] = o
-            out_row[found] = row
-            found += 1
-            next_expiry = min(next_expiry, expires_us[row])
-    return out_object[:found], out_row[:found], next_expiry, lons.size * expires_us.size
