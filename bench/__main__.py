@@ -7,18 +7,33 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import churn, growth, hard, kernel, latency, loading, partitioning, throughput
+from bench import (
+    anatomy,
+    churn,
+    growth,
+    hard,
+    kernel,
+    latency,
+    loading,
+    partitioning,
+    plans,
+    throughput,
+    tornado,
+)
 from bench.settings import Choice
 
 EXPERIMENTS = {
     "kernel": kernel.run,
     "throughput": throughput.run,
+    "anatomy": anatomy.run,
     "growth": growth.run,
     "loading": loading.run,
     "churn": churn.run,
     "hard": hard.run,
     "latency": latency.run,
     "partitioning": partitioning.run,
+    "plans": plans.run,
+    "tornado": tornado.run,
 }
 
 

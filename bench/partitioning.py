@@ -46,7 +46,8 @@ def run_all(
     terms_of = np.diff(o.term_offsets)[half]
     offsets = np.concatenate([[0], np.cumsum(terms_of)])
     picked = np.repeat(o.term_offsets[:-1][half] - offsets[:-1], terms_of) + np.arange(offsets[-1])
-    sample = make_sample(o.codes[half], offsets, o.terms[picked], queries.rows)
+    cost = cost.in_stream(o.codes.size, queries.rows.total)
+    sample = make_sample(o.codes[half], offsets, o.terms[picked], queries.rows, cost.posting_work)
     posted = post_rows(queries.rows)
     native = run_native(workers, o, queries.rows)
     runs = {"native": native}
@@ -81,7 +82,7 @@ def run(choice: Choice) -> None:
     """The tables of all sets at 8 workers, and the critical path from 4 to 32 workers."""
     count = 1_000_000 if choice.full else 200_000
     drawn = draw(choice, OBJECTS, count)
-    cost, _ = calibrate()
+    cost = calibrate().load
     print(f"load model: {cost}\n", flush=True)
     verdicts = []
     scaled: dict[str, list[tuple[float, float]]] = {}

@@ -42,9 +42,13 @@ def replay(
     workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")] = (
         os.cpu_count() or 1
     ),
-    plan: Annotated[str, typer.Option(help="How work is distributed: shared, grid, scan.")] = (
-        "shared"
-    ),
+    plan: Annotated[
+        str,
+        typer.Option(
+            help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
+            " hypergraph, metric, termhash, kdt, agrid, qt; or a file of `placewire plan`."
+        ),
+    ] = "shared",
     batch_rows: Annotated[int, typer.Option(min=1, help="Events in a micro-batch.")] = 200_000,
     state: Annotated[
         Path | None,
@@ -66,6 +70,30 @@ def replay(
         log, results, dead_letters, settings, workers, plan, batch_rows, state, with_data, runner
     )
     print(run_replay(options))
+
+
+@app.command()
+def plan(
+    objects: Annotated[
+        Path, typer.Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")
+    ],
+    subscriptions: Annotated[Path, typer.Option(help="An event log; it may be the same file.")],
+    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")],
+    plan: Annotated[
+        str, typer.Option(help="One plan's name, auto for its candidates, or all.")
+    ] = "all",
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for a picture and a file of each plan.")
+    ] = None,
+    sample: Annotated[int, typer.Option(min=1, help="At most so many objects.")] = 100_000,
+    sample_subscriptions: Annotated[
+        int, typer.Option(min=1, help="At most so many subscriptions.")
+    ] = 1_000_000,
+) -> None:
+    """Show what every plan would do with given data: copies, balance, cost."""
+    from placewire.cli.plan import PlanOptions, run_plan
+
+    run_plan(PlanOptions(objects, subscriptions, workers, plan, out, sample, sample_subscriptions))
 
 
 @app.command()

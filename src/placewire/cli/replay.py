@@ -47,6 +47,7 @@ def run_replay(options: ReplayOptions) -> str:
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
     before = 0
+    why = ""
 
     def begun(manifest: Manifest) -> None:
         nonlocal before
@@ -60,6 +61,8 @@ def run_replay(options: ReplayOptions) -> str:
     ):
 
         def after(manifest: Manifest) -> None:
+            nonlocal why
+            why = manifest.plan.get("why", "")
             done = manifest.counters.events - before
             rate = done / max(time.monotonic() - progress.started, 1e-9)
             progress.update(
@@ -83,6 +86,8 @@ def run_replay(options: ReplayOptions) -> str:
             after=after,
         )
         seconds = max(time.monotonic() - progress.started, 1e-9)
+    if why:
+        print(f"plan {options.plan}: {why}", file=sys.stderr)
     return (
         f"events {totals.events}, results {totals.results},"
         f" dead letters {totals.dead_letters},"

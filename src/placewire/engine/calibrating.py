@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +28,17 @@ SIDE_DEG = 20.0
 REPEATS = 5
 
 
+class Calibration(NamedTuple):
+    """The load by postings met, which plans go by; prices of `auto`; PS2Stream's load."""
+
+    load: LoadModel
+    prices: Prices
+    ps2stream: LoadModel
+
+
 @cache
-def calibrate() -> tuple[LoadModel, Prices]:
-    """PS2Stream's constants c1 to c4 and the prices of `auto`, measured once in a process."""
+def calibrate() -> Calibration:
+    """The constants of the load models and the prices of `auto`, measured once in a process."""
     random = np.random.default_rng(7)
     hashes = random.integers(1, 1 << 63, LEXICON, dtype=np.uint64)
     popularity = 1.0 / np.arange(1, LEXICON + 1)
@@ -61,7 +70,8 @@ def calibrate() -> tuple[LoadModel, Prices]:
     load = LoadModel(1e9 * per_check, 1e9 * per_object, 1e9 * insert_s, 1e9 * delete_s)
     met = max(candidates[1] - candidates[0], 1)
     prices = Prices(probe=1e9 * per_object, candidate=1e9 * slope / met, insert=1e9 * insert_s)
-    return load, prices
+    by_postings = load._replace(per_check=0.0, per_posting=prices.candidate)
+    return Calibration(by_postings, prices, load)
 
 
 def draw_rows(

@@ -57,6 +57,8 @@ class BlockSummary(msgspec.Struct, frozen=True):
     file: str
     decode_s: float
     route_s: float
+    match_s: float
+    write_s: float
     sent: int  # objects sent to workers, each once for every worker that gets it
 
 
@@ -107,7 +109,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     arrays = block_arrays(block, context)
     pieces: list[PieceSummary] = []
     routed: list[Routed] = []
-    route_s = 0.0
+    route_s = match_s = 0.0
     if context.route is None:
         found, match_s = match_here(context, block)
         add_pieces(arrays, pieces, context, found, ref.number, name, "here", -1, match_s)
@@ -115,7 +117,9 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         started = time.perf_counter()
         routed = route_block(context.route.open(context.root), block, ref.number)
         route_s = time.perf_counter() - started
+    started = time.perf_counter()
     write_arrays(state.file(name), arrays)
+    write_s = time.perf_counter() - started
     summary = BlockSummary(
         index=ref.number,
         first_seq=ref.first_seq,
@@ -131,6 +135,8 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         file=name,
         decode_s=decode_s,
         route_s=route_s,
+        match_s=match_s,
+        write_s=write_s,
         sent=sum(int(part.object.size) for part in routed),
     )
     return Dispatched(summary, pieces, routed)

@@ -171,11 +171,14 @@ class Planner:
     def _plan(self, segments: Sequence[LiveSegment]) -> None:
         """Make the plan of what was seen."""
         self.version = 1
-        self.cost, self.prices = calibrate()
+        self.cost, self.prices, _ = calibrate()
         objects, rows = Objects(*self.sample.in_order()), live_rows(segments)
-        sample = make_sample(*objects, rows)
+        self.cost = self.cost.in_stream(int(objects.codes.size), rows.total)
+        sample = make_sample(*objects, rows, self.cost.posting_work)
         if self.name != "auto":
-            self._adopt(METHODS[self.name](sample, self.workers, self.cost))
+            leaves = METHODS[self.name](sample, self.workers, self.cost)
+            self._adopt(leaves)
+            self.why = f"{leaves.total} leaves, made of the first {self.events} events"
             return
         posted = post_rows(rows)
         choice = choose_plan(

@@ -1,13 +1,12 @@
-"""Holding: which workers must hold a subscription, and how many postings an object would meet."""
+"""Holding: which workers must hold a subscription, and how many posts an object has near it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import kernel
 from placewire.kernels.postings import ANY_TERM
-from placewire.kernels.routing import NOBODY, ONE, WIDE, key_of_leaf_term, owner_of_term
+from placewire.kernels.routing import HALF, NOBODY, WIDE, key_of_scope_term, owner_of_term
 
 
 @kernel
@@ -61,53 +60,66 @@ def rows_to_holders(
 
 
 @kernel
-def posts_to_counts(
+def posts_into_sketch(
     post_row: np.ndarray,
     post_term: np.ndarray,
     cell_offsets: np.ndarray,
     cells: np.ndarray,
-    room: int,
-) -> np.ndarray:
-    """A table u64[2 s] of how many posts there are under each (cell, term); `room` keys fit."""
-    size = 16
-    while size < 4 * room:
-        size *= 2
-    table = np.full(size, EMPTY, np.uint64)
+    sketch: np.ndarray,
+) -> None:
+    """Count the posts under each (cell, term) in `sketch` f32, a power of two long.
+
+    Keys that fall on the same place are added up: good enough to weigh work by.
+    """
+    mask = np.uint64(sketch.size - 1)
     for p in range(post_row.size):
         row = post_row[p]
         for at in range(cell_offsets[row], cell_offsets[row + 1]):
-            key = key_of_leaf_term(np.int64(cells[at]), post_term[p])
-            entry = entry_of_hash(table, key)
-            if table[entry + ONE] == EMPTY:
-                table[entry] = key
-                table[entry + ONE] = np.uint64(0)
-            table[entry + ONE] += ONE
-    return table
+            key = key_of_scope_term(np.int64(cells[at]), post_term[p])
+            sketch[(key >> HALF) & mask] += np.float32(1)
 
 
 @kernel
-def pairs_to_candidates(
+def pairs_near_posts(
     codes: np.ndarray,
     term_offsets: np.ndarray,
     terms: np.ndarray,
-    pair_worker: np.ndarray,
-    any_worker: np.ndarray,
-    table: np.ndarray,
+    sketch: np.ndarray,
     cell_shift: int,
-    workers: int,
-) -> np.ndarray:
-    """How many posts near them the probed pairs of each worker would meet: i64[workers]."""
-    met = np.zeros(workers, np.int64)
+) -> tuple:  # type: ignore[type-arg]
+    """How many posts are near each (object, term) pair, f64[pairs], and each object alone, f64[n].
+
+    Near is in the same cell, or everywhere.
+    """
+    mask = np.uint64(sketch.size - 1)
+    of_pair = np.empty(terms.size, np.float64)
+    alone = np.empty(codes.size, np.float64)
     for o in range(codes.size):
         cell = np.int64(codes[o] >> np.uint32(cell_shift))
-        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
-            alone = at == term_offsets[o + 1]
-            worker = any_worker[o] if alone else pair_worker[at]
-            if worker == NOBODY:
-                continue
-            term = ANY_TERM if alone else terms[at]
-            for scope in (cell, np.int64(WIDE)):
-                entry = entry_of_hash(table, key_of_leaf_term(scope, term))
-                if table[entry + ONE] != EMPTY:
-                    met[worker] += np.int64(table[entry + ONE])
-    return met
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            here = (key_of_scope_term(cell, terms[at]) >> HALF) & mask
+            wide = (key_of_scope_term(WIDE, terms[at]) >> HALF) & mask
+            of_pair[at] = sketch[here] + sketch[wide]
+        here = (key_of_scope_term(cell, ANY_TERM) >> HALF) & mask
+        wide = (key_of_scope_term(WIDE, ANY_TERM) >> HALF) & mask
+        alone[o] = sketch[here] + sketch[wide]
+    return of_pair, alone
+
+
+@kernel
+def owners_to_work(
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    of_pair: np.ndarray,
+    alone: np.ndarray,
+    workers: int,
+) -> np.ndarray:
+    """The sum over each worker's probed pairs and objects: f64[workers]."""
+    work = np.zeros(workers, np.float64)
+    for at in range(pair_worker.size):
+        if pair_worker[at] != NOBODY:
+            work[pair_worker[at]] += of_pair[at]
+    for o in range(any_worker.size):
+        if any_worker[o] != NOBODY:
+            work[any_worker[o]] += alone[o]
+    return work

@@ -103,3 +103,41 @@ def rows_to_parts(
                 rows[cursor[part]] = row
                 cursor[part] += 1
     return counts, rows
+
+
+@kernel
+def rows_worked_by_part(
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    work: np.ndarray,
+    picked: np.ndarray,
+    part_of_term: np.ndarray,
+    parts: int,
+) -> np.ndarray:
+    """What the picked rows of a CSR column cost in each part: f64[parts].
+
+    A row costs 1 in every part that it has a term of, and the `work` f64 of those terms.
+    """
+    seen = np.full(parts, -1, np.int64)
+    total = np.zeros(parts, np.float64)
+    for row in picked:
+        for at in range(offsets[row], offsets[row + 1]):
+            part = part_of_term[terms[at]]
+            if part >= 0:
+                total[part] += work[at]
+                if seen[part] != row:
+                    seen[part] = row
+                    total[part] += 1.0
+    return total
+
+
+@kernel
+def terms_worked(
+    offsets: np.ndarray, terms: np.ndarray, work: np.ndarray, picked: np.ndarray, size: int
+) -> np.ndarray:
+    """What the picked rows cost under each of `size` terms, 1 a row and its work: f64[size]."""
+    total = np.zeros(size, np.float64)
+    for row in picked:
+        for at in range(offsets[row], offsets[row + 1]):
+            total[terms[at]] += 1.0 + work[at]
+    return total

@@ -202,12 +202,16 @@ def objects_to_owners(
             one_worker[o] = SEVERAL
             for at in range(term_offsets[o], term_offsets[o + 1]):
                 term = terms[at]
-                worker = np.int64(owner_of_term(leaf, term, part_offsets, part_worker, term_table))
+                worker = np.int64(NOBODY)
                 if manner == WORKERS:
+                    worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
                     scope = worker
                 live_here = manner == ALL_LIVE or key_is_set(live, key_of_scope_term(scope, term))
                 if not live_here and has_wide:
                     live_here = key_is_set(wide, key_of_scope_term(WIDE, term))
+                if live_here and manner != WORKERS:
+                    # The table of listed terms is large: asked only where something is live.
+                    worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
                 pair_worker[at] = worker if live_here else NOBODY
             continue
         # One owner for all: no branch depends on a term, half of which are live, at random.

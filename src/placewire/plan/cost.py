@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from placewire.plan.sample import Sample
 
+OBJECTS_A_CHANGE = 5
+
 
 class CostModel(Protocol):
     """A model of load; every part of a plan is charged by it."""
@@ -26,6 +28,10 @@ class LoadModel(NamedTuple):
     """PS2Stream's load: c1 |O| |Q| + c2 |O| + c3 |Q+| + c4 |Q-|, in nanoseconds.
 
     `inserts` and `deletes` are how many of each come for one subscription that is held.
+
+    c1 charges an object for every subscription of its worker. An index by place and term does
+    not: there an object pays for the postings that it meets, wherever the others are. With
+    `per_posting` instead of `per_check` objects are weighed by these (`Sample.object_work`).
     """
 
     per_check: float = 0.002
@@ -34,7 +40,21 @@ class LoadModel(NamedTuple):
     per_delete: float = 300.0
     inserts: float = 1.0
     deletes: float = 1.0
+    per_posting: float = 0.0
     name: str = "load"
+
+    @property
+    def posting_work(self) -> float:
+        """What a posting costs, an object itself costing 1."""
+        return self.per_posting / self.per_object if self.per_object > 0.0 else 0.0
+
+    def in_stream(self, objects: int, subscriptions: int) -> LoadModel:
+        """The model for so many objects while so many subscriptions stand, by PS2Stream's stream.
+
+        There five objects come to one change, and changes are inserts and deletes in turn.
+        """
+        changes = objects / (2 * OBJECTS_A_CHANGE) / max(subscriptions, 1)
+        return self._replace(inserts=changes, deletes=changes)
 
     def of_counts(self, objects: float, subscriptions: float) -> float:
         """The load of so many objects and subscriptions."""

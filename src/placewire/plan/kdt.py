@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plan.merging import Merged, merge_portions
-from placewire.plan.portion import Portion, divide_by_text, whole_sample
+from placewire.plan.portion import Portion, divide_by_text, portion_load, whole_sample
 from placewire.plan.sample import Sample
 from placewire.plan.similarity import text_similarity
 from placewire.plan.spaceparts import cut_space, find_cut, make_cut, price_space
@@ -193,8 +193,7 @@ def make_node(
     terms: NDArray[np.int64] | None = None,
 ) -> Node:
     """A node with its load."""
-    load = cost.cost(sample, portion.objects, portion.subscriptions)
-    return Node(portion, load, by_text, terms)
+    return Node(portion, portion_load(sample, portion, cost), by_text, terms)
 
 
 def level_workers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,8 @@ def loads_beside_cuts(
     """The loads below and above every cut between two cells of an axis: f64[length - 1] both."""
     first, end = portion.box[axis], portion.box[axis + 2]
     places = (sample.object_column, sample.object_row)[axis][portion.objects]
-    objects = _running(places - first, end - first)
+    work = sample.object_work[portion.objects] if sample.object_work.size else None
+    objects = _running(places - first, end - first, work)
     lowest, highest = extents_inside(sample, portion, axis)
     begun = _running(lowest - first, end - first)
     ended = _running(highest - first, end - first)
@@ -101,6 +102,8 @@ def extents_inside(
     return lowest, highest
 
 
-def _running(places: NDArray[np.int32], length: int) -> NDArray[np.int64]:
-    """How many places lie in each cell or before it."""
-    return np.bincount(places, minlength=length).cumsum()
+def _running(
+    places: NDArray[np.int32], length: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[Any]:
+    """How many places lie in each cell or before it, or what they weigh."""
+    return np.bincount(places, weights, length).cumsum()

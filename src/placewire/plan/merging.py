@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.planning import WORD_BITS, rows_given_to_worker, rows_held_by_workers
 from placewire.plan.cost import LoadModel
-from placewire.plan.portion import Portion
+from placewire.plan.portion import Portion, portion_load, portion_work
 from placewire.plan.sample import Sample
 
 Loads = NDArray[np.float64]
@@ -48,8 +48,9 @@ def merge_portions(
     words = -(-workers // WORD_BITS)
     objects = np.zeros((sample.objects, words), np.uint64)
     subscriptions = np.zeros((sample.subscriptions, words), np.uint64)
-    object_counts = np.zeros(workers, np.int64)
+    object_counts = np.zeros(workers)  # objects, or what they cost
     subscription_counts = np.zeros(workers, np.int64)
+    works = [portion_work(sample, p) for p in portions]
     of_counts: Callable[[Any, Any], Any] = cost.of_counts
 
     def weigh(part: int, _: Loads) -> Loads:
@@ -57,19 +58,20 @@ def merge_portions(
         held = rows_held_by_workers(objects, rows.objects, workers)
         held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
         heavier: Loads = of_counts(
-            object_counts + rows.objects.size - held,
+            object_counts + works[part] - held,
             subscription_counts + rows.subscriptions.size - held_too,
         )
         return heavier
 
     def give(part: int, worker: int) -> None:
         rows = portions[part]
-        object_counts[worker] += rows_given_to_worker(objects, rows.objects, worker)
+        given = rows_given_to_worker(objects, rows.objects, worker)
+        object_counts[worker] += works[part] - (rows.objects.size - given)
         subscription_counts[worker] += rows_given_to_worker(
             subscriptions, rows.subscriptions, worker
         )
 
-    loads = np.array([cost.cost(sample, p.objects, p.subscriptions) for p in portions])
+    loads = np.array([portion_load(sample, p, cost) for p in portions])
     return _merge(loads, workers, weigh, give)
 
 

@@ -11,8 +11,10 @@ from placewire.kernels.parts import (
     cells_overlapping_box,
     points_inside_box,
     rows_to_parts,
+    rows_worked_by_part,
     terms_present,
 )
+from placewire.plan.cost import LoadModel
 from placewire.plan.sample import SIDE, Sample
 
 Box = tuple[int, int, int, int]
@@ -20,16 +22,35 @@ WORLD: Box = (0, 0, SIDE, SIDE)
 
 
 class Portion(NamedTuple):
-    """Objects inside a box of plan cells and the subscriptions that touch it, as sample rows."""
+    """Objects inside a box of plan cells and the subscriptions that touch it, as sample rows.
+
+    `work` is what the objects cost where that is not all that they cost: in a part by text, their
+    terms of other parts are left out.
+    """
 
     box: Box
     objects: NDArray[np.int64]
     subscriptions: NDArray[np.int64]
+    work: float | None = None
 
 
 def whole_sample(sample: Sample) -> Portion:
     """Everything."""
     return Portion(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
+
+
+def portion_work(sample: Sample, portion: Portion) -> float:
+    """What the objects of a portion cost, an object with nothing near it costing 1."""
+    if portion.work is not None:
+        return portion.work
+    if sample.object_work.size == 0:
+        return float(portion.objects.size)
+    return float(sample.object_work[portion.objects].sum())
+
+
+def portion_load(sample: Sample, portion: Portion, cost: LoadModel) -> float:
+    """The load of a worker that has the portion and nothing else."""
+    return cost.of_counts(portion_work(sample, portion), float(portion.subscriptions.size))
 
 
 def take_box(sample: Sample, portion: Portion, box: Box) -> Portion:
@@ -68,16 +89,26 @@ def divide_by_text(
     row_offsets, rows = rows_to_parts(
         sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts, 0
     )
+    work: list[float | None] = [None] * parts
+    if sample.pair_work.size:
+        work = rows_worked_by_part(
+            sample.term_offsets, sample.terms, sample.pair_work, portion.objects, live, parts
+        ).tolist()
     divided = [
         Portion(
             portion.box,
             objects[object_offsets[p] : object_offsets[p + 1]],
             rows[row_offsets[p] : row_offsets[p + 1]],
+            work[p],
         )
         for p in range(parts)
     ]
     if needs_no_term(sample, portion):
-        divided[0] = divided[0]._replace(objects=portion.objects)
+        more = float(portion.objects.size - divided[0].objects.size)
+        seen = divided[0].work
+        divided[0] = divided[0]._replace(
+            objects=portion.objects, work=None if seen is None else seen + more
+        )
     return divided
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,13 +69,16 @@ def loads_of_tiles(
 ) -> NDArray[np.float64]:
     """The load of each tile of a slice, between two neighbouring rows of `edges`."""
     lowest, highest = extents_inside(sample, portion, 1)
-    objects = count_below(sample.object_row[portion.objects], edges)
+    work = sample.object_work[portion.objects] if sample.object_work.size else None
+    objects = count_below(sample.object_row[portion.objects], edges, work)
     begun, ended = count_below(lowest, edges), count_below(highest, edges)
     # Touches a tile: begins before its end and does not end before its beginning.
     return loads_of_counts(cost, np.diff(objects), begun[1:] - ended[:-1])
 
 
-def count_below(rows: NDArray[np.int32], edges: list[int]) -> NDArray[np.int64]:
-    """How many rows lie below each edge."""
-    running = np.concatenate([[0], np.bincount(rows, minlength=SIDE).cumsum()])
+def count_below(
+    rows: NDArray[np.int32], edges: list[int], weights: NDArray[np.float64] | None = None
+) -> NDArray[Any]:
+    """How many rows lie below each edge, or what they weigh."""
+    running = np.concatenate([[0], np.bincount(rows, weights, SIDE).cumsum()])
     return running[edges]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.covers import cover_posts
+from placewire.index.nearness import count_near, make_sketch
 from placewire.kernels.cells import (
     MAX_LEVEL,
     boxes_to_ranges,
@@ -25,6 +26,7 @@ from placewire.model.subscriptions import SubscriptionRows
 PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
 SIDE = 1 << PLAN_LEVEL
 ANY = -1
+NO_WORK = np.empty(0, np.float64)
 
 
 class Sample(NamedTuple):
@@ -35,6 +37,9 @@ class Sample(NamedTuple):
     ascending hashes of all terms of both. `posts` are the terms under which a subscription is
     posted: the least frequent keyword of an `all`, every keyword of an `any`, ANY (-1) for one
     that no term has to satisfy. `frequency` counts the objects of each term of the lexicon.
+
+    `pair_work` f64 is what each (object, term) pair costs beside the object itself, which costs 1;
+    `object_work` f64[n] is the whole of an object. Empty when every object costs the same.
     """
 
     object_column: NDArray[np.int32]
@@ -46,6 +51,8 @@ class Sample(NamedTuple):
     posts: NDArray[np.int32]
     lexicon: NDArray[np.uint64]
     frequency: NDArray[np.int64]
+    pair_work: NDArray[np.float64] = NO_WORK
+    object_work: NDArray[np.float64] = NO_WORK
 
     @property
     def objects(self) -> int:
@@ -61,8 +68,12 @@ def make_sample(
     term_offsets: NDArray[np.int64],
     terms: NDArray[np.uint64],
     rows: SubscriptionRows,
+    posting_work: float = 0.0,
 ) -> Sample:
-    """A sample of objects (cell codes and distinct terms) and of subscriptions."""
+    """A sample of objects (cell codes and distinct terms) and of subscriptions.
+
+    `posting_work` is what a posting that an object meets costs, an object itself costing 1.
+    """
     columns, object_rows = codes_to_columns_rows(codes)
     shift = MAX_LEVEL - PLAN_LEVEL
     _, numbers, distinct = hashes_to_numbers(np.concatenate([terms, rows.literal_term]))
@@ -78,6 +89,12 @@ def make_sample(
     posts[post_term == ANY_TERM] = ANY
     post_offsets = np.zeros(rows.total + 1, np.int64)
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
+    pair_work = object_work = NO_WORK
+    if posting_work > 0.0:
+        pair_work, alone = count_near(codes, term_offsets, terms, make_sketch(rows))
+        pair_work *= posting_work
+        running = np.concatenate([[0.0], np.cumsum(pair_work)])
+        object_work = 1.0 + posting_work * alone + np.diff(running[term_offsets])
     return Sample(
         object_column=columns >> shift,
         object_row=object_rows >> shift,
@@ -88,4 +105,6 @@ def make_sample(
         posts=posts,
         lexicon=lexicon,
         frequency=frequency,
+        pair_work=pair_work,
+        object_work=object_work,
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.planning import spans_along_axis
 from placewire.plan.cost import LoadModel
-from placewire.plan.portion import Portion, halve_box, take_box
+from placewire.plan.portion import Portion, halve_box, portion_load, portion_work, take_box
 from placewire.plan.sample import Sample
 
 
@@ -40,14 +40,15 @@ def find_cut(
     begins, ends = spans_along_axis(
         sample.cell, portion.subscriptions, np.array(portion.box, np.int32), axis
     )
-    low_objects = np.cumsum(np.bincount(places, minlength=width))[:-1]
+    work = sample.object_work[portion.objects] if sample.object_work.size else None
+    low_objects = np.cumsum(np.bincount(places, weights=work, minlength=width))[:-1]
     of_counts: Callable[[Any, Any], Any] = cost.of_counts
     low = of_counts(low_objects, np.cumsum(begins)[:-1])
     high = of_counts(
-        portion.objects.size - low_objects,
+        portion_work(sample, portion) - low_objects,
         portion.subscriptions.size - np.cumsum(ends)[:-1],
     )
-    whole = cost.cost(sample, portion.objects, portion.subscriptions)
+    whole = portion_load(sample, portion, cost)
     worst = np.maximum(low / low_share, high / (1.0 - low_share))
     worst[np.maximum(low, high) >= whole] = np.inf
     if not np.isfinite(worst).any():
@@ -98,7 +99,7 @@ def price_space(
     """
     prices = np.full(most, np.inf)
     boxes = [portion]
-    loads = [cost.cost(sample, portion.objects, portion.subscriptions)]
+    loads = [portion_load(sample, portion, cost)]
     solid = 0.0  # the load of the boxes that turned out to have no cut
     for parts in range(1, most + 1):
         prices[parts - 1] = solid + sum(loads)
@@ -112,5 +113,5 @@ def price_space(
             break
         sides = make_cut(sample, heaviest, cut)
         boxes += sides
-        loads += [cost.cost(sample, side.objects, side.subscriptions) for side in sides]
+        loads += [portion_load(sample, side, cost) for side in sides]
     return prices

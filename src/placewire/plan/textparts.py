@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.parts import terms_counted
+from placewire.kernels.parts import rows_worked_by_part, terms_counted, terms_worked
 from placewire.kernels.planning import rows_counted_by_part, weights_to_parts
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import TextSplit
-from placewire.plan.portion import Portion
+from placewire.plan.portion import Portion, portion_load
 from placewire.plan.sample import Sample
 
 
@@ -40,7 +40,12 @@ def weigh_terms(
 ) -> WeighedTerms:
     """Weigh each posted term (of those `within`, or of all) as if it were a part of its own."""
     size = sample.lexicon.size
-    objects = terms_counted(sample.term_offsets, sample.terms, portion.objects, size)
+    if sample.pair_work.size:
+        objects = terms_worked(
+            sample.term_offsets, sample.terms, sample.pair_work, portion.objects, size
+        )
+    else:
+        objects = terms_counted(sample.term_offsets, sample.terms, portion.objects, size)
     posts = terms_counted(sample.post_offsets, sample.posts, portion.subscriptions, size)
     if within is not None:
         kept = np.zeros(size, np.bool_)
@@ -80,7 +85,7 @@ def price_text(
     Infinite where there are not so many parts, or the heaviest is no lighter than the portion.
     """
     of_counts: Callable[[Any, Any], Any] = cost.of_counts
-    whole = cost.cost(sample, portion.objects, portion.subscriptions)
+    whole = portion_load(sample, portion, cost)
     prices = np.full(most, np.inf)
     prices[0] = whole
     for parts in range(2, min(most, weighed.most_parts()) + 1):
@@ -90,6 +95,18 @@ def price_text(
         )
         if weighed.of_none > 0.0:
             objects[0] = portion.objects.size
+        if sample.pair_work.size:
+            objects = objects + rows_worked_by_part(
+                sample.term_offsets,
+                sample.terms,
+                sample.pair_work,
+                portion.objects,
+                part_of_term,
+                parts,
+            )
+            objects -= rows_counted_by_part(
+                sample.term_offsets, sample.terms, portion.objects, part_of_term, parts
+            )
         subscriptions = rows_counted_by_part(
             sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts
         )

@@ -58,11 +58,15 @@ def grid_leaves(name: str, workers: int, cell_worker: NDArray[np.int32]) -> Leav
     return make_leaves(name, workers, NOTHING, boxes, [NO_SPLIT] * GRID_CELLS, cell_worker.tolist())
 
 
-def count_grid(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Objects inside and subscriptions touching each grid cell: i64[columns, rows] both."""
+def count_grid(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What the objects inside each grid cell cost and the subscriptions that touch it.
+
+    f64[columns, rows] and i64[columns, rows].
+    """
     shift = PLAN_LEVEL - GRID_LEVEL
     places = (sample.object_column >> shift) * GRID_SIDE + (sample.object_row >> shift)
-    objects = np.bincount(places, minlength=GRID_CELLS).reshape(GRID_SIDE, GRID_SIDE)
+    work = sample.object_work if sample.object_work.size else None
+    objects = np.bincount(places, work, GRID_CELLS).reshape(GRID_SIDE, GRID_SIDE)
 
     west, south, east, north = (sample.cell >> shift).T
     crosses = sample.cell[:, 0] > sample.cell[:, 2]
@@ -74,7 +78,7 @@ def count_grid(sample: Sample) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     )
     mark_ranges(corners, np.zeros_like(west)[split], south[split], east[split], north[split])
     subscriptions = corners.cumsum(0).cumsum(1)[:-1, :-1]
-    return objects.astype(np.int64), subscriptions
+    return objects.astype(np.float64), subscriptions
 
 
 def mark_ranges(

@@ -9,17 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.covers import counts_among_rows, cover_posts
+from placewire.index.nearness import count_near, make_sketch
 from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
-from placewire.kernels.holding import pairs_to_candidates, posts_to_counts, rows_to_holders
+from placewire.kernels.holding import owners_to_work, rows_to_holders
 from placewire.kernels.jit import read_only
-from placewire.kernels.routing import NOBODY, cells_of_ranges, owners_to_workers
+from placewire.kernels.routing import NOBODY, owners_to_workers
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import PLAN_LEVEL
 from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, Owners, RouteTables, make_tables
-from placewire.route.live import CELL_LEVEL, MOST_SCOPES, LiveTerms
+from placewire.route.live import LiveTerms
 
 
 class Objects(NamedTuple):
@@ -39,7 +40,7 @@ class Measures(NamedTuple):
     subscriptions: int
     sent: NDArray[np.int64]
     held: NDArray[np.int64]
-    candidates: NDArray[np.int64]
+    candidates: NDArray[np.float64]
     loads: NDArray[np.float64]
     dropped: int
     router_bytes: int
@@ -68,13 +69,13 @@ class Measures(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """Subscriptions as plans are measured with them, and how many are posted near any object."""
+    """Subscriptions as plans are measured with them; `sketch` tells how many are near an object."""
 
     rows: SubscriptionRows
     post_row: NDArray[np.uint32]
     post_offsets: NDArray[np.int64]
     post_term: NDArray[np.uint64]
-    near: NDArray[np.uint64]
+    sketch: NDArray[np.float32]
 
 
 def post_rows(rows: SubscriptionRows) -> Posted:
@@ -82,11 +83,7 @@ def post_rows(rows: SubscriptionRows) -> Posted:
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
     post_offsets = np.zeros(rows.total + 1, np.int64)
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
-    ranges = boxes_to_ranges(read_only(rows.box))
-    offsets, cells = cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
-    room = int(np.diff(offsets)[post_row].sum()) if rows.total else 0
-    near = posts_to_counts(read_only(post_row), read_only(post_term), offsets, cells, room)
-    return Posted(rows, post_row, post_offsets, post_term, near)
+    return Posted(rows, post_row, post_offsets, post_term, make_sketch(rows))
 
 
 def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadModel) -> Measures:
@@ -105,17 +102,11 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     route_s = time.perf_counter() - started
     sent = np.diff(offsets)
     held = np.diff(find_holders(leaves, tables, posted)[0])
-    candidates = pairs_to_candidates(
-        read_only(objects.codes),
-        read_only(objects.term_offsets),
-        read_only(objects.terms),
-        owners.of_pair,
-        owners.alone,
-        read_only(posted.near),
-        2 * (MAX_LEVEL - CELL_LEVEL),
-        leaves.workers,
+    candidates = owners_to_work(
+        owners.of_pair, owners.alone, *count_near(*objects, posted.sketch), leaves.workers
     )
-    loads = np.array([cost.of_counts(o, s) for o, s in zip(sent, held, strict=True)])
+    work = sent + cost.posting_work * candidates
+    loads = np.array([cost.of_counts(o, s) for o, s in zip(work, held, strict=True)])
     total = int(objects.codes.size)
     return Measures(
         name=leaves.name,

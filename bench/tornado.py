@@ -1,0 +1,229 @@
+"""Tornado's experiments: every table and plot, and what of the paper's claims holds here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bench.queries import Drawn, draw
+from bench.settings import Choice
+from bench.tables import draw_lines, save_table
+from bench.tornado_cluster import (
+    ALTERNATIVE_HEADER,
+    FREQUENCY_HEADER,
+    RANGES,
+    SWEEP_HEADER,
+    THINNED,
+    WORKERS,
+    Load,
+    compare_alternatives,
+    grow_together,
+    make_load,
+    tell_heaviest,
+    vary_frequency,
+    vary_keywords,
+    vary_ranges,
+    vary_workers,
+)
+from bench.tornado_queries import (
+    BY_AREA,
+    BY_SIDE,
+    KEYWORDS,
+    RANGE,
+    ask_all,
+    make_queries,
+    read_range,
+    scatter_places,
+    take_objects,
+)
+from bench.tornado_routing import (
+    POINT_HEADER,
+    RANGE_HEADER,
+    ROUTES,
+    SUMMARY_HEADER,
+    UNIT_HEADER,
+    UNITS,
+    spread_summaries,
+    time_points,
+    time_ranges,
+    vary_units,
+)
+from placewire.plan.agrid import plan_agrid
+
+OBJECTS = 76_000  # the odd rows of posts_us
+DRAWN = 200_000  # at least, as for the other experiments
+SCATTER_KM = 20.0
+SPEED = "objects/s, critical path"
+
+
+class Table(NamedTuple):
+    """Rows under a header; the first cells of a row are its key."""
+
+    header: Sequence[str]
+    rows: list[tuple[object, ...]]
+
+    def at(self, title: str, *key: object) -> float:
+        """The number under a title in the row that begins with a key."""
+        (row,) = (row for row in self.rows if row[: len(key)] == key)
+        return float(str(row[self.header.index(title)]))
+
+    def points(self, x: str, y: str, of: object = None) -> list[tuple[float, float]]:
+        """Two columns as points of a plot, of the rows whose second cell is `of` if it is given."""
+        rows = [row for row in self.rows if of is None or row[1] == of]
+        at_x, at_y = self.header.index(x), self.header.index(y)
+        return [(float(str(row[at_x])), float(str(row[at_y]))) for row in rows]
+
+
+def run(choice: Choice) -> None:
+    """All tables, then the claims."""
+    count = 1_000_000 if choice.full else 100_000
+    tables = measure_all(draw(choice, OBJECTS, max(count, DRAWN)), count)
+    draw_all(tables)
+    save_table("tornado-verdicts", ("claim", "paper", "here"), judge(tables))
+
+
+def measure_all(drawn: Drawn, count: int) -> dict[str, Table]:
+    """Every experiment with so many subscriptions."""
+    tables: dict[str, Table] = {}
+
+    def keep(name: str, header: Sequence[str], rows: list[tuple[object, ...]]) -> None:
+        print(f"### {name}\n")
+        save_table(f"tornado-{name}", header, rows)
+        tables[name] = Table(header, rows)
+
+    objects = drawn.objects
+    usual, wide = (read_range(objects, RANGE, of) for of in (BY_SIDE, BY_AREA))
+    rows = make_queries(drawn, count, usual.side_km)
+    load = make_load(objects, rows)
+    print(
+        f"{count:,} subscriptions to any of {KEYWORDS} keywords, {RANGE}% wide"
+        f" ({usual.side_km:.1f} km; {wide.side_km:.0f} km where it is {RANGE}% of the area),"
+        f" {WORKERS} workers, {UNITS} routing units\n"
+    )
+    loads = {
+        "alternatives": load,
+        "alternatives-area": make_load(
+            take_objects(objects, THINNED), make_queries(drawn, count, wide.side_km)
+        ),
+        "alternatives-scattered": scatter_load(drawn, count, usual.side_km),
+    }
+    runs = {}
+    for name, some in loads.items():
+        rows_of_it, runs[name] = compare_alternatives(some)
+        keep(name, ALTERNATIVE_HEADER, rows_of_it)
+        print(tell_heaviest(some), end="\n\n")
+    keep("frequency", FREQUENCY_HEADER, vary_frequency(drawn, rows))
+
+    keep("points", POINT_HEADER, time_points(objects, load.sample))
+    readings = [read_range(objects, s, of) for of in (BY_SIDE, BY_AREA) for s in RANGES[1:]]
+    sets = [(reading, make_queries(drawn, count, reading.side_km, 1)) for reading in readings]
+    keep("ranges", RANGE_HEADER, time_ranges(objects, load.sample, sets, WORKERS))
+    keep("units", UNIT_HEADER, vary_units(runs["alternatives"]))
+    leaves = plan_agrid(load.sample, WORKERS)
+    summaries = [
+        *spread_summaries(leaves, "any", rows),
+        *spread_summaries(leaves, "all", ask_all(rows)),
+    ]
+    keep("summaries", SUMMARY_HEADER, summaries)
+
+    sizes = ("range, %", "of the", "side, km", *SWEEP_HEADER)
+    keep("extent", sizes, vary_ranges(drawn, count))
+    keep("keywords", ("keywords", *SWEEP_HEADER), vary_keywords(drawn, count, usual.side_km))
+    keep("workers", ("workers", *SWEEP_HEADER), vary_workers(load))
+    keep("growth", ("workers", "subscriptions", *SWEEP_HEADER), grow_together(drawn, rows))
+    return tables
+
+
+def scatter_load(drawn: Drawn, count: int, side_km: float) -> Load:
+    """The usual load, with every place spread to the size of a city."""
+    scattered = scatter_places(drawn, SCATTER_KM)
+    return make_load(scattered.objects, make_queries(scattered, count, side_km))
+
+
+def draw_all(tables: dict[str, Table]) -> None:
+    """A plot for every sweep."""
+    frequency, points, ranges = tables["frequency"], tables["points"], tables["ranges"]
+    quantile, speed = FREQUENCY_HEADER[0], "objects/s on the critical path"
+    lines = {title: frequency.points(quantile, title) for title in FREQUENCY_HEADER[4:6]}
+    # A log axis has no 0.
+    lines = {k: [(max(x, 1.0), y) for x, y in line] for k, line in lines.items()}
+    draw_lines("tornado-frequency", lines, x_label="quantile, % (0 drawn at 1)", y_label=speed)
+    ways = {route: points.points("partitions", f"{route}, ns a point") for route in ROUTES}
+    draw_lines("tornado-points", ways, x_label="partitions", y_label="ns a point")
+    ways = {route: sorted(ranges.points("side, km", f"{route}, ns a range")) for route in ROUTES}
+    draw_lines("tornado-ranges", ways, x_label="side of a range, km", y_label="ns a range")
+    units = {title: tables["units"].points("routing units", title) for title in UNIT_HEADER[1::2]}
+    draw_lines("tornado-units", units, x_label="routing units", y_label="objects/s")
+    told = {
+        f"{manner.split(',')[0]}, {operator}": tables["summaries"].points(
+            "routing units", manner, operator
+        )
+        for manner in SUMMARY_HEADER[2:4]
+        for operator in ("any", "all")
+    }
+    draw_lines("tornado-summaries", told, x_label="routing units", y_label="queries/s")
+    both = {
+        f"by {of}": tables["extent"].points("side, km", SPEED, of=of) for of in ("side", "area")
+    }
+    draw_lines("tornado-extent", both, x_label="side of a range, km", y_label=speed)
+    for name in ("keywords", "workers"):
+        line = {"agrid": tables[name].points(name, SPEED)}
+        draw_lines(f"tornado-{name}", line, x_label=name, y_label=speed)
+
+
+def judge(tables: dict[str, Table]) -> list[tuple[str, str, str]]:
+    """Each claim, the paper's figure, and the figure here."""
+    alternatives = [table for name, table in tables.items() if name.startswith("alternatives")]
+    frequency, points, ranges = tables["frequency"], tables["points"], tables["ranges"]
+    units, summaries, extent = tables["units"], tables["summaries"], tables["extent"]
+    keywords, workers, growth = tables["keywords"], tables["workers"], tables["growth"]
+
+    def beside(other: str, title: str = SPEED) -> str:
+        ratios = (table.at(title, "agrid") / table.at(title, other) for table in alternatives)
+        return " / ".join(f"{ratio:.3g} x" for ratio in ratios)
+
+    def grows(route: str) -> str:
+        title = f"{route}, ns a point"
+        return f"{route} {points.at(title, 100) / points.at(title, 4):.2g} x"
+
+    def slower(route: str, of: str) -> str:
+        ns = (ranges.at(f"{name}, ns a range", 1.5, of) for name in (route, "A-Grid"))
+        return f"{route} {next(ns) / next(ns):.2g} x"
+
+    best = max(workers.points("workers", SPEED), key=lambda point: point[1])
+    share = "of the workers alone, %"
+    forward = "forward/broadcast"
+    extents = [extent.at(SPEED, 1.5, of) / extent.at(SPEED, 0.01, of) for of in (BY_SIDE, BY_AREA)]
+    spread = growth.points("workers", SPEED)
+    rises = [
+        frequency.at(title, 0.0) / frequency.at(title, 100.0) for title in FREQUENCY_HEADER[4:6]
+    ]
+    return [
+        ("A-Grid over native with a list (by side / by area / scattered)", "> 100 x",
+         beside("native, list")),
+        ("A-Grid over native with an index", "-", beside("native, index")),
+        ("A-Grid over uniform space", "2 x", beside("uniform")),
+        ("A-Grid over uniform space with summary", "-", beside("uniform, summary")),
+        ("A-Grid over term hash", "2 x", beside("termhash")),
+        ("rarest over most frequent keywords (summary / none)", "rises",
+         " / ".join(f"{ratio:.3g} x" for ratio in rises)),
+        ("summary over none, rarest keywords", "> 1 x",
+         f"{frequency.at('summary/none', 0.0):.3g} x"),
+        ("a point with 100 partitions over 4", "only R-tree grows",
+         ", ".join(grows(route) for route in ROUTES)),
+        ("a range of 1.5% over A-Grid's (side)", "> 1 x",
+         ", ".join(slower(route, BY_SIDE) for route in ROUTES[1:])),
+        ("a range of 1.5% over A-Grid's (area)", "> 1 x",
+         ", ".join(slower(route, BY_AREA) for route in ROUTES[1:])),
+        ("speed of the workers alone reached, by routing units", "at 7",
+         ", ".join(f"{units.at(share, some):.0f}% with {some}" for some in (1, 7, 12))),
+        ("forward over broadcast (7 / 12 units)", "up to 5 x",
+         f"{summaries.at(forward, 7, 'any'):.2g} x / {summaries.at(forward, 12, 'any'):.2g} x"),
+        ("range of 1.5% over 0.01% (side / area)", "about 1",
+         " / ".join(f"{ratio:.2g} x" for ratio in extents)),
+        ("7 keywords over 1", "about 1",
+         f"{keywords.at(SPEED, 7) / keywords.at(SPEED, 1):.2g} x"),
+        ("fastest with so many workers", "25", f"{best[0]:.0f}"),
+        ("25 workers over 4, 5 x the subscriptions", "rises",
+         f"{spread[-1][1] / spread[0][1]:.2g} x"),
+    ]  # fmt: skip

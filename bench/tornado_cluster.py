@@ -1,0 +1,294 @@
+"""Tornado's plans on a cluster of one core: routing alternatives, kinds of queries, scalability.
+
+Speeds are those of a cluster while the subscriptions stand: dispatch, divided by the routing units,
+then the busiest worker. Native has no routing layer: its workers are as many as the others' workers
+and routing units together, and its objects are spread at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.cluster import ClusterRun, best_of, run_native, run_plan
+from bench.queries import Drawn
+from bench.tornado_queries import (
+    BY_AREA,
+    BY_SIDE,
+    ask_band,
+    find_band,
+    make_queries,
+    read_range,
+    take_first,
+    take_objects,
+)
+from bench.tornado_routing import PARTITIONS, UNITS, plan_uniform
+from placewire.engine.worker import Probe, match_segment, scan_segment
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.plan.agrid import plan_agrid
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import BY_WORKER, NOTHING, Leaves
+from placewire.plan.methods import METHODS
+from placewire.plan.sample import Sample, make_sample
+from placewire.route.measures import post_rows
+from placewire.state.segment import make_segment
+
+WORKERS = 25
+RANGES = (0.01, 0.05, 0.1, 0.5, 1.0, 1.5)
+SOME_KEYWORDS = (1, 2, 3, 5, 7)
+QUANTILES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+GROWTH = ((4, 0.2), (9, 0.36), (16, 0.64), (25, 1.0))  # workers, and so much of the subscriptions
+THINNED = 8  # by area a range of 1.5% matches hundreds of subscriptions an object
+SCANNED = 200  # objects: a list of all subscriptions takes milliseconds for each
+PASSES = 2
+COST = LoadModel()  # for the plans that need one; loads of the model are not told here
+
+ALTERNATIVE_HEADER = (
+    "routing",
+    "workers",
+    "objects/s, critical path",
+    "objects/s, workers alone",
+    "with inserts",
+    "busiest/mean",
+    "copies an object",
+    "dropped, %",
+    "copies a subscription",
+    "dispatch, ns an object",
+    "latency of 1,000, ms",
+)
+FREQUENCY_HEADER = (
+    "quantile, %",
+    "objects that have a keyword, %",
+    "forwarded/objects",
+    "dropped, %",
+    "objects/s, summary",
+    "objects/s, no summary",
+    "summary/none",
+    "workers alone, summary",
+    "workers alone, no summary",
+    "matches an object",
+)
+SWEEP_HEADER = (
+    "objects/s, critical path",
+    "objects/s, workers alone",
+    "busiest/mean",
+    "copies a subscription",
+    "dispatch, ns an object",
+    "all workers, ns an object",
+    "matches an object",
+)
+
+
+class Load(NamedTuple):
+    """Objects and subscriptions, and the half of the objects that plans are made of."""
+
+    objects: Probe
+    rows: SubscriptionRows
+    sample: Sample
+    matches: int
+
+
+def make_load(objects: Probe, rows: SubscriptionRows) -> Load:
+    """What all plans of an experiment have in common; their matches are those of one index."""
+    half = take_objects(objects, 2)
+    sample = make_sample(half.codes, half.term_offsets, half.terms, rows)
+    matches = int(match_segment(objects, make_segment(rows)).object.size)
+    return Load(objects, rows, sample, matches)
+
+
+def tell_heaviest(load: Load) -> str:
+    """How much lies at one point: what no plan that cuts space alone can divide."""
+    found = match_segment(load.objects, make_segment(load.rows)).object
+    _, point, objects = np.unique(load.objects.codes, return_inverse=True, return_counts=True)
+    matches = np.bincount(point[found], minlength=objects.size)
+    at = int(matches.argmax())
+    return (
+        f"one point has {objects[at] / objects.sum():.1%} of the objects"
+        f" and {matches[at] / max(found.size, 1):.1%} of the matches"
+    )
+
+
+def run_leaves(load: Load, plans: Sequence[Leaves]) -> list[ClusterRun]:
+    """Each plan on the load, in several passes of which the best is taken worker by worker.
+
+    The busiest of many workers is easily one that was disturbed all through its few runs.
+    """
+    posted = post_rows(load.rows)
+    passes = [
+        [run_plan(leaves, load.objects, posted, COST, load.matches) for leaves in plans]
+        for _ in range(PASSES)
+    ]
+    return [take_best(runs) for runs in zip(*passes, strict=True)]
+
+
+def take_best(runs: Sequence[ClusterRun]) -> ClusterRun:
+    """Several runs of one plan as one."""
+    return runs[0]._replace(
+        dispatch_s=min(run.dispatch_s for run in runs),
+        busy_s=np.minimum.reduce([run.busy_s for run in runs]),
+        insert_s=np.minimum.reduce([run.insert_s for run in runs]),
+        small_batch_s=min(run.small_batch_s for run in runs),
+    )
+
+
+def run_agrid(load: Load, workers: int = WORKERS) -> ClusterRun:
+    """Tornado's own plan."""
+    return run_leaves(load, [plan_agrid(load.sample, workers)])[0]
+
+
+def critical_per_s(run: ClusterRun, units: int = UNITS) -> float:
+    """Objects a second with so many routing units."""
+    return run.objects / (run.dispatch_s / units + float(run.busy_s.max()))
+
+
+def workers_per_s(run: ClusterRun) -> float:
+    """Objects a second if routing took no time; without end where all objects are dropped."""
+    busiest = float(run.busy_s.max())
+    return run.objects / busiest if busiest > 0 else float("inf")
+
+
+def compare_alternatives(load: Load) -> tuple[list[tuple[object, ...]], ClusterRun]:
+    """Every routing of the paper, and two plans more; also the run of A-Grid."""
+    plans = [
+        plan_agrid(load.sample, WORKERS),
+        plan_agrid(load.sample, WORKERS)._replace(name="agrid, no summary", summary=NOTHING),
+        plan_uniform(load.objects, WORKERS, NOTHING),
+        plan_uniform(load.objects, WORKERS, BY_WORKER)._replace(name="uniform, summary"),
+        *(METHODS[name](load.sample, WORKERS, COST) for name in ("termhash", "grid", "kdtree")),
+    ]
+    runs = run_leaves(load, plans)
+    everywhere = [run_native(WORKERS + UNITS, load.objects, load.rows) for _ in range(PASSES)]
+    native = take_best(everywhere)
+    assert native.matches == load.matches
+    lines = [scan_everything(load), row_of_native(native), *map(row_of, runs)]
+    return lines, runs[0]
+
+
+def row_of(run: ClusterRun) -> tuple[object, ...]:
+    m = run.measures
+    assert m is not None
+    whole_s = run.dispatch_s / UNITS + float((run.busy_s + run.insert_s).max())
+    return (
+        run.name,
+        run.busy_s.size,
+        critical_per_s(run),
+        workers_per_s(run),
+        run.objects / whole_s,
+        float(run.busy_s.max() / run.busy_s.mean()),
+        m.objects_replicated,
+        100.0 * m.dropped / m.objects,
+        m.subscriptions_replicated,
+        1e9 * run.dispatch_s / run.objects,
+        1e3 * run.small_batch_s,
+    )
+
+
+def row_of_native(run: ClusterRun) -> tuple[object, ...]:
+    workers = run.busy_s.size
+    return (
+        "native, index",
+        workers,
+        workers_per_s(run),
+        workers_per_s(run),
+        run.objects / float((run.busy_s + run.insert_s).max()),
+        float(run.busy_s.max() / run.busy_s.mean()),
+        1.0,
+        0.0,
+        float(workers),
+        0.0,
+        1e3 * run.small_batch_s,
+    )
+
+
+def scan_everything(load: Load) -> tuple[object, ...]:
+    """Native as the paper has it: each object against a list of all subscriptions.
+
+    Some objects from everywhere are timed on one worker; the others would take as long each.
+    """
+    some = take_objects(load.objects, max(load.objects.codes.size // SCANNED, 1), SCANNED)
+    segment = make_segment(load.rows)
+    found = scan_segment(some, segment).object.size
+    assert found == match_segment(some, segment).object.size
+    each_s = best_of(lambda: scan_segment(some, segment)) / some.codes.size
+    workers = WORKERS + UNITS
+    speed = workers / each_s
+    latency_ms = 1e3 * each_s * 1_000 / workers
+    return (
+        "native, list", workers, speed, speed, speed, 1.0, 1.0, 0.0, float(workers), 0.0, latency_ms
+    )  # fmt: skip
+
+
+def vary_frequency(drawn: Drawn, rows: SubscriptionRows) -> list[tuple[object, ...]]:
+    """Keywords from the rarest to the most frequent, by A-Grid with its summary and without."""
+    lines: list[tuple[object, ...]] = []
+    for quantile in QUANTILES:
+        band = find_band(drawn, quantile)
+        load = make_load(drawn.objects, ask_band(rows, band))
+        leaves = plan_agrid(load.sample, WORKERS)
+        told, blind = run_leaves(load, [leaves, leaves._replace(summary=NOTHING)])
+        m = told.measures
+        assert m is not None
+        lines.append(
+            (
+                100 * quantile,
+                100 * band.per_object,
+                m.objects_replicated,
+                100.0 * m.dropped / m.objects,
+                critical_per_s(told),
+                critical_per_s(blind),
+                critical_per_s(told) / critical_per_s(blind),
+                workers_per_s(told),
+                workers_per_s(blind),
+                told.matches / told.objects,
+            )
+        )
+    return lines
+
+
+def sweep_row(run: ClusterRun) -> tuple[object, ...]:
+    m = run.measures
+    assert m is not None
+    return (
+        critical_per_s(run),
+        workers_per_s(run),
+        float(run.busy_s.max() / run.busy_s.mean()),
+        m.subscriptions_replicated,
+        1e9 * run.dispatch_s / run.objects,
+        1e9 * float(run.busy_s.sum()) / run.objects,
+        run.matches / run.objects,
+    )
+
+
+def vary_ranges(drawn: Drawn, count: int) -> list[tuple[object, ...]]:
+    """Ranges in both readings; those by area with fewer objects."""
+    thin = drawn._replace(objects=take_objects(drawn.objects, THINNED))
+    lines: list[tuple[object, ...]] = []
+    for of, some in ((BY_SIDE, drawn), (BY_AREA, thin)):
+        for share in RANGES:
+            reading = read_range(drawn.objects, share, of)
+            load = make_load(some.objects, make_queries(drawn, count, reading.side_km))
+            lines.append((*reading, *sweep_row(run_agrid(load))))
+    return lines
+
+
+def vary_keywords(drawn: Drawn, count: int, side_km: float) -> list[tuple[object, ...]]:
+    lines: list[tuple[object, ...]] = []
+    for keywords in SOME_KEYWORDS:
+        load = make_load(drawn.objects, make_queries(drawn, count, side_km, keywords))
+        lines.append((keywords, *sweep_row(run_agrid(load))))
+    return lines
+
+
+def vary_workers(load: Load) -> list[tuple[object, ...]]:
+    return [(workers, *sweep_row(run_agrid(load, workers))) for workers in PARTITIONS]
+
+
+def grow_together(drawn: Drawn, rows: SubscriptionRows) -> list[tuple[object, ...]]:
+    """More workers as there are more subscriptions."""
+    lines: list[tuple[object, ...]] = []
+    for workers, share in GROWTH:
+        load = make_load(drawn.objects, take_first(rows, int(share * rows.total)))
+        lines.append((workers, load.rows.total, *sweep_row(run_agrid(load, workers))))
+    return lines

@@ -1,0 +1,299 @@
+"""Pictures of plans: the map as the workers share it, and the load that each of them gets."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.cells import MAX_LEVEL, codes_to_columns_rows
+from placewire.plan.leaves import Leaves
+from placewire.plan.sample import SIDE
+from placewire.route.measures import Measures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DPI = 160
+LEFT, RIGHT, TOP, BOTTOM, BETWEEN = 0.75, 0.3, 0.95, 0.75, 0.55  # inches around the map
+MOST_WIDE, MOST_HIGH = 10.0, 8.5  # of the map
+BARS_WIDE = 1.9
+FLATTEST, STEEPEST = 0.42, 1.1  # height to width of the map
+
+MARGIN = 0.06  # of the objects' extent, on each side
+TAILS = (0.001, 0.03)  # such a share of the objects, at each side, is left outside the view
+MUCH_SMALLER = 0.2  # if the others live on so small a part of it
+LEAST_CELLS = 6  # plan cells across the smallest view
+
+STRIPE_PX, DOT_PX = 14, 3
+MOST_NUMBERS = 24  # there is room for beside the bars
+INK, FAINT = "#1b1f24", "#6b7480"
+LIGHTS, CHROMAS = np.array([0.82, 0.80, 0.88]), np.array([0.09, 0.095, 0.065])
+OKLAB_TO_CONES = np.array(
+    [
+        [1.0, 0.3963377774, 0.2158037573],
+        [1.0, -0.1055613458, -0.0638541728],
+        [1.0, -0.0894841775, -1.2914855480],
+    ]
+)
+CONES_TO_RGB = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
+
+
+class View(NamedTuple):
+    """The part of the world that is shown, in degrees."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    @property
+    def area(self) -> float:
+        return (self.east - self.west) * (self.north - self.south)
+
+    @property
+    def shape(self) -> float:
+        """Height to width on paper: degrees of longitude are shorter away from the equator."""
+        shrink = max(math.cos(math.radians((self.south + self.north) / 2)), 0.3)
+        return (self.north - self.south) / (self.east - self.west) / shrink
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def draw_plan(path: Path, leaves: Leaves, measures: Measures, codes: NDArray[np.uint32]) -> None:
+    """Draw the leaves in the colours of their workers, objects as dots, loads as bars."""
+    from matplotlib.figure import Figure  # without pyplot: no display and no global state
+
+    lons, lats = scatter_objects(codes)
+    view = find_view(lons, lats)
+    wide = min(MOST_WIDE, MOST_HIGH / view.shape)
+    high = wide * view.shape
+    whole = (LEFT + wide + BETWEEN + BARS_WIDE + RIGHT, BOTTOM + high + TOP)
+    figure = Figure(figsize=whole, dpi=DPI, facecolor="white")
+
+    def place(left: float, width: float) -> Axes:
+        return figure.add_axes(
+            (left / whole[0], BOTTOM / whole[1], width / whole[0], high / whole[1])
+        )
+
+    colours = worker_colours(leaves.workers)
+    pixels = paint_leaves(leaves, view, colours, round(wide * DPI), round(high * DPI))
+    the_map = place(LEFT, wide)
+    shown = draw_map(the_map, view, pixels, lons, lats)
+    write_title(the_map, leaves, measures, shown)
+    draw_loads(place(LEFT + wide + BETWEEN, BARS_WIDE), measures, colours, 72 * high)
+    figure.savefig(path)
+
+
+def worker_colours(workers: int) -> NDArray[np.float64]:
+    """An RGB colour for each worker, f64[workers, 3]: evenly light, near numbers far in hue.
+
+    Hues go round by the golden angle in OKLCH, whose lightness is what eyes see: on every colour
+    a dark dot stands out alike.
+    """
+    number = np.arange(workers)
+    light, chroma = LIGHTS[number % len(LIGHTS)], CHROMAS[number % len(CHROMAS)]
+    hue = np.radians(240.0 + 137.508 * number)
+    lab = np.stack([light, chroma * np.cos(hue), chroma * np.sin(hue)], 1)
+    linear = np.clip((lab @ OKLAB_TO_CONES.T) ** 3 @ CONES_TO_RGB.T, 0.0, 1.0)
+    curved = 1.055 * linear ** (1 / 2.4) - 0.055
+    return np.asarray(np.where(linear > 0.0031308, curved, 12.92 * linear))
+
+
+def scatter_objects(
+    codes: NDArray[np.uint32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Longitudes and latitudes: somewhere in each one's cell, all that a sample knows of it."""
+    columns, rows = codes_to_columns_rows(codes)
+    within = np.random.default_rng(0).random((2, codes.size))
+    cells = 1 << MAX_LEVEL
+    return (columns + within[0]) * 360 / cells - 180, (rows + within[1]) * 180 / cells - 90
+
+
+def find_view(lons: NDArray[np.float64], lats: NDArray[np.float64]) -> View:
+    """Where the objects are, with a margin, in a shape that fits a page; or the world."""
+    if lons.size == 0:
+        return View(-180.0, -90.0, 180.0, 90.0)
+    view = enclose(lons, lats, 0.0)
+    for tail in TAILS:
+        core = enclose(lons, lats, tail)
+        view = core if core.area < MUCH_SMALLER * view.area else view
+    west, east = widen(view.west, view.east, view.shape / STEEPEST, 180.0)
+    south, north = widen(view.south, view.north, FLATTEST / view.shape, 90.0)
+    return View(west, south, east, north)
+
+
+def enclose(lons: NDArray[np.float64], lats: NDArray[np.float64], outside: float) -> View:
+    """All but a share of the objects at each of the four sides, and some air."""
+    edges = []
+    for values, least in ((lons, 360 / SIDE), (lats, 180 / SIDE)):
+        low, high = np.quantile(values, [outside, 1 - outside]).tolist()
+        air = max(MARGIN * (high - low), (LEAST_CELLS * least - (high - low)) / 2)
+        edges.append((low - air, high + air))
+    return View(edges[0][0], edges[1][0], edges[0][1], edges[1][1])
+
+
+def widen(low: float, high: float, times: float, limit: float) -> tuple[float, float]:
+    """So many times as wide around the same middle, if that is more; inside the world."""
+    more = max(times - 1.0, 0.0) * (high - low) / 2
+    return max(low - more, -limit), min(high + more, limit)
+
+
+def paint_leaves(
+    leaves: Leaves, view: View, colours: NDArray[np.float64], wide: int, high: int
+) -> NDArray[np.float64]:
+    """The map as pixels f64[high, wide, 3], north up: a leaf in the colour of its worker.
+
+    A leaf that is split by text is hatched: a stripe for each part in its worker's colour. Borders
+    are dark between workers and light between leaves of one worker.
+    """
+    leaf = number_leaves(leaves, view, wide, high)
+    parts = np.diff(leaves.part_offsets)[leaf]
+    along = np.add.outer(np.arange(high), np.arange(wide))
+    worker = leaves.part_worker[leaves.part_offsets[leaf] + along // STRIPE_PX % parts]
+    pixels: NDArray[np.float64] = colours[worker]
+    blend(pixels, parts > 1, 1.0, 0.3)
+    blend(pixels, (parts > 1) & (along % STRIPE_PX < 2), 1.0, 0.75)
+    first = np.where(parts > 1, -1 - leaf, worker)  # leaves of several workers are all different
+    blend(pixels, borders(leaf) & ~borders(first), 1.0, 0.5)
+    blend(pixels, borders(first), 0.0, 0.5)
+    return pixels
+
+
+def number_leaves(leaves: Leaves, view: View, wide: int, high: int) -> NDArray[np.int64]:
+    """The leaf of every pixel, by the pixel's middle."""
+    across = (leaves.box[:, [0, 2]] * (360 / SIDE) - 180 - view.west) / (view.east - view.west)
+    down = (view.north + 90 - leaves.box[:, [3, 1]] * (180 / SIDE)) / (view.north - view.south)
+    x = np.clip(np.ceil(across * wide - 0.5), 0, wide).astype(np.int64)
+    y = np.clip(np.ceil(down * high - 0.5), 0, high).astype(np.int64)
+    leaf = np.zeros((high, wide), np.int64)
+    for number in np.flatnonzero((x[:, 0] < x[:, 1]) & (y[:, 0] < y[:, 1])).tolist():
+        leaf[y[number, 0] : y[number, 1], x[number, 0] : x[number, 1]] = number
+    return leaf
+
+
+def borders(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where a pixel's number is not that of the pixel before it, across or down."""
+    edge = np.zeros(numbers.shape, np.bool_)
+    edge[1:] |= numbers[1:] != numbers[:-1]
+    edge[:, 1:] |= numbers[:, 1:] != numbers[:, :-1]
+    return edge
+
+
+def blend(
+    pixels: NDArray[np.float64], where: NDArray[np.bool_], shade: float, share: float
+) -> None:
+    """Mix a grey shade into some pixels."""
+    pixels[where] = (1 - share) * pixels[where] + share * shade
+
+
+def draw_map(
+    axes: Axes,
+    view: View,
+    pixels: NDArray[np.float64],
+    lons: NDArray[np.float64],
+    lats: NDArray[np.float64],
+) -> int:
+    """The painted leaves with the objects on them; gives how many of these are in the view."""
+    axes.imshow(
+        pixels,
+        extent=(view.west, view.east, view.south, view.north),
+        interpolation="nearest",
+        aspect="auto",
+    )
+    places, counts = gather_dots(view, lons, lats, pixels.shape[1], pixels.shape[0])
+    if counts.size:
+        weight = np.log10(counts)
+        few = 4_000 / counts.size
+        dots = axes.scatter(
+            places[:, 0],
+            places[:, 1],
+            s=min(max(few, 1.2), 24.0) * (1.0 + 0.7 * weight),
+            color=INK,
+            linewidths=0,
+        )
+        dots.set_alpha(np.minimum(min(max(0.1 * few, 0.22), 0.6) + 0.15 * weight, 0.8).tolist())
+    axes.set(xlim=(view.west, view.east), ylim=(view.south, view.north))
+    axes.set_xlabel("lon", color=FAINT, loc="left")
+    axes.set_ylabel("lat", color=FAINT, loc="bottom")
+    axes.tick_params(colors=FAINT, labelsize=9)
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
+    return int(counts.sum())
+
+
+def gather_dots(
+    view: View, lons: NDArray[np.float64], lats: NDArray[np.float64], wide: int, high: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Places f64[n, 2] on a raster of a few pixels that have objects, and how many each.
+
+    A dot for each place shows where there are many; a dot for each object would only be black.
+    """
+    west_south = np.array([view.west, view.south])
+    steps = DOT_PX * np.array([view.east - view.west, view.north - view.south]) / [wide, high]
+    at = np.floor((np.stack([lons, lats], 1) - west_south) / steps).astype(np.int64)
+    inside = ((at >= 0) & (at < np.array([wide, high]) // DOT_PX + 1)).all(axis=1)
+    places, counts = np.unique(at[inside, 0] * high + at[inside, 1], return_counts=True)
+    return west_south + (np.stack(np.divmod(places, high), 1) + 0.5) * steps, counts
+
+
+def draw_loads(
+    axes: Axes, measures: Measures, colours: NDArray[np.float64], high_pt: float
+) -> None:
+    """A bar for each worker, against the mean: the legend of the colours too."""
+    shares = measures.loads / max(float(measures.loads.mean()), 1e-9)
+    workers = np.arange(shares.size)
+    # As lines, not as bars: thousands of those take many seconds.
+    thick_pt = min(max(0.8 * high_pt / shares.size, 0.4), 36.0)
+    bars = axes.hlines(workers, 0, shares, linewidths=thick_pt)
+    bars.set_color(colours.tolist())
+    axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.set(ylim=(shares.size - 0.5, -0.5), xlim=(0, max(1.3, 1.08 * float(shares.max()))))
+    axes.set_yticks(workers[:: -(-shares.size // MOST_NUMBERS)])
+    axes.set_title("load of each worker\n(1 = the mean)", fontsize=9, color=FAINT, loc="left")
+    axes.tick_params(colors=FAINT, labelsize=9, left=False)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(FAINT)
+
+
+def write_title(axes: Axes, leaves: Leaves, measures: Measures, inside: int) -> None:
+    """What is shown, in two lines over the map and one under it."""
+    split = int(np.count_nonzero(np.diff(leaves.part_offsets) > 1))
+    shown = f"{counted(leaves.workers, 'worker')}, {counted(leaves.total, 'leaf', 'leaves')}"
+    if split:
+        shown += f", {split:,} of them split by text" if leaves.total > 1 else ", split by text"
+    facts = (
+        f"L_max/L_min {measures.balance:.2f}   \u00b7   copies a subscription"
+        f" {measures.subscriptions_replicated:.2f}   \u00b7   copies an object"
+        f" {measures.objects_replicated:.2f}   \u00b7   objects dropped"
+        f" {100 * measures.dropped / max(measures.objects, 1):.1f}%"
+    )
+    under = f"dots: {counted(inside, 'object')}, darker where there are more"
+    under += f" ({measures.objects - inside:,} lie outside)" if inside < measures.objects else ""
+    under += "; hatched: split by text, a stripe for each part" if split else ""
+    over: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False, "color": INK}
+    name = axes.annotate(
+        leaves.name, (0, 1), (0, 30), "axes fraction", fontsize=17, fontweight="bold", **over
+    )
+    axes.annotate(shown, (1, 0), (12, 4), name, fontsize=12, **over)
+    axes.annotate(facts, (0, 1), (0, 11), "axes fraction", fontsize=10.5, **over)
+    axes.annotate(under, (1, 0), (0, -34), "axes fraction", fontsize=9, ha="right", **over)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """So many of something."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,285 @@
+"""`placewire plan`: what every plan would do with given data, as a table, pictures and files."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console, JustifyMethod
+from rich.table import Table
+from rich.text import Text
+
+from placewire.cli.drawing import can_draw, draw_plan
+from placewire.cli.progress import ProgressLine
+from placewire.engine.calibrating import calibrate
+from placewire.engine.log import check_log
+from placewire.engine.planning import CANDIDATES, memory_of_machine
+from placewire.engine.planref import write_plan
+from placewire.engine.surveying import Survey, choose_evenly, survey_files
+from placewire.model.errors import Unusable
+from placewire.model.subscriptions import take_rows
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.plan.methods import METHODS
+from placewire.plan.reservoir import Reservoir
+from placewire.plan.sample import make_sample
+from placewire.route.choice import Choice, Machines, Score, choose_plan, score_plan
+from placewire.route.measures import Measures, Objects, measure_plan, post_rows
+
+ALL, AUTO, SHARED = "all", "auto", "shared"
+KERNEL_ROWS = 500  # so few rows are enough to load every kernel before anything is timed
+HOW_TO_DRAW = "pictures need matplotlib: pip install 'placewire[draw]'"
+NONE = "-"
+
+
+class PlanOptions(NamedTuple):
+    """What the user typed."""
+
+    objects: Path
+    subscriptions: Path
+    workers: int
+    plan: str
+    out: Path | None
+    sample: int
+    sample_subscriptions: int
+
+
+class Made(NamedTuple):
+    """A plan that was made and measured."""
+
+    leaves: Leaves
+    measures: Measures
+    score: Score
+    build_s: float
+
+
+HEADINGS = (
+    ("plan", ""),
+    ("leaves", ""),
+    ("copies", "a sub."),
+    ("copies", "an obj."),
+    ("drop", "%"),
+    ("load", "ms"),
+    ("Lmax/", "Lmin"),
+    ("router", "MB"),
+    ("build", "s"),
+    ("ns an", "obj."),
+    ("ns a", "sub."),
+    ("cost", "ns"),
+)
+
+
+def run_plan(options: PlanOptions) -> None:
+    """Make the plans, print their table, write their files; raises Unusable."""
+    names = names_of(options.plan)
+    for path in (options.objects, options.subscriptions):
+        check_log(path)
+    if options.out is not None:
+        make_folder(options.out)
+    # A plan's terms are hashes: whoever takes a saved one over takes its secret key over too.
+    key = (secrets.randbits(64), secrets.randbits(64))
+    survey = read_files(options, key)
+    made = make_plans(names, survey, options.workers)
+    choice = choose(made, options.workers) if options.plan in (ALL, AUTO) else None
+    console = Console()
+    for line in describe(survey, options):
+        console.print(Text(line), soft_wrap=True)
+    console.print()
+    print_table(console, made, choice, options.plan)
+    if choice is not None:
+        console.print()
+        console.print(Text(f"auto takes {choice.why}"), soft_wrap=True)
+    if options.out is not None and made:
+        console.print()
+        console.print(Text(write_files(options.out, made, survey, key)), soft_wrap=True)
+
+
+def names_of(plan: str) -> tuple[str, ...]:
+    """The methods to measure; raises Unusable."""
+    if plan == ALL:
+        return tuple(METHODS)
+    if plan == AUTO:
+        return CANDIDATES
+    if plan == SHARED:
+        return ()
+    if plan not in METHODS:
+        known = ", ".join((ALL, AUTO, SHARED, *METHODS))
+        raise Unusable(f"plan: must be one of {known}, got {plan!r}")
+    return (plan,)
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of pictures and plans; raises Unusable."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unusable(f"out {path}: cannot be made: {error.strerror}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise Unusable(f"out {path}: cannot be written: permission denied")
+
+
+def read_files(options: PlanOptions, key: tuple[int, int]) -> Survey:
+    """Read both files and say how far it is."""
+    same = options.objects.samefile(options.subscriptions)
+    paths = [options.objects] if same else [options.objects, options.subscriptions]
+    with ProgressLine("reading", sum(path.stat().st_size for path in paths)) as progress:
+        return survey_files(
+            options.objects,
+            options.subscriptions,
+            key,
+            sample=options.sample,
+            sample_subscriptions=options.sample_subscriptions,
+            show=lambda read, events: progress.update(read, f"{events:,} events"),
+        )
+
+
+def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Made]:
+    """Make and measure each plan; what all have in common is done once."""
+    if not names:
+        return []
+    made = []
+    with ProgressLine("planning", len(names) + 1) as progress:
+        progress.update(0, "loading kernels (compiled on the first run)")
+        cost, prices, _ = calibrate()
+        machines = Machines(workers, memory_of_machine())
+        load_kernels(names, survey, workers, cost)
+        cost = cost.in_stream(int(survey.objects.codes.size), survey.rows.total)
+        sample = make_sample(*survey.objects, survey.rows, cost.posting_work)
+        posted = post_rows(survey.rows)
+        for number, name in enumerate(names):
+            progress.update(number + 1, name)
+            started = time.perf_counter()
+            leaves = METHODS[name](sample, workers, cost)
+            build_s = time.perf_counter() - started
+            measures = measure_plan(leaves, survey.objects, posted, cost)
+            made.append(Made(leaves, measures, score_plan(measures, prices, machines), build_s))
+    return made
+
+
+def load_kernels(names: tuple[str, ...], survey: Survey, workers: int, cost: LoadModel) -> None:
+    """Plan for a handful of the data, so that the times of all of it are those of work alone."""
+    few = Reservoir(KERNEL_ROWS)
+    few.add(*survey.objects)
+    objects = Objects(*few.in_order())
+    rows = take_rows(survey.rows, choose_evenly(np.arange(survey.rows.total), KERNEL_ROWS))
+    sample, posted = make_sample(*objects, rows, cost.posting_work), post_rows(rows)
+    for name in names:
+        measure_plan(METHODS[name](sample, workers, cost), objects, posted, cost)
+
+
+def choose(made: list[Made], workers: int) -> Choice:
+    """What `auto` takes, by the measures that are there already."""
+    measured = {each.leaves.name: each for each in made}
+    return choose_plan(
+        [measured[name].leaves for name in CANDIDATES],
+        lambda leaves: measured[leaves.name].measures,
+        workers,
+        calibrate().prices,
+        Machines(workers, memory_of_machine()),
+    )
+
+
+def describe(survey: Survey, options: PlanOptions) -> list[str]:
+    """What the table is about: how much of what, and what was left out."""
+    objects, rows = int(survey.objects.codes.size), survey.rows.total
+    lines = [
+        f"objects {taken(objects, survey.objects_seen)},"
+        f" subscriptions {taken(rows, survey.subscriptions_seen)}, workers {options.workers}"
+    ]
+    lines += [
+        f"{file.path}: {file.invalid:,} of {file.events:,} events are invalid and left out;"
+        f" the first is {file.first_error}"
+        for file in survey.files
+        if file.invalid
+    ]
+    return lines
+
+
+def taken(some: int, of_all: int) -> str:
+    return f"{some:,}" if some == of_all else f"{some:,} of {of_all:,}"
+
+
+def print_table(console: Console, made: list[Made], choice: Choice | None, plan: str) -> None:
+    """A line a plan; on a terminal the one that `auto` takes is bright."""
+    rows = [cells_of(each) for each in made]
+    if plan in (ALL, AUTO, SHARED):
+        rows.insert(0, cells_of_shared(choice.scores[0] if choice is not None else None))
+    best = None
+    if choice is not None:
+        best = SHARED if choice.leaves is None else choice.leaves.name
+    columns = zip(HEADINGS, *rows, strict=True)
+    widths = [max(map(len, (*heading, *cells))) for heading, *cells in columns]
+    narrow = console.is_terminal and sum(widths) + 2 * len(widths) > console.width
+    gap = 1 if narrow else 2
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
+    for heading, width in zip(HEADINGS, widths, strict=True):
+        justify: JustifyMethod = "right" if table.columns else "left"
+        table.add_column("\n".join(heading), width=width, justify=justify, no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row), style="bold cyan" if row[0] == best else "")
+    # What is no terminal has all the room there is; one that is too narrow wraps whole lines.
+    Console(width=max(console.width, sum(widths) + gap * len(widths))).print(table)
+
+
+def cells_of(made: Made) -> list[str]:
+    """A plan's line."""
+    measures = made.measures
+    return [
+        measures.name,
+        str(measures.leaves),
+        figure(measures.subscriptions_replicated),
+        figure(measures.objects_replicated),
+        figure(100 * measures.dropped / max(measures.objects, 1)),
+        figure(measures.workload / 1e6),
+        figure(measures.balance),
+        figure(measures.router_bytes / 1e6),
+        figure(made.build_s),
+        f"{measures.route_ns:.0f}",
+        f"{measures.follow_ns:.0f}",
+        f"{made.score.total:.0f}",
+    ]
+
+
+def cells_of_shared(score: Score | None) -> list[str]:
+    """The line of `shared`: nothing is cut, sent or remembered, it only costs."""
+    cost = NONE if score is None else f"{score.total:.0f}"
+    return [SHARED, *[NONE] * (len(HEADINGS) - 2), cost]
+
+
+def figure(value: float) -> str:
+    """A number in a handful of characters."""
+    if value < 100:
+        return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+    return f"{value:.0f}" if value < 1e5 else f"{value:.0e}"
+
+
+def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int]) -> str:
+    """Write each plan and, if that is possible, its picture; says what there is now."""
+    drawing = can_draw()
+    with ProgressLine("drawing" if drawing else "writing", len(made)) as progress:
+        for number, each in enumerate(made):
+            progress.update(number, each.leaves.name)
+            save_plan(out / f"{each.leaves.name}.plan", each.leaves, key)
+            if drawing:
+                path = out / f"{each.leaves.name}.png"
+                draw_plan(path, each.leaves, each.measures, survey.objects.codes)
+    if not drawing:
+        print(HOW_TO_DRAW, file=sys.stderr)
+    return f"{out}: plans {len(made)}, pictures {len(made) if drawing else 0}"
+
+
+def save_plan(path: Path, leaves: Leaves, key: tuple[int, int]) -> None:
+    """Write a plan in the place of an older one, which a running replay may have mapped."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        write_plan(fresh, leaves, key)
+        os.replace(fresh, path)
+    except OSError as error:
+        raise Unusable(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        fresh.unlink(missing_ok=True)
