@@ -14,7 +14,7 @@ from placewire.plan.methods import METHODS, SPACE_METHODS, TEXT_METHODS
 from placewire.plan.sample import make_sample
 from placewire.route.measures import post_rows
 
-SETS = ("Q1", "Q2", "Q3")
+SETS = ("Q1", "Q2", "Q3", "Q2 rare", "Q3 rare")
 WORKERS = 8
 SCALES = (4, 8, 16, 32)
 SCALED = ("kdtree", "metric", "kdt", "agrid", "qt")
@@ -90,7 +90,9 @@ def run(choice: Choice) -> None:
         queries = query_set(name, drawn, count)
         runs = run_all(queries, WORKERS, tuple(METHODS), cost)
         print(f"### {name}: {queries.rows.total:,} subscriptions, {WORKERS} workers\n")
-        save_table(f"partitioning-{name}", HEADER, [row_of(r) for r in runs.values()])
+        save_table(
+            f"partitioning-{name.replace(' ', '-')}", HEADER, [row_of(r) for r in runs.values()]
+        )
         verdicts.append((name, *judge(runs)))
         if name != "Q3":
             continue
