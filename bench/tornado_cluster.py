@@ -1,4 +1,4 @@
-"""Tornado's plans on a cluster of one core: routing alternatives, kinds of queries, scalability.
+"""Tornado's plan on a cluster of one core, beside its routing alternatives.
 
 Speeds are those of a cluster while the subscriptions stand: dispatch, divided by the routing units,
 then the busiest worker. Native has no routing layer: its workers are as many as the others' workers
@@ -13,18 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.cluster import ClusterRun, best_of, run_native, run_plan
-from bench.queries import Drawn
-from bench.tornado_queries import (
-    BY_AREA,
-    BY_SIDE,
-    ask_band,
-    find_band,
-    make_queries,
-    read_range,
-    take_first,
-    take_objects,
-)
-from bench.tornado_routing import PARTITIONS, UNITS, plan_uniform
+from bench.tornado_queries import take_objects
+from bench.tornado_routing import UNITS, plan_uniform
+from placewire.engine.calibrating import calibrate
 from placewire.engine.worker import Probe, match_segment, scan_segment
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plan.agrid import plan_agrid
@@ -36,14 +27,9 @@ from placewire.route.measures import post_rows
 from placewire.state.segment import make_segment
 
 WORKERS = 25
-RANGES = (0.01, 0.05, 0.1, 0.5, 1.0, 1.5)
-SOME_KEYWORDS = (1, 2, 3, 5, 7)
-QUANTILES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-GROWTH = ((4, 0.2), (9, 0.36), (16, 0.64), (25, 1.0))  # workers, and so much of the subscriptions
-THINNED = 8  # by area a range of 1.5% matches hundreds of subscriptions an object
-SCANNED = 200  # objects: a list of all subscriptions takes milliseconds for each
+OTHERS = ("termhash", "grid", "kdtree")
+SCANNED = 50  # objects: a list of all subscriptions takes milliseconds for each
 PASSES = 2
-COST = LoadModel()  # for the plans that need one; loads of the model are not told here
 
 ALTERNATIVE_HEADER = (
     "routing",
@@ -58,44 +44,28 @@ ALTERNATIVE_HEADER = (
     "dispatch, ns an object",
     "latency of 1,000, ms",
 )
-FREQUENCY_HEADER = (
-    "quantile, %",
-    "objects that have a keyword, %",
-    "forwarded/objects",
-    "dropped, %",
-    "objects/s, summary",
-    "objects/s, no summary",
-    "summary/none",
-    "workers alone, summary",
-    "workers alone, no summary",
-    "matches an object",
-)
-SWEEP_HEADER = (
-    "objects/s, critical path",
-    "objects/s, workers alone",
-    "busiest/mean",
-    "copies a subscription",
-    "dispatch, ns an object",
-    "all workers, ns an object",
-    "matches an object",
-)
 
 
 class Load(NamedTuple):
-    """Objects and subscriptions, and the half of the objects that plans are made of."""
+    """Objects and subscriptions, and the half of the objects that plans are made of.
+
+    `cost` is for the plans that are not Tornado's.
+    """
 
     objects: Probe
     rows: SubscriptionRows
     sample: Sample
+    cost: LoadModel
     matches: int
 
 
 def make_load(objects: Probe, rows: SubscriptionRows) -> Load:
     """What all plans of an experiment have in common; their matches are those of one index."""
     half = take_objects(objects, 2)
-    sample = make_sample(half.codes, half.term_offsets, half.terms, rows)
+    cost = calibrate().load.in_stream(objects.codes.size, rows.total)
+    sample = make_sample(half.codes, half.term_offsets, half.terms, rows, cost.posting_work)
     matches = int(match_segment(objects, make_segment(rows)).object.size)
-    return Load(objects, rows, sample, matches)
+    return Load(objects, rows, sample, cost, matches)
 
 
 def tell_heaviest(load: Load) -> str:
@@ -117,7 +87,7 @@ def run_leaves(load: Load, plans: Sequence[Leaves]) -> list[ClusterRun]:
     """
     posted = post_rows(load.rows)
     passes = [
-        [run_plan(leaves, load.objects, posted, COST, load.matches) for leaves in plans]
+        [run_plan(leaves, load.objects, posted, load.cost, load.matches) for leaves in plans]
         for _ in range(PASSES)
     ]
     return [take_best(runs) for runs in zip(*passes, strict=True)]
@@ -156,13 +126,16 @@ def compare_alternatives(load: Load) -> tuple[list[tuple[object, ...]], ClusterR
         plan_agrid(load.sample, WORKERS)._replace(name="agrid, no summary", summary=NOTHING),
         plan_uniform(load.objects, WORKERS, NOTHING),
         plan_uniform(load.objects, WORKERS, BY_WORKER)._replace(name="uniform, summary"),
-        *(METHODS[name](load.sample, WORKERS, COST) for name in ("termhash", "grid", "kdtree")),
+        *(
+            METHODS[name](load.sample, WORKERS, load.cost)
+            for name in ("termhash", "grid", "kdtree")
+        ),
     ]
     runs = run_leaves(load, plans)
     everywhere = [run_native(WORKERS + UNITS, load.objects, load.rows) for _ in range(PASSES)]
     native = take_best(everywhere)
     assert native.matches == load.matches
-    lines = [scan_everything(load), row_of_native(native), *map(row_of, runs)]
+    lines = [*scan_everything(load), row_of_native(native), *map(row_of, runs)]
     return lines, runs[0]
 
 
@@ -202,93 +175,30 @@ def row_of_native(run: ClusterRun) -> tuple[object, ...]:
     )
 
 
-def scan_everything(load: Load) -> tuple[object, ...]:
-    """Native as the paper has it: each object against a list of all subscriptions.
+def scan_everything(load: Load) -> list[tuple[object, ...]]:
+    """Native as the paper has it, each object against a list of all subscriptions.
 
-    Some objects from everywhere are timed on one worker; the others would take as long each.
+    Some objects from everywhere are timed on one worker; the others would take as long each. The
+    second row has the tests of boxes alone, four comparisons in a row of numbers: no list is
+    faster, however it is written.
     """
     some = take_objects(load.objects, max(load.objects.codes.size // SCANNED, 1), SCANNED)
     segment = make_segment(load.rows)
     found = scan_segment(some, segment).object.size
     assert found == match_segment(some, segment).object.size
-    each_s = best_of(lambda: scan_segment(some, segment)) / some.codes.size
+    west, south, east, north = np.ascontiguousarray(load.rows.box.T)
+
+    def test_boxes() -> None:
+        for lon, lat in zip(some.lon.tolist(), some.lat.tolist(), strict=True):
+            np.flatnonzero((west <= lon) & (lon <= east) & (south <= lat) & (lat <= north))
+
     workers = WORKERS + UNITS
-    speed = workers / each_s
-    latency_ms = 1e3 * each_s * 1_000 / workers
-    return (
-        "native, list", workers, speed, speed, speed, 1.0, 1.0, 0.0, float(workers), 0.0, latency_ms
-    )  # fmt: skip
-
-
-def vary_frequency(drawn: Drawn, rows: SubscriptionRows) -> list[tuple[object, ...]]:
-    """Keywords from the rarest to the most frequent, by A-Grid with its summary and without."""
     lines: list[tuple[object, ...]] = []
-    for quantile in QUANTILES:
-        band = find_band(drawn, quantile)
-        load = make_load(drawn.objects, ask_band(rows, band))
-        leaves = plan_agrid(load.sample, WORKERS)
-        told, blind = run_leaves(load, [leaves, leaves._replace(summary=NOTHING)])
-        m = told.measures
-        assert m is not None
-        lines.append(
-            (
-                100 * quantile,
-                100 * band.per_object,
-                m.objects_replicated,
-                100.0 * m.dropped / m.objects,
-                critical_per_s(told),
-                critical_per_s(blind),
-                critical_per_s(told) / critical_per_s(blind),
-                workers_per_s(told),
-                workers_per_s(blind),
-                told.matches / told.objects,
-            )
-        )
-    return lines
-
-
-def sweep_row(run: ClusterRun) -> tuple[object, ...]:
-    m = run.measures
-    assert m is not None
-    return (
-        critical_per_s(run),
-        workers_per_s(run),
-        float(run.busy_s.max() / run.busy_s.mean()),
-        m.subscriptions_replicated,
-        1e9 * run.dispatch_s / run.objects,
-        1e9 * float(run.busy_s.sum()) / run.objects,
-        run.matches / run.objects,
-    )
-
-
-def vary_ranges(drawn: Drawn, count: int) -> list[tuple[object, ...]]:
-    """Ranges in both readings; those by area with fewer objects."""
-    thin = drawn._replace(objects=take_objects(drawn.objects, THINNED))
-    lines: list[tuple[object, ...]] = []
-    for of, some in ((BY_SIDE, drawn), (BY_AREA, thin)):
-        for share in RANGES:
-            reading = read_range(drawn.objects, share, of)
-            load = make_load(some.objects, make_queries(drawn, count, reading.side_km))
-            lines.append((*reading, *sweep_row(run_agrid(load))))
-    return lines
-
-
-def vary_keywords(drawn: Drawn, count: int, side_km: float) -> list[tuple[object, ...]]:
-    lines: list[tuple[object, ...]] = []
-    for keywords in SOME_KEYWORDS:
-        load = make_load(drawn.objects, make_queries(drawn, count, side_km, keywords))
-        lines.append((keywords, *sweep_row(run_agrid(load))))
-    return lines
-
-
-def vary_workers(load: Load) -> list[tuple[object, ...]]:
-    return [(workers, *sweep_row(run_agrid(load, workers))) for workers in PARTITIONS]
-
-
-def grow_together(drawn: Drawn, rows: SubscriptionRows) -> list[tuple[object, ...]]:
-    """More workers as there are more subscriptions."""
-    lines: list[tuple[object, ...]] = []
-    for workers, share in GROWTH:
-        load = make_load(drawn.objects, take_first(rows, int(share * rows.total)))
-        lines.append((workers, load.rows.total, *sweep_row(run_agrid(load, workers))))
+    for name, scan in (
+        ("native, list", lambda: scan_segment(some, segment)),
+        ("native, boxes alone", test_boxes),
+    ):
+        speed = workers * some.codes.size / best_of(scan)
+        copies = float(workers)
+        lines.append((name, workers, *[speed] * 3, 1.0, 1.0, 0.0, copies, 0.0, 1e6 / speed))
     return lines

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.queries import Drawn, centres, with_sides
+from bench.queries import Drawn, centres, with_sides, without_keywords
+from bench.settings import STOP_WORDS
 from bench.workload import KM_PER_DEG
 from placewire.engine.worker import Probe, make_probe
 from placewire.kernels.blocks import codes_to_order
@@ -80,6 +81,13 @@ def move_points(
     east, north = random.uniform(-most_km, most_km, (2, lon.size)) / KM_PER_DEG
     moved = lon + east / np.maximum(np.cos(np.radians(lat)), 0.01)
     return np.clip(moved, -180, 180), np.clip(lat + north, -90, 90)
+
+
+def drop_stop_words(drawn: Drawn) -> Drawn:
+    """Subscriptions without the most frequent terms, which most objects would match."""
+    terms, counts = np.unique(drawn.objects.terms, return_counts=True)
+    frequent = terms[np.argsort(-counts, kind="stable")[:STOP_WORDS]]
+    return drawn._replace(rows=without_keywords(drawn.rows, frequent))
 
 
 def make_queries(

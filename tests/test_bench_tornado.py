@@ -8,15 +8,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `bench` is run from the root, not installed
 
-from bench import tables, tornado, tornado_cluster, tornado_routing
+from bench import tables, tornado, tornado_cluster, tornado_routing, tornado_sweeps
 from bench import workload as workloads
 from bench.queries import Drawn, draw
-from bench.settings import Choice
+from bench.settings import STOP_WORDS, Choice
 from bench.tornado_queries import (
     BAND,
     BY_AREA,
     ask_all,
     ask_band,
+    drop_stop_words,
     find_band,
     make_queries,
     read_range,
@@ -88,6 +89,14 @@ def test_bands_go_from_absent_to_frequent(drawn: Drawn) -> None:
         assert (asked[:, 1:] != asked[:, :-1]).all()
 
 
+def test_no_stop_word_is_asked_for(drawn: Drawn) -> None:
+    terms, counts = np.unique(drawn.objects.terms, return_counts=True)
+    rows = make_queries(drop_stop_words(drawn), SUBSCRIPTIONS, 5.0)
+    most = counts[np.isin(terms, rows.literal_term)].max()
+    assert most <= np.sort(counts)[-STOP_WORDS]
+    assert (np.diff(rows.literal_offsets) == 3).all()
+
+
 def test_taken_and_scattered_objects_keep_their_terms(drawn: Drawn) -> None:
     third = take_objects(drawn.objects, 3, 50)
     assert third.codes.size == 50
@@ -121,10 +130,16 @@ def test_every_table_is_whole(
 ) -> None:
     """Runs everything, which also asserts that all plans find what one index finds."""
     monkeypatch.setattr(tables, "OUT", tmp_path)
-    monkeypatch.setattr(tornado_cluster, "WORKERS", 4)
+    for module in (tornado, tornado_cluster, tornado_sweeps):
+        monkeypatch.setattr(module, "WORKERS", 4)
     monkeypatch.setattr(tornado_cluster, "PASSES", 1)
-    monkeypatch.setattr(tornado_cluster, "PARTITIONS", (4, 9))
-    monkeypatch.setattr(tornado, "WORKERS", 4)
+    for name, few in (
+        ("PARTITIONS", (4, 9)),
+        ("RANGES", (0.01, 1.5)),
+        ("SOME_KEYWORDS", (1, 7)),
+        ("QUANTILES", (0.0, 1.0)),
+    ):
+        monkeypatch.setattr(tornado_sweeps, name, few)
     made = tornado.measure_all(drawn, SUBSCRIPTIONS)
     for name, table in made.items():
         assert table.rows, name

@@ -149,6 +149,7 @@ def started_spark(
 ) -> Iterator[SparkSession]:
     """A Spark session whose own words go to a file and not over the view."""
     from placewire.spark.session import make_session
+    from placewire.spark.warming import warm_workers
 
     logging.disable(logging.ERROR)  # after Ctrl-C the gateway tells the root logger at length
     master = f"local[{min(options.workers, os.cpu_count() or 1)}]"
@@ -161,6 +162,7 @@ def started_spark(
             raise Unusable(f"Spark did not start: {why.strip()}") from error
     # Spark's own handler talks to the JVM in the middle of another call to it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    warm_workers(session, "shared")
     try:
         yield session
     finally:

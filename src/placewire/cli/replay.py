@@ -105,6 +105,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         # Imported late: the in-process runner needs no Spark.
         from placewire.spark.java import find_java
         from placewire.spark.session import make_session
+        from placewire.spark.warming import warm_workers
 
         java = find_java()
         ready_kernels(options.plan)
@@ -112,6 +113,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         cores = min(options.workers, os.cpu_count() or 1)
         session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
+        warm_workers(session, options.plan)
         progress.started = time.monotonic()  # Spark's start is not the pipeline's speed
         return session
 
