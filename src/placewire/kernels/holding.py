@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import kernel
+from placewire.kernels.interning import EMPTY, entry_of_hash
+from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.postings import ANY_TERM
-from placewire.kernels.routing import HALF, NOBODY, WIDE, key_of_scope_term, owner_of_term
+from placewire.kernels.routing import NOBODY, ONE, WIDE, key_of_scope_term, owner_of_term
 
 
 @kernel
@@ -60,23 +61,35 @@ def rows_to_holders(
 
 
 @kernel
-def posts_into_sketch(
+def posts_to_counts(
     post_row: np.ndarray,
     post_term: np.ndarray,
     cell_offsets: np.ndarray,
     cells: np.ndarray,
-    sketch: np.ndarray,
-) -> None:
-    """Count the posts under each (cell, term) in `sketch` f32, a power of two long.
-
-    Keys that fall on the same place are added up: good enough to weigh work by.
-    """
-    mask = np.uint64(sketch.size - 1)
+    room: int,
+) -> np.ndarray:
+    """A table u64[2 s] of how many posts there are under each (cell, term); `room` keys fit."""
+    size = 16
+    while size < 3 * room:
+        size *= 2
+    table = np.full(size, EMPTY, np.uint64)
     for p in range(post_row.size):
         row = post_row[p]
         for at in range(cell_offsets[row], cell_offsets[row + 1]):
             key = key_of_scope_term(np.int64(cells[at]), post_term[p])
-            sketch[(key >> HALF) & mask] += np.float32(1)
+            entry = entry_of_hash(table, key)
+            if table[entry + ONE] == EMPTY:
+                table[entry] = key
+                table[entry + ONE] = np.uint64(0)
+            table[entry + ONE] += ONE
+    return table
+
+
+@inlined
+def count_of_key(table: np.ndarray, key: np.uint64) -> float:
+    """The count of a key in such a table."""
+    number = table[entry_of_hash(table, key) + ONE]
+    return 0.0 if number == EMPTY else np.float64(number)
 
 
 @kernel
@@ -84,25 +97,22 @@ def pairs_near_posts(
     codes: np.ndarray,
     term_offsets: np.ndarray,
     terms: np.ndarray,
-    sketch: np.ndarray,
+    table: np.ndarray,
     cell_shift: int,
 ) -> tuple:  # type: ignore[type-arg]
     """How many posts are near each (object, term) pair, f64[pairs], and each object alone, f64[n].
 
     Near is in the same cell, or everywhere.
     """
-    mask = np.uint64(sketch.size - 1)
     of_pair = np.empty(terms.size, np.float64)
     alone = np.empty(codes.size, np.float64)
     for o in range(codes.size):
         cell = np.int64(codes[o] >> np.uint32(cell_shift))
         for at in range(term_offsets[o], term_offsets[o + 1]):
-            here = (key_of_scope_term(cell, terms[at]) >> HALF) & mask
-            wide = (key_of_scope_term(WIDE, terms[at]) >> HALF) & mask
-            of_pair[at] = sketch[here] + sketch[wide]
-        here = (key_of_scope_term(cell, ANY_TERM) >> HALF) & mask
-        wide = (key_of_scope_term(WIDE, ANY_TERM) >> HALF) & mask
-        alone[o] = sketch[here] + sketch[wide]
+            here = count_of_key(table, key_of_scope_term(cell, terms[at]))
+            of_pair[at] = here + count_of_key(table, key_of_scope_term(WIDE, terms[at]))
+        here = count_of_key(table, key_of_scope_term(cell, ANY_TERM))
+        alone[o] = here + count_of_key(table, key_of_scope_term(WIDE, ANY_TERM))
     return of_pair, alone
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.covers import cover_posts
-from placewire.index.nearness import count_near, make_sketch
+from placewire.index.nearness import count_near, note_posts
 from placewire.kernels.cells import (
     MAX_LEVEL,
     boxes_to_ranges,
@@ -91,7 +91,7 @@ def make_sample(
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
     pair_work = object_work = NO_WORK
     if posting_work > 0.0:
-        pair_work, alone = count_near(codes, term_offsets, terms, make_sketch(rows))
+        pair_work, alone = count_near(codes, term_offsets, terms, note_posts(rows))
         pair_work *= posting_work
         running = np.concatenate([[0.0], np.cumsum(pair_work)])
         object_work = 1.0 + posting_work * alone + np.diff(running[term_offsets])

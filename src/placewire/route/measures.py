@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.covers import counts_among_rows, cover_posts
-from placewire.index.nearness import count_near, make_sketch
+from placewire.index.nearness import NearPosts, count_near, note_posts
 from placewire.kernels.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
 from placewire.kernels.holding import owners_to_work, rows_to_holders
 from placewire.kernels.jit import read_only
@@ -69,13 +69,13 @@ class Measures(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """Subscriptions as plans are measured with them; `sketch` tells how many are near an object."""
+    """Subscriptions as plans are measured with them; `near` tells how many are near an object."""
 
     rows: SubscriptionRows
     post_row: NDArray[np.uint32]
     post_offsets: NDArray[np.int64]
     post_term: NDArray[np.uint64]
-    sketch: NDArray[np.float32]
+    near: NearPosts
 
 
 def post_rows(rows: SubscriptionRows) -> Posted:
@@ -83,7 +83,7 @@ def post_rows(rows: SubscriptionRows) -> Posted:
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
     post_offsets = np.zeros(rows.total + 1, np.int64)
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
-    return Posted(rows, post_row, post_offsets, post_term, make_sketch(rows))
+    return Posted(rows, post_row, post_offsets, post_term, note_posts(rows))
 
 
 def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadModel) -> Measures:
@@ -103,7 +103,7 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     sent = np.diff(offsets)
     held = np.diff(find_holders(leaves, tables, posted)[0])
     candidates = owners_to_work(
-        owners.of_pair, owners.alone, *count_near(*objects, posted.sketch), leaves.workers
+        owners.of_pair, owners.alone, *count_near(*objects, posted.near), leaves.workers
     )
     work = sent + cost.posting_work * candidates
     loads = np.array([cost.of_counts(o, s) for o, s in zip(work, held, strict=True)])

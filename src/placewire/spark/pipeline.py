@@ -33,12 +33,13 @@ Rows = list[tuple[int, int, bytes]]
 def run_on_spark(
     session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
 ) -> tuple[list[BlockSummary], list[PieceSummary]]:
-    """Run the blocks of a batch, in a few tasks for each worker.
+    """Run the blocks of a batch, in a few tasks for each worker that runs at once.
 
     A task costs tens of milliseconds whatever it does, so one for each block would cost more
-    than the work; two for each worker still even out blocks of different weight.
+    than the work; two for each core still even out blocks of different weight.
     """
-    tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * workers))
+    at_once = min(workers, session.sparkContext.defaultParallelism)
+    tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
     if context.route is not None:
         stage = stage.repartitionById(workers, "worker").mapInArrow(
