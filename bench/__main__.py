@@ -32,6 +32,7 @@ EXPERIMENTS = {
     "hard": hard.run,
     "latency": latency.run,
     "partitioning": partitioning.run,
+    "levelling": partitioning.run_levelling,
     "plans": plans.run,
     "tornado": tornado.run,
 }

@@ -116,6 +116,24 @@ def run(choice: Choice) -> None:
     )
 
 
+def run_levelling(choice: Choice) -> None:
+    """Plan `kdt` levelled by PS2Stream's load and by the postings that objects meet."""
+    count = 1_000_000 if choice.full else 200_000
+    drawn = draw(choice, OBJECTS, count)
+    calibrated = calibrate()
+    rows = []
+    for name in ("Q1", "Q3"):
+        queries = query_set(name, drawn, count)
+        for workers in (WORKERS, SCALES[-1]):
+            for levelled, cost in (
+                ("PS2Stream's load", calibrated.ps2stream),
+                ("postings met", calibrated.load),
+            ):
+                kdt = run_all(queries, workers, ("kdt",), cost)["kdt"]
+                rows.append((f"{name}, {workers} workers, {levelled}", *row_of(kdt)[1:5]))
+    save_table("levelling", ("kdt levelled by", *HEADER[1:5]), rows)
+
+
 def judge(runs: dict[str, ClusterRun]) -> tuple[object, ...]:
     """The ratios that the paper's claims are about, by measured speed and by the load model."""
     speed = {name: run.critical_per_s for name, run in runs.items()}

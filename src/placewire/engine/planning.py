@@ -30,6 +30,7 @@ from placewire.state.segment import whole_rows
 
 PLANS = ("shared", "scan", "auto", *METHODS)
 SAMPLE_EVENTS = 100_000
+OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
 SAMPLE_SUBSCRIPTIONS = 1_000_000
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
@@ -150,7 +151,7 @@ class Planner:
 
     def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
         """The plan's entry for the manifest: made anew once enough events were seen."""
-        if self.version == 0 and self.events >= self.sample_events:
+        if self.version == 0 and self._seen_enough():
             self._plan(segments)
         self._write(batch, segments)
         entry: dict[str, Any] = {
@@ -163,6 +164,11 @@ class Planner:
         if self.ref is not None:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
         return entry
+
+    def _seen_enough(self) -> bool:
+        """Whether a plan can be made: a log may begin with subscriptions alone."""
+        objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
+        return self.events >= self.sample_events and self.sample.seen >= objects
 
     @property
     def leaves_name(self) -> str:

@@ -53,6 +53,8 @@ class LoadModel(NamedTuple):
 
         There five objects come to one change, and changes are inserts and deletes in turn.
         """
+        if objects == 0:
+            return self
         changes = objects / (2 * OBJECTS_A_CHANGE) / max(subscriptions, 1)
         return self._replace(inserts=changes, deletes=changes)
 
