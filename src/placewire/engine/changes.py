@@ -8,9 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.engine.facts import BlockFacts
 from placewire.kernels.directory import changes_to_chains, ids_to_rows
 from placewire.kernels.jit import read_only
-from placewire.model.subscriptions import NEVER_US, SubscriptionRows, concat_offsets
+from placewire.model.subscriptions import (
+    NEVER_US,
+    SubscriptionRows,
+    concat_offsets,
+    concat_rows,
+    take_rows,
+    take_slices,
+)
 from placewire.state.segment import Segment
 
 NEVER_SEQ = np.iinfo(np.int64).max
@@ -33,6 +41,51 @@ class Resolved(NamedTuple):
     row_end: NDArray[np.int64]
     ended: list[tuple[NDArray[np.int64], NDArray[np.int64]]]  # per segment: rows, end seqs
     idle_unsubscribes: int
+
+
+NO_CHANGES = BatchChanges(
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.uint64),
+    np.zeros(1, np.int64),
+    np.empty(0, np.uint8),
+)
+
+
+def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionRows]:
+    """The changes and new rows of all blocks, without those that the clock refused."""
+    changes: list[BatchChanges] = []
+    rows: list[SubscriptionRows] = []
+    base = 0
+    for fact in facts:
+        a = fact.arrays
+        if "change.event" not in a:
+            continue
+        events = a["change.event"].astype(np.int64)
+        row = a["change.row"].astype(np.int64)
+        part = SubscriptionRows(**{n: a[f"rows.{n}"] for n in SubscriptionRows._fields})
+        valid = ~np.isin(events, fact.clock.refused_event)
+        picked = np.flatnonzero(valid)
+        if picked.size < events.size:
+            kept = row[picked]
+            part = take_rows(part, kept[kept >= 0])
+            row = np.where(valid & (row >= 0), np.cumsum(valid & (row >= 0)) - 1, -1)
+        id_offsets, at = take_slices(a["change.id_offsets"], picked)
+        nows = fact.clock.nows(a["change.event"], a["change.now_us"])
+        changes.append(
+            BatchChanges(
+                seq=fact.first_seq + events[picked],
+                now_us=nows[picked],
+                row=np.where(row >= 0, row + base, -1)[picked],
+                id_hash=a["change.id_hash"][picked],
+                id_offsets=id_offsets,
+                id_bytes=a["change.id_bytes"][at],
+            )
+        )
+        rows.append(part)
+        base += part.total
+    return concat_changes(changes or [NO_CHANGES]), concat_rows(rows)
 
 
 def concat_changes(parts: Sequence[BatchChanges]) -> BatchChanges:

@@ -10,25 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.changes import (
-    BatchChanges,
-    Resolved,
-    concat_changes,
-    resolve_changes,
-)
-from placewire.engine.clock import BlockClock, run_clock
+from placewire.engine.changes import Resolved, gather_changes, resolve_changes
+from placewire.engine.clock import run_clock
+from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
-from placewire.engine.merger import BlockFacts, match_new_rows, settle_matches
+from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.planning import SAMPLE_EVENTS, Planner, named_plan
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import (
-    SubscriptionRows,
-    concat_rows,
-    lengths_to_offsets,
-    take_rows,
-)
+from placewire.model.subscriptions import SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
@@ -197,7 +189,12 @@ class Coordinator:
             for block, fact in zip(blocks, facts, strict=True):
                 self.planner.observe(fact.arrays, block.events)
         settled = self._settle(batch, blocks, facts, summaries, now_us)
-        late_dead, refused = self._refuse_leaps(batch, blocks, clocks)
+        refused = refuse_leaps(
+            [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
+        )
+        late_dead = self.state.new_name(batch, "refused") if refused else None
+        if late_dead is not None:
+            write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
         self.live.compact(batch, now_us if now_us is not None else -(1 << 62))
         refused_objects = sum(
             int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
@@ -206,7 +203,7 @@ class Coordinator:
             events=latest.counters.events + sum(b.events for b in blocks),
             objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
             results=latest.counters.results + sum(p.matches for p in settled.pieces),
-            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + refused,
+            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         manifest = Manifest(
@@ -305,38 +302,6 @@ class Coordinator:
                 pieces.append(PieceEntry(number, name, label, new.name, int(objects.size)))
         new.end(np.flatnonzero(resolved.row_end != np.iinfo(np.int64).max))
 
-    def _refuse_leaps(
-        self, batch: int, blocks: list[BlockSummary], clocks: list[BlockClock]
-    ) -> tuple[str | None, int]:
-        """Dead letters of events that the clock refused: their file, if any, and their number."""
-        seqs, errors, lines = [], [], []
-        limit = self.settings.max_ahead_us
-        for block, clock in zip(blocks, clocks, strict=True):
-            ahead = dict(zip(clock.refused_event.tolist(), clock.refused_ahead_us, strict=True))
-            for leap in block.leaps:
-                if leap.event in ahead:
-                    seqs.append(block.first_seq + leap.event)
-                    errors.append(
-                        f"ts must be at most max_ahead ({limit // 1_000_000} s) past the latest"
-                        f" ts, got {ahead[leap.event] // 1_000_000} s past it"
-                    )
-                    lines.append(leap.line)
-        if not seqs:
-            return None, 0
-        name = self.state.new_name(batch, "refused")
-        encoded = [e.encode() for e in errors]
-        write_arrays(
-            self.state.file(name),
-            {
-                "dead.event": np.array(seqs, np.int64),
-                "dead.error_offsets": lengths_to_offsets(np.array([len(e) for e in encoded])),
-                "dead.error_bytes": np.frombuffer(b"".join(encoded), np.uint8),
-                "dead.line_offsets": lengths_to_offsets(np.array([len(x) for x in lines])),
-                "dead.line_bytes": np.frombuffer(b"".join(lines), np.uint8),
-            },
-        )
-        return name, len(seqs)
-
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
         spared = {self.live.pending.name} if self.live.pending else set()
@@ -361,53 +326,3 @@ def first_manifest(settings: Settings, plan: str) -> Manifest:
         next_seq=0,
         now_us=None,
     )
-
-
-def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionRows]:
-    """The changes and new rows of all blocks, without those that the clock refused."""
-    changes: list[BatchChanges] = []
-    rows: list[SubscriptionRows] = []
-    base = 0
-    for fact in facts:
-        a = fact.arrays
-        if "change.event" not in a:
-            continue
-        events = a["change.event"].astype(np.int64)
-        row = a["change.row"].astype(np.int64)
-        part = SubscriptionRows(**{n: a[f"rows.{n}"] for n in SubscriptionRows._fields})
-        valid = ~np.isin(events, fact.clock.refused_event)
-        picked = np.flatnonzero(valid)
-        if picked.size < events.size:
-            kept = row[picked]
-            part = take_rows(part, kept[kept >= 0])
-            row = np.where(valid & (row >= 0), np.cumsum(valid & (row >= 0)) - 1, -1)
-        offsets = a["change.id_offsets"]
-        lengths = np.diff(offsets)[picked]
-        starts = offsets[:-1][picked]
-        new_offsets = lengths_to_offsets(lengths)
-        at = np.arange(int(new_offsets[-1])) + np.repeat(starts - new_offsets[:-1], lengths)
-        nows = fact.clock.nows(a["change.event"], a["change.now_us"])
-        changes.append(
-            BatchChanges(
-                seq=fact.first_seq + events[picked],
-                now_us=nows[picked],
-                row=np.where(row >= 0, row + base, -1)[picked],
-                id_hash=a["change.id_hash"][picked],
-                id_offsets=new_offsets,
-                id_bytes=a["change.id_bytes"][at],
-            )
-        )
-        rows.append(part)
-        base += part.total
-    if not changes:
-        changes.append(
-            BatchChanges(
-                np.empty(0, np.int64),
-                np.empty(0, np.int64),
-                np.empty(0, np.int64),
-                np.empty(0, np.uint64),
-                np.zeros(1, np.int64),
-                np.empty(0, np.uint8),
-            )
-        )
-    return concat_changes(changes), concat_rows(rows)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.clock import LeapEntry
+from placewire.engine.deadletters import dead_letter_arrays
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
-from placewire.model.subscriptions import lengths_to_offsets
 from placewire.route.protocol import Route
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
@@ -265,13 +265,5 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
         arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
         arrays |= {f"rows.{k}": v for k, v in block.rows._asdict().items()}
     if block.dead:
-        errors = [d.error.encode("utf-8", "replace") for d in block.dead]
-        lines = [d.line for d in block.dead]
-        arrays |= {
-            "dead.event": np.array([d.event for d in block.dead], np.int64),
-            "dead.error_offsets": lengths_to_offsets(np.array([len(e) for e in errors], np.int64)),
-            "dead.error_bytes": np.frombuffer(b"".join(errors), np.uint8),
-            "dead.line_offsets": lengths_to_offsets(np.array([len(x) for x in lines], np.int64)),
-            "dead.line_bytes": np.frombuffer(b"".join(lines), np.uint8),
-        }
+        arrays |= dead_letter_arrays(block.dead)
     return arrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,16 @@ class LoadModel(NamedTuple):
         changes = objects / (2 * OBJECTS_A_CHANGE) / max(subscriptions, 1)
         return self._replace(inserts=changes, deletes=changes)
 
-    def of_counts(self, objects: float, subscriptions: float) -> float:
-        """The load of so many objects and subscriptions."""
+    @overload
+    def of_counts(self, objects: float, subscriptions: float) -> float: ...
+
+    @overload
+    def of_counts(
+        self, objects: NDArray[Any], subscriptions: NDArray[Any]
+    ) -> NDArray[np.float64]: ...
+
+    def of_counts(self, objects: Any, subscriptions: Any) -> Any:
+        """The load of so many objects and subscriptions, or of each pair of counts."""
         return (
             self.per_check * objects * subscriptions
             + self.per_object * objects

@@ -11,7 +11,7 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
 from placewire.plan.portion import WORLD
 from placewire.plan.sample import Sample
-from placewire.plan.uniform import group_by_load, loads_of_counts
+from placewire.plan.uniform import group_by_load
 
 
 class TermCounts(NamedTuple):
@@ -35,7 +35,7 @@ def plan_frequency(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """Heaviest term first, each to the worker with the least load so far."""
     counts = count_terms(sample)
     posted = counts.posted
-    loads = loads_of_counts(cost, counts.objects[posted], counts.subscriptions[posted])
+    loads = cost.of_counts(counts.objects[posted], counts.subscriptions[posted])
     taken = loads_without_terms(sample, counts, workers, cost)
     return list_terms("frequency", sample, workers, posted, group_by_load(loads, taken))
 

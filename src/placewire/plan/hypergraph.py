@@ -20,7 +20,7 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.frequency import count_terms, list_terms, loads_without_terms
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import Sample
-from placewire.plan.uniform import group_by_load, loads_of_counts
+from placewire.plan.uniform import group_by_load
 
 CORE_TERMS = 30_000  # so many, the heaviest, are cut as a graph; the others follow them
 LINKS = 8  # a term is linked to so many on either side: hyperedges of up to 17 terms are cliques
@@ -51,7 +51,7 @@ class Graph(NamedTuple):
 def plan_hypergraph(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """Cut the graph of the heaviest terms; the others go where their neighbours are, if it fits."""
     counts = count_terms(sample)
-    loads = loads_of_counts(cost, counts.objects, counts.subscriptions)
+    loads = cost.of_counts(counts.objects, counts.subscriptions)
     posted = counts.posted[np.argsort(-loads[counts.posted], kind="stable")]
     loads = loads[posted]
     graph = link_terms(sample, posted, cost)

@@ -11,7 +11,6 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plan.portion import Box, Portion, halve_box, take_box, whole_sample
 from placewire.plan.sample import Sample
-from placewire.plan.uniform import loads_of_counts
 
 
 class Cut(NamedTuple):
@@ -83,8 +82,8 @@ def loads_beside_cuts(
     begun = _running(lowest - first, end - first)
     ended = _running(highest - first, end - first)
     return (
-        loads_of_counts(cost, objects[:-1], begun[:-1]),
-        loads_of_counts(cost, objects[-1] - objects[:-1], ended[-1] - ended[:-1]),
+        cost.of_counts(objects[:-1], begun[:-1]),
+        cost.of_counts(objects[-1] - objects[:-1], ended[-1] - ended[:-1]),
     )
 
 

@@ -9,7 +9,7 @@ too, or they would all follow the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,12 @@ def merge_portions(
     object_counts = np.zeros(workers)  # objects, or what they cost
     subscription_counts = np.zeros(workers, np.int64)
     works = [portion_work(sample, p) for p in portions]
-    of_counts: Callable[[Any, Any], Any] = cost.of_counts
 
     def weigh(part: int, _: Loads) -> Loads:
         rows = portions[part]
         held = rows_held_by_workers(objects, rows.objects, workers)
         held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
-        heavier: Loads = of_counts(
+        heavier: Loads = cost.of_counts(
             object_counts + works[part] - held,
             subscription_counts + rows.subscriptions.size - held_too,
         )

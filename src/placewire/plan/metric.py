@@ -12,7 +12,6 @@ from placewire.plan.cost import LoadModel
 from placewire.plan.frequency import count_terms, list_terms
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import Sample
-from placewire.plan.uniform import loads_of_counts
 
 
 def plan_metric(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
@@ -31,7 +30,7 @@ def plan_metric(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """
     counts = count_terms(sample)
     posted = counts.posted
-    alone = loads_of_counts(cost, counts.objects, counts.subscriptions)
+    alone = cost.of_counts(counts.objects, counts.subscriptions)
     heaviest_first = posted[np.argsort(-alone[posted], kind="stable")]
     is_posted = counts.subscriptions > 0
     objects = share_rows(sample.term_offsets, sample.terms, is_posted, workers)
@@ -40,11 +39,11 @@ def plan_metric(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     if counts.anywhere:
         seen[0], held[0] = sample.objects, counts.anywhere
         objects.takes[0] = 0
-    loads = loads_of_counts(cost, seen, held)
+    loads = cost.of_counts(seen, held)
     part = np.zeros(sample.lexicon.size, np.int32)
     for term in heaviest_first.tolist():
         more_seen, more_held = count_missing(objects, term), count_missing(subscriptions, term)
-        after = loads_of_counts(cost, seen + more_seen, held + more_held)
+        after = cost.of_counts(seen + more_seen, held + more_held)
         weight = float(alone[term]) or 1.0
         mean = float(np.add.reduce(loads)) / workers
         best = int(((after - loads) / weight + after / (mean + weight)).argmin())

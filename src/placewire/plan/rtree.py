@@ -14,7 +14,7 @@ from placewire.plan.kdtree import extents_inside
 from placewire.plan.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plan.portion import Box, Portion, take_box, whole_sample
 from placewire.plan.sample import SIDE, Sample
-from placewire.plan.uniform import group_by_load, loads_of_counts
+from placewire.plan.uniform import group_by_load
 
 # Few, since every further tile copies subscriptions to the workers of its neighbours: of 2, 4, 8
 # and 16 tiles a worker, 2 left the busiest worker the least load on posts in the United States.
@@ -73,7 +73,7 @@ def loads_of_tiles(
     objects = count_below(sample.object_row[portion.objects], edges, work)
     begun, ended = count_below(lowest, edges), count_below(highest, edges)
     # Touches a tile: begins before its end and does not end before its beginning.
-    return loads_of_counts(cost, np.diff(objects), begun[1:] - ended[:-1])
+    return cost.of_counts(np.diff(objects), begun[1:] - ended[:-1])
 
 
 def count_below(

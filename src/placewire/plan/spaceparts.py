@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +41,8 @@ def find_cut(
     )
     work = sample.object_work[portion.objects] if sample.object_work.size else None
     low_objects = np.cumsum(np.bincount(places, weights=work, minlength=width))[:-1]
-    of_counts: Callable[[Any, Any], Any] = cost.of_counts
-    low = of_counts(low_objects, np.cumsum(begins)[:-1])
-    high = of_counts(
+    low = cost.of_counts(low_objects, np.cumsum(begins)[:-1])
+    high = cost.of_counts(
         portion_work(sample, portion) - low_objects,
         portion.subscriptions.size - np.cumsum(ends)[:-1],
     )

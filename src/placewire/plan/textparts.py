@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +51,7 @@ def weigh_terms(
         kept[within] = True
         posts[~kept] = 0
     terms = np.flatnonzero(posts)
-    of_counts: Callable[[Any, Any], Any] = cost.of_counts
-    weights = of_counts(objects[terms], posts[terms])
+    weights = cost.of_counts(objects[terms], posts[terms])
     order = np.argsort(-weights, kind="stable")
     free = _count_free(sample, portion)
     of_none = cost.of_counts(portion.objects.size, free) if free else 0.0
@@ -84,7 +82,6 @@ def price_text(
 
     Infinite where there are not so many parts, or the heaviest is no lighter than the portion.
     """
-    of_counts: Callable[[Any, Any], Any] = cost.of_counts
     whole = portion_load(sample, portion, cost)
     prices = np.full(most, np.inf)
     prices[0] = whole
@@ -110,7 +107,7 @@ def price_text(
         subscriptions = rows_counted_by_part(
             sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts
         )
-        loads = of_counts(objects, subscriptions)
+        loads = cost.of_counts(objects, subscriptions)
         if loads.max() < whole:
             prices[parts - 1] = loads.sum()
     return prices

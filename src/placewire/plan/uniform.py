@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +24,7 @@ def plan_grid(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """
     columns, rows = grid_columns_rows()
     objects, subscriptions = count_grid(sample)
-    loads = loads_of_counts(cost, objects[columns, rows], subscriptions[columns, rows])
+    loads = cost.of_counts(objects[columns, rows], subscriptions[columns, rows])
     cell_worker = stripe_cells(workers)
     busy = np.flatnonzero(loads > 0)
     cell_worker[busy] = group_by_load(loads[busy], np.zeros(workers))
@@ -98,15 +96,6 @@ def mark_ranges(
     ):
         counts = np.bincount(columns.astype(np.int64) * side + rows, minlength=side * side)
         corners += sign * counts.reshape(side, side)
-
-
-def loads_of_counts(
-    cost: LoadModel, objects: NDArray[Any], subscriptions: NDArray[Any]
-) -> NDArray[np.float64]:
-    """The load of each pair of counts; the model is plain arithmetic and takes arrays whole."""
-    of_counts: Callable[..., Any] = cost.of_counts
-    loads: NDArray[np.float64] = of_counts(objects, subscriptions)
-    return loads
 
 
 def group_by_load(loads: NDArray[np.float64], taken: NDArray[np.float64]) -> NDArray[np.int32]:
