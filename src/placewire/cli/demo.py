@@ -20,6 +20,7 @@ from placewire.cli.dashboard import Dashboard
 from placewire.cli.figures import Figures
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
+from placewire.cli.replay import WARMING_ENDS_S
 from placewire.cli.samples import Listener, LogLines
 from placewire.cli.summary import print_summary
 from placewire.engine.coordinator import Coordinator
@@ -162,8 +163,10 @@ def started_spark(
             raise Unusable(f"Spark did not start: {why.strip()}") from error
     # Spark's own handler talks to the JVM in the middle of another call to it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    warm_workers(session, "shared")
+    warming = warm_workers(session, "shared")
     try:
         yield session
     finally:
-        session.stop()
+        with contextlib.suppress(Exception):  # after Ctrl-C it may be gone
+            session.stop()
+        warming.join(WARMING_ENDS_S)

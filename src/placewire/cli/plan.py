@@ -187,6 +187,9 @@ def choose(made: list[Made], workers: int) -> Choice:
 def describe(survey: Survey, options: PlanOptions) -> list[str]:
     """What the table is about: how much of what, and what was left out."""
     objects, rows = int(survey.objects.codes.size), survey.rows.total
+    for what, count in (("objects", objects), ("subscriptions", rows)):
+        if count == 0:
+            print(f"placewire: no {what} were found: the plans say little", file=sys.stderr)
     lines = [
         f"objects {taken(objects, survey.objects_seen)},"
         f" subscriptions {taken(rows, survey.subscriptions_seen)}, workers {options.workers}"

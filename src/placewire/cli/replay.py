@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,9 +19,13 @@ from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
 from placewire.engine.log import check_log
+from placewire.engine.planning import SAMPLE_EVENTS
 from placewire.model.errors import Unusable
 from placewire.model.settings import read_settings
+from placewire.plan.methods import METHODS
 from placewire.state.manifest import Manifest
+
+WARMING_ENDS_S = 20.0
 
 
 class ReplayOptions(NamedTuple):
@@ -88,6 +96,12 @@ def run_replay(options: ReplayOptions) -> str:
         seconds = max(time.monotonic() - progress.started, 1e-9)
     if why:
         print(f"plan {options.plan}: {why}", file=sys.stderr)
+    elif options.plan in METHODS or options.plan == "auto":
+        print(
+            f"plan {options.plan}: not made, the log is too short for a sample of"
+            f" {SAMPLE_EVENTS} events",
+            file=sys.stderr,
+        )
     return (
         f"events {totals.events}, results {totals.results},"
         f" dead letters {totals.dead_letters},"
@@ -100,6 +114,7 @@ def run_replay(options: ReplayOptions) -> str:
 def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], Any]]:
     """A function that starts Spark when it is needed; what it started ends with the block."""
     started: list[Any] = []
+    warming: list[threading.Thread] = []
 
     def start(options: ReplayOptions) -> Any:
         # Imported late: the in-process runner needs no Spark.
@@ -113,7 +128,11 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         cores = min(options.workers, os.cpu_count() or 1)
         session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
-        warm_workers(session, options.plan)
+        # Spark's own handler talks to the JVM in the middle of another call to it.
+        logging.disable(logging.ERROR)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        warming.append(warm_workers(session, options.plan))
         progress.started = time.monotonic()  # Spark's start is not the pipeline's speed
         return session
 
@@ -121,12 +140,23 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         yield start
     finally:
         for session in started:
-            session.stop()
+            with contextlib.suppress(Exception):  # after Ctrl-C it may be gone
+                session.stop()
+        for thread in warming:
+            thread.join(WARMING_ENDS_S)  # a thread inside Arrow must not outlive the interpreter
 
 
 def check_target(path: Path) -> None:
     """Refuse a target that cannot be written before any work is done."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise Unusable(f"{path}: cannot be written: not a file in an existing directory")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise Unusable(f"{path}: cannot be written: permission denied")
+    try:
+        if path.exists():
+            with open(path, "ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=path.absolute().parent):
+                pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise Unusable(f"{path}: cannot be written: {why}") from None

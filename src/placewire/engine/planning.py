@@ -52,6 +52,8 @@ class Planner:
     ) -> None:
         plan = named_plan(name)
         if plan is None and name not in PLANS:
+            if Path(name).suffix or Path(name).exists():
+                raise Unusable(f"plan {name}: is no file that can be read")
             raise Unusable(f"plan: must be one of {', '.join(PLANS)} or a file, got {name!r}")
         if workers is None:
             workers = 1 if plan is None else plan.leaves.workers

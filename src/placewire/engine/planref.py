@@ -8,7 +8,7 @@ from typing import NamedTuple
 from placewire.model.errors import Unusable
 from placewire.plan.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.route.leafroute import LeafRoute, RouteTables, make_tables
-from placewire.route.live import LiveTables
+from placewire.route.live import MANNERS, LiveTables
 from placewire.state.arrays import map_arrays, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 
@@ -55,18 +55,25 @@ def read_plan(path: Path) -> SavedPlan:
 
     The file is mapped anew each time: people may put another plan under an old name.
     """
-    file = map_arrays(path)
+    try:
+        file = map_arrays(path)
+    except Unusable as error:
+        raise Unusable(f"plan {path}: is not a plan that was saved: {error}") from None
     arrays = {
         name.removeprefix("leaves."): array
         for name, array in file.arrays.items()
         if name.startswith("leaves.")
     }
     try:
-        k0, k1 = file.facts["key"]
+        k0, k1 = (int(half) for half in file.facts["key"])
+        if not (0 <= k0 < 1 << 64 and 0 <= k1 < 1 << 64):
+            raise ValueError("its key is not one of two 64-bit numbers")
+        if file.facts["summary"] not in MANNERS:
+            raise ValueError(f"its summary is unknown, got {file.facts['summary']!r}")
         leaves = arrays_to_leaves(
             file.facts["name"], file.facts["workers"], file.facts["summary"], arrays
         )
         check_leaves(leaves)
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise Unusable(f"plan {path}: is not a plan: {error}") from None
-    return SavedPlan(leaves, (int(k0), int(k1)))
+    return SavedPlan(leaves, (k0, k1))

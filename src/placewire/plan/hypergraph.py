@@ -26,7 +26,7 @@ CORE_TERMS = 30_000  # so many, the heaviest, are cut as a graph; the others fol
 LINKS = 8  # a term is linked to so many on either side: hyperedges of up to 17 terms are cliques
 SLACK = 1.03  # a part may get so much more than its share
 PASSES = 5  # of streaming: when a term comes again, all its neighbours have a part
-TERMS_PER_PART = 8  # METIS needs some choice; fewer terms are streamed
+TERMS_PER_PART = 64  # METIS needs some choice; fewer terms are streamed
 SEED = 7
 WEIGHT_SUM = 1 << 28  # METIS adds up weights in 32 bits
 

@@ -7,6 +7,7 @@ processes to plan every batch, 0.2 s of 0.5 (see docs/decisions/0003).
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -72,7 +73,9 @@ def replay_on_spark(
             failure.append(error)
         finally:
             if query is not None:
-                query.stop()
+                # After Ctrl-C the JVM may be gone already; what matters is committed.
+                with contextlib.suppress(Exception):
+                    query.stop()
     if failure:
         if isinstance(failure[0], Unusable):
             raise failure[0]
