@@ -138,6 +138,8 @@ class Planner:
             else:
                 for live in fresh:
                     self.live.add(live.segment.rows)
+                if self.live.crowded:
+                    self.live.rebuild(live.segment.rows for live in segments)
             self._known = names
             ref = ref._replace(live=self.state.new_name(batch, "live"))
             write_arrays(self.state.file(ref.live), self.live.tables._asdict())

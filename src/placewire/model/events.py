@@ -85,6 +85,8 @@ _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 # so any backslash asks for the slow look as well.
 _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 
+_spaced_colon = re.compile(rb'"\s+:')
+
 _surrogate = re.compile(rb"\\u[dD][89a-fA-F]")
 _long_number = re.compile(rb"[0-9]{309}")
 
@@ -97,7 +99,7 @@ def decode_event(line: bytes) -> AnyEvent:
         raise InvalidEvent(mistyped(str(error))) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidEvent(malformed(line, error)) from None
-    if b"\\" in line or line.count(b'":') != least_keys(event):
+    if b"\\" in line or line.count(b'":') != least_keys(event) or _spaced_colon.search(line):
         keys = [name for name, colon in _strings.findall(line) if colon]
         if b"\\" in line or len(set(keys)) != len(keys):
             refuse_repeated_keys(line)

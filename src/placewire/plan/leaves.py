@@ -112,6 +112,13 @@ def check_leaves(leaves: Leaves) -> None:
         raise ValueError(f"plan {leaves.name}: a leaf is empty or outside the world")
     if int((width * height).sum()) != SIDE * SIDE:
         raise ValueError(f"plan {leaves.name}: the leaves do not cover the world once")
+    for offsets in (leaves.part_offsets, leaves.term_offsets):
+        if offsets.size != leaves.total + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError(f"plan {leaves.name}: its offsets do not ascend from 0")
+    if (np.diff(leaves.part_offsets) < 1).any():
+        raise ValueError(f"plan {leaves.name}: a leaf has no part")
+    if leaves.terms.size != leaves.term_offsets[-1] or leaves.term_part.size != leaves.terms.size:
+        raise ValueError(f"plan {leaves.name}: its terms are not as many as it says")
     if (
         leaves.part_worker.size != leaves.part_offsets[-1]
         or ((leaves.part_worker < 0) | (leaves.part_worker >= leaves.workers)).any()
