@@ -16,7 +16,7 @@ from placewire.kernels.cells import points_to_codes
 from placewire.kernels.hashing import slices_hash
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import BOX
-from placewire.model.subscriptions import NEVER_US, SubscriptionRows
+from placewire.model.subscriptions import BOOLEAN, NEVER_US, SubscriptionRows
 from placewire.state.segment import Segment, make_segment
 from placewire.text.analyzer import Analyzer
 
@@ -54,6 +54,8 @@ def rows_of(workload: Workload, analyzer: Analyzer) -> SubscriptionRows:
     id_offsets = np.frombuffer(ids.buffers()[1], np.int32, n + 1).astype(np.int64)
     id_bytes = np.frombuffer(ids.buffers()[2], np.uint8)
     return SubscriptionRows(
+        kind=np.full(n, BOOLEAN, np.uint8),
+        k=np.zeros(n, np.uint16),
         begin_seq=np.arange(n, dtype=np.int64),
         expires_us=np.full(n, NEVER_US),
         id_hash=slices_hash(

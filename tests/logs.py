@@ -7,6 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+# Kinds that are built; events of the others, and queries, are refused.
+BUILT_KINDS = frozenset({"boolean", "nearest"})
+
 WORDS = ["coffee", "free", "sale", "tea", "naïve", "ＣＯＦＦＥＥ", "straße", "東京", "the"]
 # Few coordinates, so that points fall on edges and corners, and the ends of the world.
 LONS = [-180.0, -179.5, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 179.5, 180.0, 73.987654321]
@@ -75,6 +78,27 @@ def stamps(draw: st.DrawFn) -> str:
 
 
 @st.composite
+def nearest(draw: st.DrawFn) -> dict[str, Any]:
+    """The fields of a `nearest` subscription; now and then one is wrong."""
+    phrases = st.lists(words, min_size=1, max_size=2).map(" ".join)
+    fields: dict[str, Any] = {
+        "lon": draw(lons),
+        "lat": draw(lats),
+        "keywords": draw(st.lists(phrases, min_size=1, max_size=3)),
+        "k": draw(st.sampled_from([1, 1, 2, 3, 1000])),
+    }
+    if draw(st.booleans()):
+        fields["mode"] = draw(st.sampled_from(["any", "all"]))
+    if draw(st.integers(0, 2)) == 0:
+        fields["within_m"] = draw(st.sampled_from([0.001, 55_660.0, 1e6, 1.2e7, 2.1e7]))
+    if draw(st.integers(0, 15)) == 0:
+        wrong = [("k", 0), ("k", 1.0), ("mode", "some"), ("within_m", 0), ("keywords", ["!"])]
+        name, value = draw(st.sampled_from(wrong))
+        fields[name] = value
+    return fields
+
+
+@st.composite
 def events(draw: st.DrawFn) -> bytes:
     kind = draw(st.sampled_from(["object"] * 6 + ["subscribe"] * 4 + ["unsubscribe", "bad"]))
     event: dict[str, Any] = {"type": kind, "id": draw(st.sampled_from(IDS)), "ts": draw(stamps())}
@@ -84,8 +108,11 @@ def events(draw: st.DrawFn) -> bytes:
         if draw(st.integers(0, 5)) == 0:
             event["data"] = draw(st.sampled_from([None, 1.5, "x", {"a": [1, "é"]}]))
     elif kind == "subscribe":
-        event["kind"] = draw(st.sampled_from(["boolean"] * 30 + ["nearest", "what"]))
+        event["kind"] = draw(st.sampled_from(["boolean"] * 15 + ["nearest"] * 15 + ["what"]))
         has = draw(st.sampled_from(["both", "both", "region", "where", "neither"]))
+        if event["kind"] == "nearest":
+            event |= draw(nearest())
+            has = draw(st.sampled_from(["neither"] * 15 + ["region"]))
         if has in ("both", "region"):
             event["region"] = draw(regions)
         if has in ("both", "where"):

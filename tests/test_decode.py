@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import oracle
-from logs import events
+from logs import BUILT_KINDS, events
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.text.analyzer import Analyzer
 
@@ -52,7 +52,7 @@ def decode(log: bytes) -> DecodedBlock:
 
 def oracle_refuses(line: bytes) -> bool:
     """Whether the line is invalid; `max_ahead` cannot matter to a log of one event."""
-    return bool(oracle.replay(line + b"\n", kinds=frozenset({"boolean"}), queries=False).dead)
+    return bool(oracle.replay(line + b"\n", kinds=BUILT_KINDS, queries=False).dead)
 
 
 def check_line(line: bytes) -> None:

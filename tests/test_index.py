@@ -28,7 +28,7 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.state.compaction import merge_segments
+from placewire.state.compaction import Source, merge_segments
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.segment import Segment, make_segment, open_segment, whole_rows, write_segment
@@ -457,12 +457,12 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
     sources = []
     for first, last in pairwise(cuts):
         part = make_segment(take_rows(big.rows, np.arange(first, last)))
-        sources.append((part, maker.bits(last - first, maker.pick(0.1, 0.6))))
-    sources[1] = (sources[1][0], NO_BITS)
+        sources.append(Source(part, maker.bits(last - first, maker.pick(0.1, 0.6))))
+    sources[1] = Source(sources[1][0], NO_BITS)
     now_us = NOON_US + 30 * 60_000_000
     merged = merge_segments(sources, now_us)
     kept: list[bytes] = []
-    for (source, dead), row_map in zip(sources, merged.row_maps, strict=True):
+    for (source, dead, _), row_map in zip(sources, merged.row_maps, strict=True):
         ids = ids_of(source.rows)
         for row, new in enumerate(row_map.tolist()):
             alive = not is_set(dead, row) and source.rows.expires_us[row] > now_us
@@ -475,7 +475,7 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
     probe = probe_of(big, nows)
     check_equals_scan(probe, merged.segment)
     apart = []
-    for (source, dead), row_map in zip(sources, merged.row_maps, strict=True):
+    for (source, dead, _), row_map in zip(sources, merged.row_maps, strict=True):
         found = match_segment(probe, source, dead)
         apart.append(keys(found._replace(row=row_map[found.row].astype(np.uint32))))
     together = keys(match_segment(probe, merged.segment))
@@ -485,8 +485,10 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
 def test_merging_what_has_all_ended_gives_nothing() -> None:
     rows = Maker(3).world(100, 0).rows
     all_ended = np.full(2, np.iinfo(np.uint64).max, np.uint64)
-    assert merge_segments([(make_segment(rows), all_ended)], NOON_US).segment.rows.total == 0
-    assert merge_segments([(make_segment(no_rows()), NO_BITS)], NOON_US).segment.rows.total == 0
+    assert merge_segments([Source(make_segment(rows), all_ended)], NOON_US).segment.rows.total == 0
+    assert (
+        merge_segments([Source(make_segment(no_rows()), NO_BITS)], NOON_US).segment.rows.total == 0
+    )
 
 
 @pytest.mark.parametrize("inline", [True, False])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logs import logs
+from logs import BUILT_KINDS, logs
 from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
@@ -54,7 +54,7 @@ def run_local(
 
 
 def check_equals_oracle(log: bytes, run: Run) -> None:
-    expected = replay(log, kinds=frozenset({"boolean"}), queries=False, with_data=True)
+    expected = replay(log, kinds=BUILT_KINDS, queries=False, with_data=True)
     assert run.results == expected.results
     assert [(d["seq"], d["event"]) for d in run.dead] == [
         (d["seq"], d["event"]) for d in expected.dead

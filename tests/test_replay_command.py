@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from logs import BUILT_KINDS
 from oracle import Outcome, replay
 from placewire.cli.main import main
 from placewire.state import arrays
@@ -112,7 +113,7 @@ def lines(*events: bytes) -> bytes:
 
 
 def expected_of(log: bytes, **more: Any) -> Outcome:
-    return replay(log, kinds=frozenset({"boolean"}), queries=False, **more)
+    return replay(log, kinds=BUILT_KINDS, queries=False, **more)
 
 
 def check_replay(

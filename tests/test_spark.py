@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
-from logs import logs
+from logs import BUILT_KINDS, logs
 from oracle import Outcome, replay
 from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
@@ -122,7 +122,7 @@ def check_equals(run: Run, expected: Outcome) -> None:
 
 
 def expected_of(log: bytes) -> Outcome:
-    return replay(log, kinds=frozenset({"boolean"}), queries=False, with_data=True)
+    return replay(log, kinds=BUILT_KINDS, queries=False, with_data=True)
 
 
 @pytest.mark.parametrize("plan", ["shared", "grid"])

@@ -15,7 +15,7 @@ from placewire.kernels.cells import points_to_codes
 from placewire.kernels.directory import mark_bits
 from placewire.model.expression import ACCEPT, COVER_ONE, REJECT
 from placewire.model.regions import BOX
-from placewire.model.subscriptions import NEVER_US, SubscriptionRows, lengths_to_offsets
+from placewire.model.subscriptions import BOOLEAN, NEVER_US, SubscriptionRows, lengths_to_offsets
 from placewire.plan.cost import LoadModel
 from placewire.route.choice import Prices
 from placewire.state.segment import Segment, make_segment
@@ -84,6 +84,8 @@ def draw_rows(
     west, south = random.uniform(0, SIDE_DEG, (2, count))
     ids = random.permutation(count).astype(np.int64)
     return SubscriptionRows(
+        kind=np.full(count, BOOLEAN, np.uint8),
+        k=np.zeros(count, np.uint16),
         begin_seq=np.arange(count),
         expires_us=np.full(count, NEVER_US, np.int64),
         id_hash=random.integers(1, 1 << 63, count, dtype=np.uint64),

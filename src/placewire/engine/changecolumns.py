@@ -13,6 +13,7 @@ from placewire.kernels.hashing import slices_hash
 from placewire.kernels.jit import read_only
 from placewire.model.regions import CIRCLE, EVERYWHERE, WORLD, circle_bounds
 from placewire.model.subscriptions import (
+    BOOLEAN,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
@@ -56,6 +57,8 @@ def plain_changes(
         box[row] = circle_bounds(*box[row, :3].tolist())
     box[found.region_kind == EVERYWHERE] = WORLD
     rows = SubscriptionRows(
+        kind=np.full(found.expires_us.size, BOOLEAN, np.uint8),
+        k=np.zeros(found.expires_us.size, np.uint16),
         begin_seq=first_seq + found.line[found.subscribes].astype(np.int64),
         expires_us=found.expires_us,
         id_hash=np.zeros(found.expires_us.size, np.uint64),

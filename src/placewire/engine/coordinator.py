@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.changes import Resolved, gather_changes, resolve_changes
+from placewire.engine.changes import NEVER_SEQ, gather_changes, resolve_changes
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.entering import Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.planning import SAMPLE_EVENTS, Planner, named_plan
+from placewire.engine.updates import write_updates
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import BOOLEAN, KINDS, NEAREST, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
@@ -29,10 +31,12 @@ from placewire.state.manifest import (
     Counters,
     Manifest,
     PieceEntry,
+    UpdatesEntry,
     read_latest,
     read_manifest,
     write_manifest,
 )
+from placewire.state.roster import Rosters
 from placewire.state.segment import make_segment
 from placewire.state.sweeping import sweep
 
@@ -46,8 +50,14 @@ class _Settled(NamedTuple):
     """What a batch's changes came to."""
 
     pieces: list[PieceEntry]
+    updates: UpdatesEntry | None
     changes: int
     idle_unsubscribes: int
+
+    @property
+    def results(self) -> int:
+        updates = self.updates.updates if self.updates is not None else 0
+        return updates + sum(p.matches for p in self.pieces)
 
 
 class Coordinator:
@@ -82,6 +92,7 @@ class Coordinator:
                 state, plan, workers, self.latest.plan, self.latest.key, sample_events
             )
             self.live = LiveSegments(state, self.latest.segments)
+            self.rosters = Rosters(state, self.latest.rosters)
         except BaseException:
             os.close(self._lock)
             raise
@@ -148,7 +159,7 @@ class Coordinator:
             ahead_us=self.settings.max_ahead_us,
             segments=tuple(self.latest.segments),
             keep_objects=keep,
-            route=self.planner.route(batch, self.live.segments),
+            route=self.planner.route(batch, self.live.of_kind(BOOLEAN)),
             scan=self.planner.name == "scan",
         )
 
@@ -202,7 +213,7 @@ class Coordinator:
         counters = Counters(
             events=latest.counters.events + sum(b.events for b in blocks),
             objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
-            results=latest.counters.results + sum(p.matches for p in settled.pieces),
+            results=latest.counters.results + settled.results,
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
@@ -216,9 +227,11 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch),
-            plan=self.planner.next_version(batch, self.live.segments),
+            plan=self.planner.next_version(batch, self.live.of_kind(BOOLEAN)),
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
+            updates=settled.updates,
+            rosters=self.rosters.entries,
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
@@ -243,11 +256,15 @@ class Coordinator:
         ended = {
             live.name: ends for live, ends in zip(self.live.segments, resolved.ended, strict=True)
         }
-        segments = {live.name: live.segment for live in self.live.segments}
+        known = {live.name: live for live in self.live.segments}
+        near: dict[str, list[PieceEntry]] = {}
         for summary in summaries:
             piece = summary.piece
             fact = facts[piece.block]
             ended_rows, ended_seqs = ended[piece.segment]
+            if known[piece.segment].segment.kind == NEAREST:
+                near.setdefault(piece.segment, []).append(piece)
+                continue
             if (
                 not ended_rows.size
                 and not fact.clock.refused_event.size
@@ -257,7 +274,7 @@ class Coordinator:
                 continue
             stored = open_arrays(self.state.file(piece.file)).arrays
             objects, of = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
-            expires_us = segments[piece.segment].rows.expires_us
+            expires_us = known[piece.segment].segment.rows.expires_us
             stand = settle_matches(fact, objects, of, expires_us, ended_rows, ended_seqs)
             if stand.all():
                 pieces.append(piece)
@@ -265,13 +282,43 @@ class Coordinator:
             label = f"settled{len(pieces)}"
             arrays[f"{label}.object"], arrays[f"{label}.row"] = objects[stand], of[stand]
             pieces.append(PieceEntry(piece.block, name, label, piece.segment, int(stand.sum())))
-        self._add_rows(batch, blocks, facts, rows, resolved, arrays, pieces, name)
+        entered = [
+            enter_candidates(self.state, facts, known[segment], of_segment, ended[segment])
+            for segment, of_segment in near.items()
+        ]
+        for kind in KINDS:
+            picked = np.flatnonzero(rows.kind == kind)
+            if picked.size:
+                own = rows if picked.size == rows.total else take_rows(rows, picked)
+                ends = resolved.row_end[picked]
+                if kind == NEAREST:
+                    entered.append(self._add_near_rows(batch, facts, own, ends))
+                else:
+                    self._add_rows(batch, blocks, facts, own, ends, arrays, pieces, name)
         for live, (ended_rows, _) in zip(self.live.segments, resolved.ended, strict=False):
             live.end(ended_rows)
         if arrays:
             write_arrays(self.state.file(name), arrays)
+        updates = write_updates(
+            self.state, batch, facts, [e for e in entered if e is not None], self.rosters
+        )
+        self.rosters.tidy(
+            batch, [x.results.neighbours for x in self.live.segments if x.results is not None]
+        )
         pieces = [p for p in pieces if p.matches]
-        return _Settled(pieces, int(changes.seq.size), resolved.idle_unsubscribes)
+        return _Settled(pieces, updates, int(changes.seq.size), resolved.idle_unsubscribes)
+
+    def _add_near_rows(
+        self,
+        batch: int,
+        facts: list[BlockFacts],
+        rows: SubscriptionRows,
+        row_end: NDArray[np.int64],
+    ) -> Entered | None:
+        """Let the batch's objects enter its own `nearest` rows, and make these live."""
+        segment, entered = enter_new_rows(facts, rows, row_end, self.planner.name == "scan")
+        self.live.add(batch, segment).end(np.flatnonzero(row_end != NEVER_SEQ))
+        return entered
 
     def _add_rows(
         self,
@@ -279,28 +326,24 @@ class Coordinator:
         blocks: list[BlockSummary],
         facts: list[BlockFacts],
         rows: SubscriptionRows,
-        resolved: Resolved,
+        row_end: NDArray[np.int64],
         arrays: dict[str, NDArray[Any]],
         pieces: list[PieceEntry],
         name: str,
     ) -> None:
         """Index the batch's own rows, match them with the batch's objects, make them live."""
-        if rows.total == 0:
-            return
         segment = make_segment(rows)
         new = self.live.add(batch, segment)
         first = int(rows.begin_seq[0])
         for number, (block, fact) in enumerate(zip(blocks, facts, strict=True)):
             if block.objects == 0 or block.first_seq + block.events <= first:
                 continue
-            objects, of = match_new_rows(
-                fact, segment, resolved.row_end, self.planner.name == "scan"
-            )
+            objects, of = match_new_rows(fact, segment, row_end, self.planner.name == "scan")
             if objects.size:
                 label = f"new{number}"
                 arrays[f"{label}.object"], arrays[f"{label}.row"] = objects, of
                 pieces.append(PieceEntry(number, name, label, new.name, int(objects.size)))
-        new.end(np.flatnonzero(resolved.row_end != np.iinfo(np.int64).max))
+        new.end(np.flatnonzero(row_end != NEVER_SEQ))
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""

@@ -15,15 +15,20 @@ from placewire.engine.clock import LeapEntry
 from placewire.engine.deadletters import dead_letter_arrays
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
+from placewire.engine.nearing import NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
+from placewire.model.subscriptions import BOOLEAN, NEAREST
 from placewire.route.protocol import Route
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
+from placewire.state.limits import current_limits
 from placewire.state.manifest import PieceEntry, SegmentEntry
 from placewire.state.segment import Segment, open_segment
 from placewire.text.analyzer import Analyzer
+
+Found = list[tuple[SegmentEntry, Matches]]
 
 
 class BatchContext(NamedTuple):
@@ -109,11 +114,10 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     arrays = block_arrays(block, context)
     pieces: list[PieceSummary] = []
     routed: list[Routed] = []
-    route_s = match_s = 0.0
-    if context.route is None:
-        found, match_s = match_here(context, block)
-        add_pieces(arrays, pieces, context, found, ref.number, name, "here", -1, match_s)
-    else:
+    route_s = 0.0
+    found, match_s = match_here(context, block)
+    add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
+    if context.route is not None:
         started = time.perf_counter()
         routed = route_block(context.route.open(context.root), block, ref.number)
         route_s = time.perf_counter() - started
@@ -151,12 +155,23 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     return decode_lines(raw, ref.first_seq, analyzer, context.now_us, context.ahead_us)
 
 
-def match_here(context: BatchContext, block: DecodedBlock) -> tuple[list[Matches], float]:
-    """Match a decoded block with all segments."""
+def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float]:
+    """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
+    here = [e for e in context.segments if e.kind == NEAREST or context.route is None]
+    if not here or o.total == 0:
+        return [], 0.0
     probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
-    found = match_all(probe, open_live(context), context.scan)
+    found: Found = []
+    unsure = [leap.event for leap in block.leaps]
+    for entry in here:
+        if entry.kind == NEAREST:
+            target = open_target(context, entry)
+            matches = match_near(probe, target, o.event, unsure, context.scan)
+        else:
+            (matches,) = match_all(probe, [open_live(context, entry)], context.scan)
+        found.append((entry, matches))
     return found, time.perf_counter() - started
 
 
@@ -166,40 +181,44 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
     name = state.new_name(context.batch, f"worker{worker}")
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[PieceSummary] = []
+    entries = [entry for entry in context.segments if entry.kind == BOOLEAN]
     for number, part in enumerate(parts):
         started = time.perf_counter()
         probe = make_probe(*part[3:])
+        matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
         found = [
-            m._replace(object=part.object[m.object])
-            for m in match_all(probe, open_live(context), context.scan)
+            (entry, m._replace(object=part.object[m.object]))
+            for entry, m in zip(entries, matches, strict=True)
         ]
         match_s = time.perf_counter() - started
-        add_pieces(
-            arrays, pieces, context, found, part.block, name, f"part{number}", worker, match_s
-        )
+        add_pieces(arrays, pieces, found, part.block, name, f"part{number}", worker, match_s)
     if pieces:
         write_arrays(state.file(name), arrays)
     return pieces
 
 
-def open_live(context: BatchContext) -> list[tuple[Segment, NDArray[np.uint64]]]:
-    """The live segments with their ended rows, mapped."""
+def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:
+    """A live segment with its ended rows, mapped."""
     state = StateDir(Path(context.root))
-    live = []
-    for entry in context.segments:
-        segment = open_segment(state.file(entry.name))
-        dead = NONE_DEAD
-        if entry.dead is not None:
-            dead = open_arrays(state.file(entry.dead)).arrays["bits"]
-        live.append((segment, dead))
-    return live
+    segment = open_segment(state.file(entry.name))
+    if entry.dead is None:
+        return segment, NONE_DEAD
+    return segment, open_arrays(state.file(entry.dead)).arrays["bits"]
+
+
+def open_target(context: BatchContext, entry: SegmentEntry) -> NearTarget:
+    """A live segment of `nearest` rows with the limits of its balls."""
+    segment, dead = open_live(context, entry)
+    assert segment.balls is not None
+    path = StateDir(Path(context.root)).file
+    limits = current_limits(entry.name, segment, entry.deltas, path)
+    return NearTarget(segment, range(segment.balls.deal.parts), limits, dead)
 
 
 def add_pieces(
     arrays: dict[str, NDArray[Any]],
     pieces: list[PieceSummary],
-    context: BatchContext,
-    found: Sequence[Matches],
+    found: Found,
     block: int,
     name: str,
     prefix: str,
@@ -207,12 +226,14 @@ def add_pieces(
     match_s: float,
 ) -> None:
     """Put the matches of one block into a file's arrays, a piece for every segment that has any."""
-    for number, (entry, matches) in enumerate(zip(context.segments, found, strict=True)):
+    for number, (entry, matches) in enumerate(found):
         if matches.object.size == 0:
             continue
         label = f"{prefix}.{number}"
         arrays[f"{label}.object"] = matches.object
         arrays[f"{label}.row"] = matches.row
+        if matches.distance is not None:
+            arrays[f"{label}.distance"] = matches.distance
         piece = PieceEntry(block, name, label, entry.name, int(matches.object.size))
         pieces.append(
             PieceSummary(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,14 +11,35 @@ from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kernels.resultlines import matches_to_lines, matches_to_order
+from placewire.kernels.resultlines import (
+    lines_by_seq,
+    matches_to_lines,
+    matches_to_order,
+    updates_to_lines,
+)
 from placewire.model.subscriptions import concat_offsets
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, PieceEntry
+from placewire.state.manifest import BlockEntry, Manifest, PieceEntry
+from placewire.state.roster import Named
 from placewire.state.segment import open_segment
 
 NO_OFFSETS = np.empty(0, np.int64)
+UPDATE_COLUMNS = (
+    "seq",
+    "distance",
+    "subscription_offsets",
+    "subscription_bytes",
+    *(f"{way}.{name}" for way in ("add", "drop") for name in Named._fields[1:]),
+)
+
+
+class Lines(NamedTuple):
+    """Results of one type as JSON Lines, by seq: where each begins, and the bytes."""
+
+    seq: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
 
 
 def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
@@ -26,24 +47,51 @@ def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterat
     by_block: dict[int, list[PieceEntry]] = {}
     for piece in manifest.pieces:
         by_block.setdefault(piece.block, []).append(piece)
-    for number in sorted(by_block):
-        entry = manifest.blocks[number]
-        block = open_arrays(state.file(entry.file)).arrays
-        objects, offsets, ids = gather_matches(state, by_block[number])
-        seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
-        data = with_data and "object.data_offsets" in block
-        lines = matches_to_lines(
-            matches_to_order(seqs, offsets, ids),
-            seqs,
-            offsets,
-            ids,
-            objects,
-            block["object.id_offsets"],
-            block["object.id_bytes"],
-            block["object.data_offsets"] if data else NO_OFFSETS,
-            block["object.data_bytes"] if data else block["object.id_bytes"],
-        )
-        yield lines.data
+    updates = None
+    if manifest.updates is not None:
+        updates = open_arrays(state.file(manifest.updates.file)).arrays
+        ends = [entry.first_seq for entry in manifest.blocks[1:]] + [manifest.next_seq]
+        cuts = [0, *np.searchsorted(updates["seq"], ends).tolist()]
+    for number, entry in enumerate(manifest.blocks):
+        kinds = []
+        if number in by_block:
+            kinds.append(match_lines(state, entry, by_block[number], with_data))
+        if updates is not None and cuts[number] < cuts[number + 1]:
+            kinds.append(update_lines(updates, cuts[number], cuts[number + 1], with_data))
+        if len(kinds) == 1:
+            yield kinds[0].text.data
+        elif kinds:
+            yield lines_by_seq(*map(read_only, (*kinds[0], *kinds[1]))).data
+
+
+def match_lines(
+    state: StateDir, entry: BlockEntry, pieces: list[PieceEntry], with_data: bool
+) -> Lines:
+    """A block's matches."""
+    block = open_arrays(state.file(entry.file)).arrays
+    objects, offsets, ids = gather_matches(state, pieces)
+    seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
+    data = with_data and "object.data_offsets" in block
+    order = matches_to_order(seqs, offsets, ids)
+    starts, text = matches_to_lines(
+        order,
+        seqs,
+        offsets,
+        ids,
+        objects,
+        block["object.id_offsets"],
+        block["object.id_bytes"],
+        block["object.data_offsets"] if data else NO_OFFSETS,
+        block["object.data_bytes"] if data else block["object.id_bytes"],
+    )
+    return Lines(seqs[order], starts, text)
+
+
+def update_lines(updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool) -> Lines:
+    """Some of a batch's updates."""
+    columns = tuple(updates[name] for name in UPDATE_COLUMNS)
+    starts, text = updates_to_lines(first, last, with_data, *columns)
+    return Lines(updates["seq"][first:last], starts, text)
 
 
 def gather_matches(

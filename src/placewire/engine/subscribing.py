@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from operator import attrgetter
 
 import numpy as np
 
 from placewire.engine.changecolumns import ChangeColumns
 from placewire.model.errors import InvalidEvent
-from placewire.model.events import UNSET, SubscribeEvent, compact_data
-from placewire.model.expression import COVER_ANY, compile_expression
-from placewire.model.regions import NOWHERE_SPECIAL, read_region
+from placewire.model.events import UNSET, SubscribeEvent, check_point, compact_data
+from placewire.model.expression import (
+    COVER_ALL,
+    COVER_ANY,
+    COVER_ONE,
+    Program,
+    compile_expression,
+)
+from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds, read_region
 from placewire.model.subscriptions import (
+    BOOLEAN,
+    NEAREST,
     NEVER_US,
     SubscriptionRows,
     lengths_to_offsets,
@@ -19,16 +28,23 @@ from placewire.model.subscriptions import (
 )
 from placewire.model.times import parse_timestamp
 from placewire.text.analyzer import Analyzer
-from placewire.text.query import parse_where
+from placewire.text.query import parse_keywords, parse_where
 
 KINDS = ("boolean", "nearest", "relevant", "trending")
-BOOLEAN_FIELDS = frozenset({"id", "ts", "kind", "expires", "data", "region", "where"})
-FOREIGN_FIELDS = tuple(
-    name for name in SubscribeEvent.__struct_fields__ if name not in BOOLEAN_FIELDS
-)
-
-foreign = attrgetter(*FOREIGN_FIELDS)
-UNSET_FIELDS = (UNSET,) * len(FOREIGN_FIELDS)
+EVERY_FIELD = frozenset({"id", "ts", "kind", "expires", "data"})
+OWN_FIELDS = {
+    "boolean": frozenset({"region", "where"}),
+    "nearest": frozenset({"lon", "lat", "keywords", "k", "mode", "within_m"}),
+}
+FOREIGN_FIELDS = {
+    kind: tuple(n for n in SubscribeEvent.__struct_fields__ if n not in EVERY_FIELD | own)
+    for kind, own in OWN_FIELDS.items()
+}
+READ_FOREIGN = {kind: attrgetter(*names) for kind, names in FOREIGN_FIELDS.items()}
+UNSET_FIELDS = {kind: (UNSET,) * len(names) for kind, names in FOREIGN_FIELDS.items()}
+NEEDED_OF_NEAREST = ("lon", "lat", "keywords", "k")
+MOST_NEIGHBOURS = 1000
+ANY_TEXT = Program([], [], [], COVER_ANY, [])
 
 
 class ChangesBuilder:
@@ -39,10 +55,12 @@ class ChangesBuilder:
         self.events: list[int] = []
         self.times: list[int] = []
         self.subscribes: list[bool] = []
+        self.kinds: list[int] = []
+        self.ks: list[int] = []
         self.begin: list[int] = []
         self.expires: list[int] = []
         self.ids: list[bytes] = []
-        self.kinds: list[int] = []
+        self.regions: list[int] = []
         self.boxes: list[tuple[float, float, float, float]] = []
         self.shapes: list[float] = []
         self.shape_lengths: list[int] = []
@@ -55,38 +73,66 @@ class ChangesBuilder:
 
     def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
         """Add one subscription; raises InvalidEvent and leaves the builder as it was."""
-        check_kind(event)
-        if event.region is UNSET and event.where is UNSET:
-            raise InvalidEvent(f"subscription {event.id!r}: needs a region or a where, got neither")
         try:
+            check_kind(event)
             expires = NEVER_US if event.expires is UNSET else read_expires(event.expires)
-            region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
             if event.data is not UNSET:
                 compact_data(event.data)
-            if event.where is not UNSET:
-                program = compile_expression(parse_where(event.where, self.analyzer.tokens))
+            kind, k = BOOLEAN, 0
+            if event.kind == "boolean":
+                region, program = self._read_boolean(event)
+            else:
+                kind, k = NEAREST, read_k(event.k)
+                region, program = self._read_nearest(event)
         except InvalidEvent as error:
             raise InvalidEvent(f"subscription {event.id!r}: {error}") from None
-        if event.where is UNSET:
-            self.modes.append(COVER_ANY)
-            self.literals.append(0)
-        else:
-            flags = [0] * len(program.terms)
-            for literal in program.cover:
-                flags[literal] = 1
-            self.modes.append(program.cover_mode)
-            self.literals.append(len(flags))
-            self.terms += program.terms
-            self.on_true += program.on_true
-            self.on_false += program.on_false
-            self.cover += flags
+        flags = [0] * len(program.terms)
+        for literal in program.cover:
+            flags[literal] = 1
+        self.modes.append(program.cover_mode)
+        self.literals.append(len(flags))
+        self.terms += program.terms
+        self.on_true += program.on_true
+        self.on_false += program.on_false
+        self.cover += flags
         self._note(number, ts_us, event.id, True)
+        self.kinds.append(kind)
+        self.ks.append(k)
         self.begin.append(seq)
         self.expires.append(expires)
-        self.kinds.append(region.kind)
+        self.regions.append(region.kind)
         self.boxes.append(region.box)
         self.shapes += region.shape
         self.shape_lengths.append(len(region.shape))
+
+    def _read_boolean(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """Where a boolean subscription looks, and for which texts."""
+        if event.region is UNSET and event.where is UNSET:
+            raise InvalidEvent("needs a region or a where, got neither")
+        region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
+        if event.where is UNSET:
+            return region, ANY_TEXT
+        return region, compile_expression(parse_where(event.where, self.analyzer.tokens))
+
+    def _read_nearest(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """The circle in which a `nearest` looks, perhaps the world, and its terms.
+
+        Its program is only a list of terms and a cover: there is nothing to jump to.
+        """
+        check_point(event.lon, event.lat)  # type: ignore[arg-type]
+        point = float(event.lon), float(event.lat)  # type: ignore[arg-type]
+        if event.mode not in (UNSET, "any", "all"):
+            raise InvalidEvent(f"mode must be 'any' or 'all', got {event.mode!r}")
+        terms = parse_keywords(event.keywords, self.analyzer.tokens)
+        nowhere = [0] * len(terms)
+        mode = COVER_ONE if event.mode == "all" or len(terms) == 1 else COVER_ALL
+        program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
+        if event.within_m is UNSET:
+            return NOWHERE_SPECIAL._replace(shape=(*point, math.inf)), program
+        within = float(event.within_m)
+        if within <= 0:
+            raise InvalidEvent(f"within_m must be > 0, got {within!r}")
+        return Region(CIRCLE, circle_bounds(*point, within), (*point, within)), program
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
         """Add a change that makes no row."""
@@ -117,12 +163,14 @@ class ChangesBuilder:
         hashes = self.analyzer.hash_terms(list(known))
         numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
         return SubscriptionRows(
+            kind=np.array(self.kinds, np.uint8),
+            k=np.array(self.ks, np.uint16),
             begin_seq=np.array(self.begin, np.int64),
             expires_us=np.array(self.expires, np.int64),
             id_hash=np.zeros(len(self.begin), np.uint64),
             id_offsets=np.zeros(len(self.begin) + 1, np.int64),
             id_bytes=np.empty(0, np.uint8),
-            region_kind=np.array(self.kinds, np.uint8),
+            region_kind=np.array(self.regions, np.uint8),
             box=np.array(self.boxes, np.float64).reshape(-1, 4),
             shape_offsets=lengths_to_offsets(np.array(self.shape_lengths, np.int64)),
             shape=np.array(self.shapes, np.float64),
@@ -144,19 +192,23 @@ def read_expires(text: str) -> int:
 
 
 def check_kind(event: SubscribeEvent) -> None:
-    """Only boolean subscriptions, with only their own fields."""
-    if event.kind != "boolean":
+    """A kind that is built, with all of the fields it needs and only its own."""
+    if event.kind not in OWN_FIELDS:
         if event.kind in KINDS:
-            raise InvalidEvent(
-                f"subscription {event.id!r}: kind {event.kind!r} is not supported yet"
-            )
-        raise InvalidEvent(
-            f"subscription {event.id!r}: kind must be one of {', '.join(KINDS)}, got {event.kind!r}"
-        )
-    if foreign(event) == UNSET_FIELDS:
-        return
-    for name in FOREIGN_FIELDS:
-        if getattr(event, name) is not UNSET:
-            raise InvalidEvent(
-                f"subscription {event.id!r}: a boolean subscription has no field {name!r}"
-            )
+            raise InvalidEvent(f"kind {event.kind!r} is not supported yet")
+        raise InvalidEvent(f"kind must be one of {', '.join(KINDS)}, got {event.kind!r}")
+    if READ_FOREIGN[event.kind](event) != UNSET_FIELDS[event.kind]:
+        for name in FOREIGN_FIELDS[event.kind]:
+            if getattr(event, name) is not UNSET:
+                raise InvalidEvent(f"a {event.kind} subscription has no field {name!r}")
+    if event.kind == "nearest":
+        for name in NEEDED_OF_NEAREST:
+            if getattr(event, name) is UNSET:
+                raise InvalidEvent(f"a nearest subscription needs the field {name!r}")
+
+
+def read_k(k: object) -> int:
+    """How many objects are wanted."""
+    if not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBOURS:
+        raise InvalidEvent(f"k must be 1..{MOST_NEIGHBOURS}, got {k!r}")
+    return k

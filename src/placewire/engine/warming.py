@@ -32,12 +32,15 @@ MORE_ROUNDS = 2
 BOX = {"box": [-1, -1, 1, 1]}
 CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
 POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
+POINT = {"lon": 0, "lat": 0}
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {"region": BOX},
     {"region": BOX, "where": "coffee"},
     {"region": CIRCLE, "where": "coffee AND (free OR sale)", "expires": "2026-03-01T13:00:00Z"},
     {"region": POLYGON, "where": {"none": ["tea"]}},
     {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
+    {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
+    {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
 )
 
 
@@ -55,10 +58,11 @@ def warm_kernels(plan: str = "shared") -> None:
 def tiny_round(number: int) -> bytes:
     """Some of everything: subscriptions, an end, plain and other objects, a dead letter."""
     lines: list[dict[str, Any]] = [
-        {"type": "subscribe", "id": f"{number}-{i}", "ts": TS, "kind": "boolean", **question}
+        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": TS}
         for i, question in enumerate(QUESTIONS)
     ]
-    point = {"ts": TS, "lon": 0.5, "lat": 0.5}
+    # Each round is nearer than the last, so that something enters and something is dropped.
+    point = {"ts": TS, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
         {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": TS},
         {"type": "object", "id": "plain", **point, "text": "free coffee"},

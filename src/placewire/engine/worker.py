@@ -37,12 +37,16 @@ class Probe(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Matches of a block with one segment: object u32[m], row u32[m]."""
+    """Matches of a block with one segment: object u32[m], row u32[m].
+
+    For `nearest` rows they are candidates, with their distances f64[m].
+    """
 
     object: NDArray[np.uint32]
     row: NDArray[np.uint32]
     next_expiry_us: int
     candidates: int
+    distance: NDArray[np.float64] | None = None
 
 
 def make_probe(

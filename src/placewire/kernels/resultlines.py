@@ -1,4 +1,4 @@
-"""Results as JSON Lines: order by (seq, subscription id) and print, in compiled code."""
+"""Results as JSON Lines: order by (seq, type, subscription id) and print, in compiled code."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ SUBSCRIPTION = np.frombuffer(b',"type":"match","subscription":"', np.uint8).copy
 OBJECT = np.frombuffer(b'","object":"', np.uint8).copy()
 DATA = np.frombuffer(b'","data":', np.uint8).copy()
 END = np.frombuffer(b'"}\n', np.uint8).copy()
+UPDATE = np.frombuffer(b',"type":"update","subscription":"', np.uint8).copy()
+ADD = np.frombuffer(b'","add":[{"object":"', np.uint8).copy()
+DISTANCE = np.frombuffer(b'","distance_m":', np.uint8).copy()
+MORE_DATA = np.frombuffer(b',"data":', np.uint8).copy()
+DROP = np.frombuffer(b'}],"drop":[', np.uint8).copy()
+DROPPED = np.frombuffer(b'{"object":"', np.uint8).copy()
+END_UPDATE = np.frombuffer(b"]}\n", np.uint8).copy()
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
 
@@ -111,6 +118,32 @@ def put_escaped(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int)
     return at
 
 
+@inlined
+def put_slice(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int) -> int:
+    for k in range(start, end):
+        out[at + k - start] = raw[k]
+    return at + end - start
+
+
+@inlined
+def put_metres(out: np.ndarray, at: int, metres: float) -> int:
+    """A distance in whole millimetres, shortest form: 812.4, 3.0, 0.001."""
+    millimetres = np.int64(np.rint(metres * 1000.0))
+    at = put_number(out, at, millimetres // 1000)
+    out[at] = 46
+    at += 1
+    rest = millimetres % 1000
+    out[at] = np.uint8(48 + rest // 100)
+    at += 1
+    if rest % 100:
+        out[at] = np.uint8(48 + rest // 10 % 10)
+        at += 1
+        if rest % 10:
+            out[at] = np.uint8(48 + rest % 10)
+            at += 1
+    return at
+
+
 @kernel
 def matches_to_lines(
     order: np.ndarray,
@@ -122,8 +155,12 @@ def matches_to_lines(
     object_bytes: np.ndarray,
     data_offsets: np.ndarray,
     data_bytes: np.ndarray,
-) -> np.ndarray:
-    """JSON Lines u8[..] of matches in `order`; `data_offsets` is empty when data is not wanted."""
+) -> tuple:  # type: ignore[type-arg]
+    """JSON Lines of matches in `order`: where each begins i64[n + 1], and the bytes u8[..].
+
+    `data_offsets` is empty when data is not wanted.
+    """
+    starts = np.empty(order.size + 1, np.int64)
     room = 0
     for k in range(order.size):
         m = order[k]
@@ -137,6 +174,7 @@ def matches_to_lines(
     for k in range(order.size):
         m = order[k]
         o = objects[m]
+        starts[k] = at
         at = put_bytes(out, at, SEQ)
         at = put_number(out, at, seqs[m])
         at = put_bytes(out, at, SUBSCRIPTION)
@@ -147,10 +185,95 @@ def matches_to_lines(
         at = put_escaped(out, at, object_bytes, object_offsets[o], object_offsets[o + 1])
         if data_offsets.size and data_offsets[o + 1] > data_offsets[o]:
             at = put_bytes(out, at, DATA)
-            for b in range(data_offsets[o], data_offsets[o + 1]):
-                out[at] = data_bytes[b]
-                at += 1
+            at = put_slice(out, at, data_bytes, data_offsets[o], data_offsets[o + 1])
             at = put_bytes(out, at, END[1:])
         else:
             at = put_bytes(out, at, END)
-    return out[:at]
+    starts[order.size] = at
+    return starts, out[:at]
+
+
+@kernel
+def updates_to_lines(
+    first: int,
+    last: int,
+    with_data: bool,
+    seqs: np.ndarray,
+    distances: np.ndarray,
+    subscription_offsets: np.ndarray,
+    subscription_bytes: np.ndarray,
+    add_offsets: np.ndarray,
+    add_bytes: np.ndarray,
+    add_data_offsets: np.ndarray,
+    add_data_bytes: np.ndarray,
+    drop_offsets: np.ndarray,
+    drop_bytes: np.ndarray,
+    drop_data_offsets: np.ndarray,
+    drop_data_bytes: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """JSON Lines of the updates first:last: where each begins i64[n + 1], and the bytes u8[..].
+
+    Each adds one object; an empty id of a dropped one means that none was.
+    """
+    room = 160 * (last - first)
+    room += 6 * (subscription_offsets[last] - subscription_offsets[first])
+    room += 6 * (add_offsets[last] - add_offsets[first])
+    room += 6 * (drop_offsets[last] - drop_offsets[first])
+    room += add_data_offsets[last] - add_data_offsets[first]
+    room += drop_data_offsets[last] - drop_data_offsets[first]
+    out = np.empty(room, np.uint8)
+    starts = np.empty(last - first + 1, np.int64)
+    at = 0
+    for u in range(first, last):
+        starts[u - first] = at
+        at = put_bytes(out, at, SEQ)
+        at = put_number(out, at, seqs[u])
+        at = put_bytes(out, at, UPDATE)
+        at = put_escaped(
+            out, at, subscription_bytes, subscription_offsets[u], subscription_offsets[u + 1]
+        )
+        at = put_bytes(out, at, ADD)
+        at = put_escaped(out, at, add_bytes, add_offsets[u], add_offsets[u + 1])
+        at = put_bytes(out, at, DISTANCE)
+        at = put_metres(out, at, distances[u])
+        if with_data and add_data_offsets[u + 1] > add_data_offsets[u]:
+            at = put_bytes(out, at, MORE_DATA)
+            at = put_slice(out, at, add_data_bytes, add_data_offsets[u], add_data_offsets[u + 1])
+        at = put_bytes(out, at, DROP)
+        if drop_offsets[u + 1] > drop_offsets[u]:
+            at = put_bytes(out, at, DROPPED)
+            at = put_escaped(out, at, drop_bytes, drop_offsets[u], drop_offsets[u + 1])
+            at = put_bytes(out, at, END[:1])
+            if with_data and drop_data_offsets[u + 1] > drop_data_offsets[u]:
+                at = put_bytes(out, at, MORE_DATA)
+                at = put_slice(
+                    out, at, drop_data_bytes, drop_data_offsets[u], drop_data_offsets[u + 1]
+                )
+            at = put_bytes(out, at, END[1:2])
+        at = put_bytes(out, at, END_UPDATE)
+    starts[last - first] = at
+    return starts, out[:at]
+
+
+@kernel
+def lines_by_seq(
+    a_seqs: np.ndarray,
+    a_starts: np.ndarray,
+    a_bytes: np.ndarray,
+    b_seqs: np.ndarray,
+    b_starts: np.ndarray,
+    b_bytes: np.ndarray,
+) -> np.ndarray:
+    """Two runs of lines by seq as one, those of `a` first where seqs are equal: u8[..]."""
+    out = np.empty(a_bytes.size + b_bytes.size, np.uint8)
+    at = 0
+    a = 0
+    b = 0
+    while a < a_seqs.size or b < b_seqs.size:
+        if b == b_seqs.size or (a < a_seqs.size and a_seqs[a] <= b_seqs[b]):
+            at = put_slice(out, at, a_bytes, a_starts[a], a_starts[a + 1])
+            a += 1
+        else:
+            at = put_slice(out, at, b_bytes, b_starts[b], b_starts[b + 1])
+            b += 1
+    return out

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -77,6 +78,10 @@ class QueryEvent(Event, tag="query"):
     limit: int | Unset = UNSET
 
 
+own_values = attrgetter(
+    "lon", "lat", "keywords", "k", "mode", "within_m", "alpha", "reach_m", "window", "every"
+)
+
 AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -118,6 +123,8 @@ def least_keys(event: AnyEvent) -> int:
     if not isinstance(event, SubscribeEvent) or event.data is not UNSET:
         return -1
     keys = 4 + (event.expires is not UNSET)
+    if event.kind != "boolean":
+        keys += sum(value is not UNSET for value in own_values(event))
     if isinstance(event.where, str):
         keys += 1
     elif event.where is not UNSET:

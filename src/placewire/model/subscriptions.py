@@ -1,4 +1,4 @@
-"""Boolean subscriptions as columns: the rows that decoding makes and segments keep."""
+"""Subscriptions as columns: the rows that decoding makes and segments keep."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from numpy.typing import NDArray
 
 NEVER_US = np.iinfo(np.int64).max
 
+BOOLEAN, NEAREST = 0, 1  # kinds of rows
+KINDS = {BOOLEAN: "boolean", NEAREST: "nearest"}
+
 
 class SubscriptionRows(NamedTuple):
     """n subscriptions; CSR columns have n + 1 offsets.
 
     A literal is one step of a compiled expression: it tests a term and jumps to another literal of
     the same row, or to -1 (accept) or -2 (reject). No literals: any text.
+
+    A `nearest` row asks for `k` objects about a point: its shape is lon, lat and the farthest
+    distance, its region the circle of these, everywhere if that is infinite.
     """
 
+    kind: NDArray[np.uint8]
+    k: NDArray[np.uint16]
     begin_seq: NDArray[np.int64]
     expires_us: NDArray[np.int64]
     id_hash: NDArray[np.uint64]
@@ -45,12 +53,23 @@ FLAT_COLUMNS = {
     "shape_offsets": ("shape",),
     "literal_offsets": ("literal_term", "literal_true", "literal_false", "literal_cover"),
 }
-ROW_COLUMNS = ("begin_seq", "expires_us", "id_hash", "region_kind", "box", "cover_mode")
+ROW_COLUMNS = (
+    "kind",
+    "k",
+    "begin_seq",
+    "expires_us",
+    "id_hash",
+    "region_kind",
+    "box",
+    "cover_mode",
+)
 
 
 def no_rows() -> SubscriptionRows:
     """No subscriptions."""
     return SubscriptionRows(
+        kind=np.empty(0, np.uint8),
+        k=np.empty(0, np.uint16),
         begin_seq=np.empty(0, np.int64),
         expires_us=np.empty(0, np.int64),
         id_hash=np.empty(0, np.uint64),

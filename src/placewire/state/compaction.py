@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.index.balls import concat_deals, take_deal
 from placewire.kernels.directory import bits_to_mask
-from placewire.model.subscriptions import concat_rows, take_rows
+from placewire.model.subscriptions import BOOLEAN, concat_rows, take_rows
 from placewire.state.manifest import SegmentEntry
-from placewire.state.segment import Segment, make_segment, whole_rows
+from placewire.state.neighbours import Neighbours, concat_neighbours, take_neighbours
+from placewire.state.segment import Segment, make_near_segment, make_segment, whole_rows
 
 SMALLEST_TIER = 1 << 14
 FAN_IN = 4
@@ -33,10 +35,11 @@ def tier_of(rows: int) -> int:
     return tier
 
 
-def choose_merge(entries: Sequence[SegmentEntry]) -> list[int]:
-    """The positions of segments to merge next, or none.
+def choose_merge(entries: Sequence[SegmentEntry], stale: Sequence[bool] = ()) -> list[int]:
+    """The positions of segments of one kind to merge next, or none.
 
-    FAN_IN segments of one tier make one of the next; one that is mostly dead is written anew.
+    FAN_IN segments of one tier make one of the next; one that is mostly dead, or whose index is
+    `stale`, is written anew.
     """
     by_tier: dict[int, list[int]] = {}
     for position, entry in enumerate(entries):
@@ -45,17 +48,26 @@ def choose_merge(entries: Sequence[SegmentEntry]) -> list[int]:
         if len(by_tier[tier]) >= FAN_IN:
             return sorted(p for t, ps in by_tier.items() if t <= tier for p in ps)
     for position, entry in enumerate(entries):
-        if entry.ended > MOST_DEAD * entry.rows:
+        if entry.ended > MOST_DEAD * entry.rows or (stale and stale[position]):
             return [position]
     return []
 
 
-def merge_segments(sources: Sequence[tuple[Segment, NDArray[np.uint64]]], now_us: int) -> Merged:
+class Source(NamedTuple):
+    """A segment to merge, its ended rows, and the results of `nearest` rows as they are now."""
+
+    segment: Segment
+    dead: NDArray[np.uint64]
+    neighbours: Neighbours | None = None
+
+
+def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
     """Rows of all sources that have neither ended nor expired, indexed together."""
     parts = []
     row_maps = []
+    pickings = []
     base = 0
-    for segment, dead in sources:
+    for segment, dead, _ in sources:
         keep = segment.rows.expires_us > now_us
         if dead.size:
             keep &= ~bits_to_mask(dead, segment.rows.total)
@@ -64,5 +76,15 @@ def merge_segments(sources: Sequence[tuple[Segment, NDArray[np.uint64]]], now_us
         row_map[picked] = np.arange(base, base + picked.size)
         base += picked.size
         row_maps.append(row_map)
+        pickings.append(picked)
         parts.append(take_rows(whole_rows(segment), picked))
-    return Merged(make_segment(concat_rows(parts)), row_maps)
+    rows = concat_rows(parts)
+    if sources[0].segment.kind == BOOLEAN:
+        return Merged(make_segment(rows), row_maps)
+    results = [s.neighbours for s in sources if s.neighbours is not None]
+    neighbours = concat_neighbours(
+        [take_neighbours(n, picked) for n, picked in zip(results, pickings, strict=True)]
+    )
+    deals = [s.segment.balls.deal for s in sources if s.segment.balls is not None]
+    deal = concat_deals([take_deal(d, picked) for d, picked in zip(deals, pickings, strict=True)])
+    return Merged(make_near_segment(rows, neighbours, deal), row_maps)

@@ -6,18 +6,22 @@ its result is taken over at a later commit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.directory import mark_bits
+from placewire.model.subscriptions import KINDS, NEAREST
 from placewire.state.arrays import open_arrays, write_arrays
-from placewire.state.compaction import Merged, choose_merge, merge_segments
+from placewire.state.compaction import Merged, Source, choose_merge, merge_segments
 from placewire.state.layout import StateDir
-from placewire.state.manifest import SegmentEntry
+from placewire.state.manifest import DeltaEntry, SegmentEntry
+from placewire.state.neighbours import Entrants, delta_arrays
+from placewire.state.results import MOST_DELTAS, LiveResults
 from placewire.state.segment import Segment, open_segment, write_segment
 
 NO_BITS = np.empty(0, np.uint64)
@@ -35,6 +39,7 @@ class LiveSegment:
     dead_file: str | None = None
     changed: bool = False  # since the last commit
     frozen: bool = False  # somebody else reads this bitmap: copy it before the next mark
+    results: LiveResults | None = None  # of `nearest` rows
 
     def end(self, rows: NDArray[np.int64]) -> None:
         """Mark rows as ended."""
@@ -50,7 +55,18 @@ class LiveSegment:
         self.changed = True
 
     def entry(self) -> SegmentEntry:
-        return SegmentEntry(self.name, self.segment.rows.total, self.ended, self.dead_file)
+        return SegmentEntry(
+            self.name,
+            self.segment.rows.total,
+            self.ended,
+            self.dead_file,
+            self.segment.kind,
+            list(self.results.deltas) if self.results is not None else [],
+        )
+
+    @property
+    def stale(self) -> bool:
+        return self.results is not None and self.results.stale
 
 
 class _Pending(NamedTuple):
@@ -71,7 +87,7 @@ class LiveSegments:
         self.pending: _Pending | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-merge")
         for entry in entries:
-            live = LiveSegment(entry.name, open_segment(state.file(entry.name)))
+            live = self._open(entry.name, entry.deltas)
             if entry.dead is not None:
                 live.dead = open_arrays(state.file(entry.dead)).arrays["bits"]
                 live.ended = entry.ended
@@ -79,13 +95,27 @@ class LiveSegments:
                 live.frozen = True
             self.segments.append(live)
 
+    def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
+        """A segment of the directory; the results of `nearest` rows are read into memory."""
+        segment = open_segment(self.state.file(name))
+        live = LiveSegment(name, segment)
+        if segment.kind == NEAREST:
+            live.results = LiveResults(segment, list(deltas), self.state.file)
+        return live
+
+    def of_kind(self, kind: int) -> list[LiveSegment]:
+        return [live for live in self.segments if live.segment.kind == kind]
+
     def pairs(self) -> list[tuple[Segment, NDArray[np.uint64]]]:
         return [(live.segment, live.dead) for live in self.segments]
 
     def add(self, batch: int, segment: Segment) -> LiveSegment:
         """Write a new segment; it is live from the next commit on."""
-        live = LiveSegment(self.state.new_name(batch, "segment"), segment)
-        write_segment(self.state.file(live.name), segment)
+        name = self.state.new_name(batch, "segment")
+        write_segment(self.state.file(name), segment)
+        live = LiveSegment(name, segment)
+        if segment.kind == NEAREST:
+            live.results = LiveResults(segment, [], self.state.file)
         self.segments.append(live)
         return live
 
@@ -96,8 +126,7 @@ class LiveSegments:
             self._take_over(pending)
         while True:
             busy = set(self.pending.names) if self.pending is not None else set()
-            free = [live for live in self.segments if live.name not in busy]
-            chosen = [free[i] for i in choose_merge([live.entry() for live in free])]
+            chosen = self._choose(busy)
             small = sum(live.segment.rows.total for live in chosen) <= INLINE_ROWS
             if not chosen or (self.pending is not None and not small):
                 return
@@ -106,6 +135,15 @@ class LiveSegments:
                 self.pending = started
                 return
             self._take_over(started)
+
+    def _choose(self, busy: set[str]) -> list[LiveSegment]:
+        """Segments of one kind to merge, none of them being merged already."""
+        for kind in KINDS:
+            free = [live for live in self.of_kind(kind) if live.name not in busy]
+            chosen = choose_merge([live.entry() for live in free], [live.stale for live in free])
+            if chosen:
+                return [free[i] for i in chosen]
+        return []
 
     def finish_merges(self, batch: int, now_us: int) -> None:
         """Wait until nothing is left to merge."""
@@ -123,7 +161,16 @@ class LiveSegments:
         thread: ThreadPoolExecutor | None,
     ) -> _Pending:
         """Merge in a thread, or here and now."""
-        pairs = [(live.segment, live.dead) for live in sources]
+        pairs = []
+        for live in sources:
+            neighbours = None
+            if live.results is not None:
+                # What enters from here on is entered again when the merge is taken over.
+                neighbours = live.results.neighbours
+                if thread is not None:
+                    neighbours = neighbours.copy()
+                live.results.since = []
+            pairs.append(Source(live.segment, live.dead, neighbours))
         name = self.state.new_name(batch, "segment")
         path = self.state.file(name)
         for live in sources:
@@ -139,22 +186,29 @@ class LiveSegments:
             result.set_result(merge())
         else:
             result = thread.submit(merge)
-        return _Pending([live.name for live in sources], [dead for _, dead in pairs], name, result)
+        return _Pending(
+            [live.name for live in sources], [source.dead for source in pairs], name, result
+        )
 
     def _take_over(self, pending: _Pending) -> None:
         """Put the merged segment in the place of its sources, with the rows ended meanwhile."""
         merged = pending.result.result()
         by_name = {live.name: live for live in self.segments}
-        heir = LiveSegment(pending.name, open_segment(self.state.file(pending.name)))
+        heir = self._open(pending.name)
         for name, known, row_map in zip(
             pending.names, pending.known_dead, merged.row_maps, strict=True
         ):
             heir.end(ended_since(by_name[name].dead, known, row_map))
+            source = by_name[name].results
+            if source is not None and heir.results is not None:
+                for entrants in source.since or ():
+                    heir.results.enter(renumber(entrants, row_map))
         kept = [live for live in self.segments if live.name not in pending.names]
         self.segments = [*kept, heir] if heir.segment.rows.total else kept
 
     def save(self, batch: int) -> list[SegmentEntry]:
-        """Write the bitmaps that changed, and give the entries of the next manifest."""
+        """Write what changed, and give the entries of the next manifest."""
+        self._save_results(batch)
         for live in self.segments:
             if live.changed:
                 live.dead_file = self.state.new_name(batch, "ended")
@@ -162,9 +216,38 @@ class LiveSegments:
                 live.changed = False
         return [live.entry() for live in self.segments]
 
+    def _save_results(self, batch: int) -> None:
+        """Write the deltas of the batch, all in one file; many old ones become one."""
+        name = self.state.new_name(batch, "results")
+        arrays: dict[str, NDArray[Any]] = {}
+        for number, live in enumerate(self.segments):
+            results = live.results
+            if results is None:
+                continue
+            fresh = results.take_fresh()
+            if fresh is not None:
+                label = f"{number}"
+                arrays |= delta_arrays(label, *fresh)
+                results.deltas.append(DeltaEntry(name, label, int(fresh[0].row.size)))
+        if arrays:
+            write_arrays(self.state.file(name), arrays)
+        for live in self.segments:
+            if live.results is not None and len(live.results.deltas) > MOST_DELTAS:
+                entrants, radii = live.results.take_deltas(self.state.file)
+                name = self.state.new_name(batch, "results")
+                write_arrays(self.state.file(name), delta_arrays("0", entrants, radii))
+                live.results.deltas = [DeltaEntry(name, "0", int(entrants.row.size))]
+
     def close(self) -> None:
         """Let a merge under way end; its file is swept later."""
         self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+def renumber(entrants: Entrants, row_map: NDArray[np.int64]) -> Entrants:
+    """Entrants of a merged segment under the rows' new numbers, without rows that are gone."""
+    rows = row_map[entrants.row]
+    kept = rows >= 0
+    return Entrants(rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept])
 
 
 def ended_since(

@@ -8,16 +8,30 @@ from typing import Any
 import msgspec
 
 from placewire.model.errors import Unusable
+from placewire.model.subscriptions import BOOLEAN
 from placewire.state.layout import StateDir, write_file
 
 
+class DeltaEntry(msgspec.Struct, frozen=True):
+    """What a batch changed in the results of one segment's rows: a file, and a label in it."""
+
+    file: str
+    label: str
+    entrants: int
+
+
 class SegmentEntry(msgspec.Struct, frozen=True):
-    """A live segment: its file, how many rows it has, and the file of those that have ended."""
+    """A live segment: its file, how many rows it has, and the file of those that have ended.
+
+    One of `nearest` subscriptions has the deltas of their results since the file was written.
+    """
 
     name: str
     rows: int
     ended: int = 0
     dead: str | None = None
+    kind: int = BOOLEAN
+    deltas: list[DeltaEntry] = []
 
 
 class PieceEntry(msgspec.Struct, frozen=True):
@@ -28,6 +42,21 @@ class PieceEntry(msgspec.Struct, frozen=True):
     prefix: str
     segment: str
     matches: int
+
+
+class RosterEntry(msgspec.Struct, frozen=True):
+    """Ids of objects that may be in results: those of a stretch of the log, by seq."""
+
+    name: str
+    first_seq: int
+    objects: int
+
+
+class UpdatesEntry(msgspec.Struct, frozen=True):
+    """The batch's updates of `nearest` results, by (seq, subscription id)."""
+
+    file: str
+    updates: int
 
 
 class BlockEntry(msgspec.Struct, frozen=True):
@@ -63,6 +92,8 @@ class Manifest(msgspec.Struct, frozen=True):
     plan: dict[str, Any] = {}
     blocks: list[BlockEntry] = []
     pieces: list[PieceEntry] = []
+    updates: UpdatesEntry | None = None
+    rosters: list[RosterEntry] = []
     late_dead: str | None = None
     changes: int = 0
     counters: Counters = Counters()
@@ -73,8 +104,12 @@ class Manifest(msgspec.Struct, frozen=True):
         names |= {piece.segment for piece in self.pieces}
         for segment in self.segments:
             names.add(segment.name)
+            names |= {delta.file for delta in segment.deltas}
             if segment.dead is not None:
                 names.add(segment.dead)
+        names |= {roster.name for roster in self.rosters}
+        if self.updates is not None:
+            names.add(self.updates.file)
         if self.late_dead is not None:
             names.add(self.late_dead)
         names |= {self.plan[key] for key in ("file", "live") if key in self.plan}

@@ -8,31 +8,62 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.index.boolean import BooleanIndex, build_index
+from placewire.index.balls import BallIndex, Deal, index_balls, one_part, points_of
+from placewire.index.boolean import BooleanIndex, build_index, empty_index
 from placewire.kernels.jit import read_only
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import BOOLEAN, NEAREST, SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.neighbours import Neighbours, radii_of
 
 
 class Segment(NamedTuple):
-    """A segment in memory or mapped; `rows.id_hash` is empty when mapped, see `directory_*`."""
+    """A segment in memory or mapped; `rows.id_hash` is empty when mapped, see `directory_*`.
+
+    All its rows are of one kind. Those of `nearest` have an index of balls and results, both as
+    they were when the segment was made.
+    """
 
     rows: SubscriptionRows
     boolean: BooleanIndex
     directory_hash: NDArray[np.uint64]
     directory_row: NDArray[np.uint32]
+    balls: BallIndex | None = None
+    neighbours: Neighbours | None = None
+
+    @property
+    def kind(self) -> int:
+        return BOOLEAN if self.balls is None else NEAREST
+
+
+NO_INDEX = BooleanIndex(*map(read_only, empty_index()))
 
 
 def make_segment(rows: SubscriptionRows, literal_count: NDArray[np.int64] | None = None) -> Segment:
-    """Index rows; their numbers stay."""
+    """Index boolean rows; their numbers stay."""
     rows = SubscriptionRows(*map(read_only, rows))
-    order = np.argsort(rows.id_hash, kind="stable")
+    index = BooleanIndex(*map(read_only, build_index(rows, literal_count)))
+    return Segment(rows, index, *make_directory(rows))
+
+
+def make_near_segment(
+    rows: SubscriptionRows, neighbours: Neighbours, deal: Deal | None = None
+) -> Segment:
+    """Index `nearest` rows by the balls that their results leave them."""
+    rows = SubscriptionRows(*map(read_only, rows))
+    radius = radii_of(neighbours, points_of(rows)[2])
     return Segment(
         rows,
-        BooleanIndex(*map(read_only, build_index(rows, literal_count))),
-        read_only(rows.id_hash[order]),
-        read_only(order.astype(np.uint32)),
+        NO_INDEX,
+        *make_directory(rows),
+        index_balls(rows, radius, deal or one_part(rows.total)),
+        Neighbours(*map(read_only, neighbours)),
     )
+
+
+def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The rows by the hash of their id: hashes, ascending, and rows."""
+    order = np.argsort(rows.id_hash, kind="stable")
+    return read_only(rows.id_hash[order]), read_only(order.astype(np.uint32))
 
 
 def write_segment(path: Path, segment: Segment) -> int:
@@ -40,20 +71,42 @@ def write_segment(path: Path, segment: Segment) -> int:
     rows = segment.rows._asdict()
     del rows["id_hash"]  # the directory has it
     arrays = {f"rows.{name}": array for name, array in rows.items()}
-    arrays |= {f"index.{name}": array for name, array in segment.boolean._asdict().items()}
     arrays |= {"directory.hash": segment.directory_hash, "directory.row": segment.directory_row}
-    return write_arrays(path, arrays)
+    if segment.balls is None or segment.neighbours is None:
+        arrays |= {f"index.{name}": array for name, array in segment.boolean._asdict().items()}
+        return write_arrays(path, arrays)
+    balls = segment.balls
+    arrays |= {"balls.centres": balls.centres, "balls.radius": balls.radius}
+    arrays |= {"balls.owner": balls.deal.owner, "balls.cost": balls.deal.cost}
+    arrays |= {f"neighbours.{k}": array for k, array in segment.neighbours._asdict().items()}
+    for part, index in enumerate(balls.parts):
+        arrays |= {f"index{part}.{name}": array for name, array in index._asdict().items()}
+    return write_arrays(path, arrays, {"parts": balls.deal.parts, "longest": balls.longest})
 
 
 def open_segment(path: Path) -> Segment:
     """Map a segment."""
-    arrays = open_arrays(path).arrays
+    arrays, facts = open_arrays(path)
     rows = SubscriptionRows(
         id_hash=read_only(np.empty(0, np.uint64)),
         **{name: arrays[f"rows.{name}"] for name in SubscriptionRows._fields if name != "id_hash"},
     )
-    index = BooleanIndex(**{name: arrays[f"index.{name}"] for name in BooleanIndex._fields})
-    return Segment(rows, index, arrays["directory.hash"], arrays["directory.row"])
+    directory = arrays["directory.hash"], arrays["directory.row"]
+
+    def index(label: str) -> BooleanIndex:
+        return BooleanIndex(**{name: arrays[f"{label}.{name}"] for name in BooleanIndex._fields})
+
+    if "parts" not in facts:
+        return Segment(rows, index("index"), *directory)
+    balls = BallIndex(
+        arrays["balls.centres"],
+        arrays["balls.radius"],
+        Deal(facts["parts"], arrays["balls.owner"], arrays["balls.cost"]),
+        tuple(index(f"index{part}") for part in range(facts["parts"])),
+        tuple(facts["longest"]),
+    )
+    neighbours = Neighbours(*(arrays[f"neighbours.{name}"] for name in Neighbours._fields))
+    return Segment(rows, NO_INDEX, *directory, balls, neighbours)
 
 
 def whole_rows(segment: Segment) -> SubscriptionRows:

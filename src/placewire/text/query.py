@@ -1,4 +1,4 @@
-"""The reader of `where`: a query string or a tree becomes an expression, or an invalid event.
+"""The reader of `where` and `keywords`: a string, a tree or a list, or an invalid event.
 
 Limits are checked on the way, so that hostile input (thousands of parentheses, of NOTs, of nested
 lists) ends early: strings are parsed without recursion, trees recurse at most MAX_DEPTH times.
@@ -18,6 +18,7 @@ from placewire.model.expression import ALL, ANY, NONE, Node
 MAX_DEPTH = 8
 MAX_WIDTH = 256
 MAX_PARENTHESES = 64
+MOST_KEYWORDS = 64
 
 Tokens: TypeAlias = Callable[[str], list[str]]
 
@@ -56,6 +57,22 @@ def parse_where(where: object, tokens: Tokens) -> Node:
             return node
         return _Reader(tokens).parse_string(where, "where", MAX_DEPTH)
     return _Reader(tokens).read_tree(where, "where", MAX_DEPTH)
+
+
+def parse_keywords(words: object, tokens: Tokens) -> list[str]:
+    """Read `keywords`, a list of words, into their distinct terms; raises InvalidEvent."""
+    if not isinstance(words, list) or not 1 <= len(words) <= MOST_KEYWORDS:
+        count = len(words) if isinstance(words, list) else 0
+        raise InvalidEvent(f"keywords must be a list of 1 to {MOST_KEYWORDS} words, got {count}")
+    terms: dict[str, None] = {}
+    for word in words:
+        found = tokens(word)
+        if not found:
+            raise InvalidEvent(
+                f"keywords: a keyword must have a word in it, got {_clip(repr(word))}"
+            )
+        terms.update(dict.fromkeys(found))
+    return list(terms)
 
 
 def _analyse(tokens: Tokens, word: str) -> Node | None:

@@ -1,0 +1,182 @@
+"""Entering: candidates of a batch applied to the results of `nearest` subscriptions, by seq.
+
+The workers filtered by the balls of the last commit; here every candidate meets the result as it
+is at its seq. Rows that began in the batch have no balls yet: they meet the batch's objects in
+stretches of the log that grow as the balls shrink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.facts import BlockFacts, object_nows, object_seqs
+from placewire.engine.merger import settle_matches
+from placewire.engine.nearing import NearTarget, find_near, scan_near
+from placewire.engine.worker import make_probe
+from placewire.kernels.balls import radii_to_limits
+from placewire.kernels.jit import read_only
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
+from placewire.state.arrays import open_arrays
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegment
+from placewire.state.manifest import PieceEntry
+from placewire.state.neighbours import Entrants, no_neighbours
+from placewire.state.results import LiveResults
+from placewire.state.segment import Segment, make_near_segment
+
+FIRST_STRETCH = 64  # objects that new rows meet at first
+LAST_STRETCH = 8_192
+
+Ends = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and the seqs at which they ended
+
+
+class Entered(NamedTuple):
+    """Objects that entered results of one segment's rows; `dropped` is a seq, or -1.
+
+    `object` counts through all blocks of the batch, in order.
+    """
+
+    rows: SubscriptionRows
+    row: NDArray[np.uint32]
+    seq: NDArray[np.int64]
+    object: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    dropped: NDArray[np.int64]
+
+
+class _Candidates(NamedTuple):
+    """Candidates of one segment's rows, in any order."""
+
+    row: NDArray[np.uint32]
+    seq: NDArray[np.int64]
+    object: NDArray[np.int64]
+    distance: NDArray[np.float64]
+
+
+def first_objects(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
+    """The number of each block's first object among all of the batch."""
+    return lengths_to_offsets(np.array([f.arrays["object.event"].size for f in facts], np.int64))
+
+
+def enter_candidates(
+    state: StateDir,
+    facts: Sequence[BlockFacts],
+    live: LiveSegment,
+    pieces: Sequence[PieceEntry],
+    ends: Ends,
+) -> Entered | None:
+    """Apply what the workers found for the committed rows of one segment."""
+    assert live.results is not None
+    bases = first_objects(facts)
+    found = []
+    for piece in pieces:
+        fact = facts[piece.block]
+        stored = open_arrays(state.file(piece.file)).arrays
+        objects, rows, distance = (
+            stored[f"{piece.prefix}.{name}"] for name in ("object", "row", "distance")
+        )
+        stand = settle_matches(fact, objects, rows, live.segment.rows.expires_us, *ends)
+        objects = objects[stand].astype(np.int64)
+        found.append(
+            _Candidates(
+                rows[stand], object_seqs(fact)[objects], bases[piece.block] + objects,
+                distance[stand],
+            )
+        )  # fmt: skip
+    if not found:
+        return None
+    together = _Candidates(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return _enter(live.segment.rows, live.results, together)
+
+
+def _enter(rows: SubscriptionRows, results: LiveResults, found: _Candidates) -> Entered:
+    """Put candidates in order and let them enter."""
+    order = np.lexsort((found.seq, found.row))
+    found = _Candidates(
+        found.row[order], found.seq[order], found.object[order], found.distance[order]
+    )
+    entered, dropped = results.enter(Entrants(found.row, found.seq, found.distance))
+    return Entered(
+        rows,
+        found.row[entered],
+        found.seq[entered],
+        found.object[entered],
+        found.distance[entered],
+        dropped[entered],
+    )
+
+
+def enter_new_rows(
+    facts: Sequence[BlockFacts], rows: SubscriptionRows, row_end: NDArray[np.int64], scan: bool
+) -> tuple[Segment, Entered | None]:
+    """Let the batch's objects enter the results of its own rows; gives their segment too."""
+    segment = make_near_segment(rows, no_neighbours(rows.k))
+    results = LiveResults(segment, [], no_file)
+    bases = first_objects(facts)
+    parts = []
+    stretch = FIRST_STRETCH
+    first = int(rows.begin_seq.min())
+    for fact, base in zip(facts, bases.tolist(), strict=False):
+        for picked in stretches(fact, first, stretch):
+            found = meet_new_rows(fact, base, picked, segment, results, row_end, scan)
+            if found.row.size:
+                parts.append(_enter(rows, results, found))
+            if results.stale:
+                segment = make_near_segment(rows, results.neighbours)
+                results.indexed_area = results.area
+            stretch = min(2 * stretch, LAST_STRETCH)
+    segment = make_near_segment(rows, results.neighbours)
+    if not parts:
+        return segment, None
+    return segment, Entered(rows, *(np.concatenate(c) for c in list(zip(*parts, strict=True))[1:]))
+
+
+def stretches(fact: BlockFacts, first_seq: int, size: int) -> Iterator[NDArray[np.int64]]:
+    """The block's objects from a seq on by stretches of the log, each in cell order."""
+    events = fact.arrays["object.event"]
+    order = np.argsort(events, kind="stable")
+    begin = int(np.searchsorted(events[order], max(first_seq - fact.first_seq, 0)))
+    while begin < order.size:
+        yield np.sort(order[begin : begin + size])
+        begin += size
+        size = min(2 * size, LAST_STRETCH)
+
+
+def meet_new_rows(
+    fact: BlockFacts,
+    base: int,
+    picked: NDArray[np.int64],
+    segment: Segment,
+    results: LiveResults,
+    row_end: NDArray[np.int64],
+    scan: bool,
+) -> _Candidates:
+    """Candidates among some objects of a block, by the balls as they are."""
+    a = fact.arrays
+    term_offsets, at = take_slices(a["object.term_offsets"], picked)
+    probe = make_probe(
+        a["object.code"][picked],
+        a["object.lon"][picked],
+        a["object.lat"][picked],
+        object_nows(fact)[picked],
+        term_offsets,
+        a["object.terms"][at],
+    )
+    target = NearTarget(segment, (0,), read_only(radii_to_limits(results.radius)))
+    found = (scan_near if scan else find_near)(probe, target)
+    assert found.distance is not None
+    objects = picked[found.object]
+    seqs = object_seqs(fact)[objects]
+    stand = (seqs > segment.rows.begin_seq[found.row]) & (seqs < row_end[found.row])
+    if fact.clock.refused_event.size:
+        stand &= ~np.isin(a["object.event"], fact.clock.refused_event)[objects]
+    return _Candidates(found.row[stand], seqs[stand], base + objects[stand], found.distance[stand])
+
+
+def no_file(name: str) -> Path:
+    raise AssertionError(f"new rows have no deltas, got {name}")
