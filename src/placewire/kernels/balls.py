@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import kernel
+from placewire.kernels.jit import inlined, kernel
 from placewire.model.regions import EARTH_RADIUS_M, PADDING_DEG
 
 CHORD_PADDING = 4e-7  # of the earth's radius: 2.5 m
@@ -55,28 +55,30 @@ def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
     return areas
 
 
+@inlined
+def bound_ball(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
+    """Write the box f64[4] around a ball, as `model.regions.circle_bounds` has it."""
+    angle = radius_m / EARTH_RADIUS_M
+    reach_deg = math.degrees(angle) + PADDING_DEG
+    south, north = lat - reach_deg, lat + reach_deg
+    box[0], box[2] = -180.0, 180.0
+    box[1], box[3] = max(south, -90.0), min(north, 90.0)
+    if south <= -90.0 or north >= 90.0 or angle >= math.pi / 2.0:
+        return  # a pole is in it
+    # How far a circle of this angle leans east and west of its centre.
+    sine = math.sin(math.radians(reach_deg)) / math.cos(math.radians(lat))
+    if sine >= 1.0:
+        return
+    lean_deg = math.degrees(math.asin(sine)) + PADDING_DEG
+    west, east = lon - lean_deg, lon + lean_deg
+    box[0] = west + 360.0 if west < -180.0 else west
+    box[2] = east - 360.0 if east > 180.0 else east
+
+
 @kernel
 def balls_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
     """A box f64[n, 4] that contains each ball; west > east when it crosses the antimeridian."""
     boxes = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
-        angle = radii_m[i] / EARTH_RADIUS_M
-        reach_deg = math.degrees(angle) + PADDING_DEG
-        south, north = lats[i] - reach_deg, lats[i] + reach_deg
-        boxes[i, 0] = -180.0
-        boxes[i, 1] = max(south, -90.0)
-        boxes[i, 2] = 180.0
-        boxes[i, 3] = min(north, 90.0)
-        if south <= -90.0 or north >= 90.0 or angle >= math.pi / 2.0:
-            continue
-        # How far a circle of this angle leans east and west of its centre.
-        sine = math.sin(math.radians(reach_deg)) / math.cos(math.radians(lats[i]))
-        if sine >= 1.0:
-            continue
-        lean_deg = math.degrees(math.asin(sine)) + PADDING_DEG
-        west, east = lons[i] - lean_deg, lons[i] + lean_deg
-        if lean_deg >= 180.0:
-            continue
-        boxes[i, 0] = west + 360.0 if west < -180.0 else west
-        boxes[i, 2] = east - 360.0 if east > 180.0 else east
+        bound_ball(lons[i], lats[i], radii_m[i], boxes[i])
     return boxes
