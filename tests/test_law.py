@@ -21,6 +21,7 @@ from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
 from placewire.plan.methods import METHODS
+from placewire.plan.nearest import NEAREST_METHODS
 from placewire.state.layout import StateDir
 
 
@@ -80,6 +81,20 @@ def test_every_plan_equals_oracle(
 ) -> None:
     """Objects go by stripes until the sample is full, then by the plan that was made of it."""
     run = run_local(log, plan=plan, workers=workers, rows=rows, sample_events=sample_events)
+    check_equals_oracle(log, run)
+
+
+@pytest.mark.parametrize("plan", [*NEAREST_METHODS, "sstd"])
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=logs, sample_events=st.sampled_from([0, 3, 12]))
+def test_every_plan_of_nearest_equals_oracle(
+    plan: str, workers: int, rows: int, log: bytes, sample_events: int
+) -> None:
+    """Subscriptions are dealt out by their hash until the sample is full, then by the plan."""
+    plans = f"nearest={plan},boolean=grid"
+    run = run_local(log, plan=plans, workers=workers, rows=rows, sample_events=sample_events)
     check_equals_oracle(log, run)
 
 

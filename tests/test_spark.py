@@ -59,7 +59,19 @@ def city() -> bytes:
         write_log(CityLife(objects=400, subscriptions=200, churn=0.7, bad=20, seed=3), str(path))
         lines = path.read_bytes().splitlines()
     everywhere = {"type": "subscribe", "kind": "boolean", "region": {"box": [-180, -90, 180, 90]}}
+    nearest = {"type": "subscribe", "kind": "nearest", "keywords": ["the", "coffee", "in"]}
     choose = random.Random(5)
+    for number in range(30):
+        minute = choose.randrange(60)
+        event = {
+            **nearest,
+            "id": f"near{number % 20}",
+            "ts": f"2026-03-01T12:{minute:02d}:00Z",
+            "lon": choose.uniform(-180, 180),
+            "lat": choose.uniform(-90, 90),
+            "k": choose.choice([1, 3, 10]),
+        }
+        lines.insert(choose.randrange(len(lines)), json.dumps(event).encode())
     for number in range(12):
         at = choose.randrange(len(lines))
         minute = choose.randrange(60)
@@ -218,6 +230,11 @@ def test_a_log_without_a_valid_event(spark: SparkSession, tmp_path: Path) -> Non
         ("agrid", 7, 250),
         ("qt", 7, 250),
         ("auto", 2, 400),
+        ("nearest=kop", 2, 250),
+        ("nearest=sop", 7, 250),
+        ("nearest=dkm,boolean=kdt", 7, 150),
+        ("nearest=ps2,boolean=agrid", 3, 250),
+        ("nearest=sstd", 7, 250),
     ],
 )
 def test_a_plan_that_is_made_of_what_was_seen(

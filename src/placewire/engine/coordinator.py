@@ -18,6 +18,8 @@ from placewire.engine.entering import Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.merger import match_new_rows, settle_matches
+from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.plannames import parse_plans
 from placewire.engine.planning import SAMPLE_EVENTS, Planner, named_plan
 from placewire.engine.updates import write_updates
 from placewire.model.errors import Unusable
@@ -81,15 +83,25 @@ class Coordinator:
         self.source = source
         self.delivered = -1
         self.expect_changes = True
+        names = parse_plans(plan)
         state.check()
         self._lock = state.lock()
         try:
             state.make()
-            self.latest = read_latest(state) or first_manifest(settings, plan)
+            self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             self._check_same()
             self.latest_epoch = self.latest.epoch + 1
             self.planner = Planner(
-                state, plan, workers, self.latest.plan, self.latest.key, sample_events
+                state, names.boolean, workers, self.latest.plan, self.latest.key, sample_events
+            )
+            self.near = NearPlanner(
+                state,
+                names.nearest,
+                self.planner.workers,
+                self.latest.near_plan,
+                self.latest.key,
+                sample_events,
+                lambda: self.planner.machines,
             )
             self.live = LiveSegments(state, self.latest.segments)
             self.rosters = Rosters(state, self.latest.rosters)
@@ -135,7 +147,10 @@ class Coordinator:
                 f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
             )
         keep = (
-            self.expect_changes or self.planner.sampling or end.seq - latest.next_seq <= KEEP_ROWS
+            self.expect_changes
+            or self.planner.sampling
+            or self.near.sampling
+            or end.seq - latest.next_seq <= KEEP_ROWS
         )
         blocks, pieces = run(self._context(batch, latest.now_us, keep))
         now_us = self._opening(blocks)
@@ -160,7 +175,9 @@ class Coordinator:
             segments=tuple(self.latest.segments),
             keep_objects=keep,
             route=self.planner.route(batch, self.live.of_kind(BOOLEAN)),
+            near=self.near.route(batch, self.live.of_kind(NEAREST)),
             scan=self.planner.name == "scan",
+            scan_near=self.near.name == "scan",
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -196,9 +213,10 @@ class Coordinator:
             BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
             for b, clock in zip(blocks, clocks, strict=True)
         ]
-        if self.planner.sampling:
-            for block, fact in zip(blocks, facts, strict=True):
-                self.planner.observe(fact.arrays, block.events)
+        for planner in (self.planner, self.near):
+            if planner.sampling:
+                for block, fact in zip(blocks, facts, strict=True):
+                    planner.observe(fact.arrays, block.events)
         settled = self._settle(batch, blocks, facts, summaries, now_us)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
@@ -217,6 +235,7 @@ class Coordinator:
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
+        near_plan = self.near.next_version(batch, self.live)
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,
@@ -228,6 +247,7 @@ class Coordinator:
             now_us=now_us,
             segments=self.live.save(batch),
             plan=self.planner.next_version(batch, self.live.of_kind(BOOLEAN)),
+            near_plan=near_plan,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
@@ -297,6 +317,7 @@ class Coordinator:
                     self._add_rows(batch, blocks, facts, own, ends, arrays, pieces, name)
         for live, (ended_rows, _) in zip(self.live.segments, resolved.ended, strict=False):
             live.end(ended_rows)
+            self.near.release(live, ended_rows)
         if arrays:
             write_arrays(self.state.file(name), arrays)
         updates = write_updates(
@@ -316,7 +337,9 @@ class Coordinator:
         row_end: NDArray[np.int64],
     ) -> Entered | None:
         """Let the batch's objects enter its own `nearest` rows, and make these live."""
-        segment, entered = enter_new_rows(facts, rows, row_end, self.planner.name == "scan")
+        segment, entered = enter_new_rows(
+            facts, rows, row_end, self.near.deal(rows), self.near.name == "scan"
+        )
         self.live.add(batch, segment).end(np.flatnonzero(row_end != NEVER_SEQ))
         return entered
 

@@ -17,7 +17,7 @@ from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.nearing import NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
-from placewire.engine.planref import PlanRef
+from placewire.engine.planref import NearRef, PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.subscriptions import BOOLEAN, NEAREST
 from placewire.route.protocol import Route
@@ -42,7 +42,9 @@ class BatchContext(NamedTuple):
     segments: tuple[SegmentEntry, ...]
     keep_objects: bool
     route: PlanRef | None  # None: objects are matched where they are read
+    near: NearRef | None = None  # the same for `nearest` subscriptions
     scan: bool = False
+    scan_near: bool = False
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -78,14 +80,18 @@ class PieceSummary(msgspec.Struct, frozen=True):
 
 
 class Routed(NamedTuple):
-    """Objects of one block for one worker; `object` is each one's number in the block's file.
+    """Objects of one block for one worker, which matches them with subscriptions of one kind.
 
-    The columns from `codes` on are what `make_probe` takes.
+    `object` is each one's number in the block's file, `event` its place in the block; one that is
+    not `sure` may yet be refused. The columns from `codes` on are what `make_probe` takes.
     """
 
     worker: int
     block: int
+    kind: int
     object: NDArray[np.uint32]
+    event: NDArray[np.uint32]
+    sure: NDArray[np.bool_]
     codes: NDArray[np.uint32]
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
@@ -119,8 +125,12 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
     if context.route is not None:
         started = time.perf_counter()
-        routed = route_block(context.route.open(context.root), block, ref.number)
+        routed = route_block(context.route.open(context.root), block, ref.number, BOOLEAN)
         route_s = time.perf_counter() - started
+    if context.near is not None:
+        started = time.perf_counter()
+        routed += route_block(context.near.open(), block, ref.number, NEAREST)
+        route_s += time.perf_counter() - started
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
     write_s = time.perf_counter() - started
@@ -159,16 +169,17 @@ def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
-    here = [e for e in context.segments if e.kind == NEAREST or context.route is None]
+    routes = {BOOLEAN: context.route, NEAREST: context.near}
+    here = [entry for entry in context.segments if routes[entry.kind] is None]
     if not here or o.total == 0:
         return [], 0.0
     probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
     found: Found = []
-    unsure = [leap.event for leap in block.leaps]
+    sure = surely_valid(block)
     for entry in here:
         if entry.kind == NEAREST:
             target = open_target(context, entry)
-            matches = match_near(probe, target, o.event, unsure, context.scan)
+            matches = match_near(probe, target, o.event, sure, context.scan_near)
         else:
             (matches,) = match_all(probe, [open_live(context, entry)], context.scan)
         found.append((entry, matches))
@@ -181,11 +192,15 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
     name = state.new_name(context.batch, f"worker{worker}")
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[PieceSummary] = []
-    entries = [entry for entry in context.segments if entry.kind == BOOLEAN]
     for number, part in enumerate(parts):
         started = time.perf_counter()
-        probe = make_probe(*part[3:])
-        matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
+        entries = [entry for entry in context.segments if entry.kind == part.kind]
+        probe = make_probe(*part[6:])
+        if part.kind == NEAREST:
+            targets = [open_target(context, entry, worker) for entry in entries]
+            matches = [match_near(probe, t, part.event, part.sure) for t in targets]
+        else:
+            matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
         found = [
             (entry, m._replace(object=part.object[m.object]))
             for entry, m in zip(entries, matches, strict=True)
@@ -206,13 +221,16 @@ def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDAr
     return segment, open_arrays(state.file(entry.dead)).arrays["bits"]
 
 
-def open_target(context: BatchContext, entry: SegmentEntry) -> NearTarget:
-    """A live segment of `nearest` rows with the limits of its balls."""
+def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> NearTarget:
+    """A worker's parts of a live segment of `nearest` rows, with the limits of its balls."""
     segment, dead = open_live(context, entry)
     assert segment.balls is not None
     path = StateDir(Path(context.root)).file
     limits = current_limits(entry.name, segment, entry.deltas, path)
-    return NearTarget(segment, range(segment.balls.deal.parts), limits, dead)
+    parts: Sequence[int] = range(segment.balls.deal.parts)
+    if context.near is not None:
+        parts = context.near.parts(worker, segment.balls.deal.parts)
+    return NearTarget(segment, parts, limits, dead)
 
 
 def add_pieces(
@@ -242,14 +260,23 @@ def add_pieces(
         )
 
 
-def route_block(route: Route, block: DecodedBlock, index: int) -> list[Routed]:
+def surely_valid(block: DecodedBlock) -> NDArray[np.bool_]:
+    """Which objects of a block no clock can refuse any more."""
+    return ~np.isin(block.objects.event, [leap.event for leap in block.leaps])
+
+
+def route_block(route: Route, block: DecodedBlock, index: int, kind: int) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
     o = block.objects
+    sure = surely_valid(block)
     return [
         Routed(
             share.worker,
             index,
+            kind,
             share.objects.astype(np.uint32),
+            o.event[share.objects],
+            sure[share.objects],
             block.codes[share.objects],
             o.lon[share.objects],
             o.lat[share.objects],

@@ -18,6 +18,7 @@ from placewire.engine.facts import BlockFacts, object_nows, object_seqs
 from placewire.engine.merger import settle_matches
 from placewire.engine.nearing import NearTarget, find_near, scan_near
 from placewire.engine.worker import make_probe
+from placewire.index.balls import Deal
 from placewire.kernels.balls import radii_to_limits
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
@@ -96,7 +97,9 @@ def enter_candidates(
 
 def _enter(rows: SubscriptionRows, results: LiveResults, found: _Candidates) -> Entered:
     """Put candidates in order and let them enter."""
-    order = np.lexsort((found.seq, found.row))
+    first = int(found.seq.min()) if found.seq.size else 0
+    since = (found.seq - first).astype(np.uint64)  # a batch has fewer than 2^32 events
+    order = np.argsort((found.row.astype(np.uint64) << np.uint64(32)) | since)
     found = _Candidates(
         found.row[order], found.seq[order], found.object[order], found.distance[order]
     )
@@ -112,7 +115,11 @@ def _enter(rows: SubscriptionRows, results: LiveResults, found: _Candidates) -> 
 
 
 def enter_new_rows(
-    facts: Sequence[BlockFacts], rows: SubscriptionRows, row_end: NDArray[np.int64], scan: bool
+    facts: Sequence[BlockFacts],
+    rows: SubscriptionRows,
+    row_end: NDArray[np.int64],
+    deal: Deal | None = None,
+    scan: bool = False,
 ) -> tuple[Segment, Entered | None]:
     """Let the batch's objects enter the results of its own rows; gives their segment too."""
     segment = make_near_segment(rows, no_neighbours(rows.k))
@@ -130,7 +137,7 @@ def enter_new_rows(
                 segment = make_near_segment(rows, results.neighbours)
                 results.indexed_area = results.area
             stretch = min(2 * stretch, LAST_STRETCH)
-    segment = make_near_segment(rows, results.neighbours)
+    segment = make_near_segment(rows, results.neighbours, deal)
     if not parts:
         return segment, None
     return segment, Entered(rows, *(np.concatenate(c) for c in list(zip(*parts, strict=True))[1:]))

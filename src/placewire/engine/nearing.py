@@ -6,7 +6,7 @@ that k others of the block precede and beat would not enter anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,12 +94,12 @@ def scan_near(probe: Probe, target: NearTarget) -> Matches:
 def sift_near(
     matches: Matches,
     events: NDArray[np.uint32],
-    unsure: Iterable[int],
+    sure: NDArray[np.bool_],
     ks: NDArray[np.uint16],
 ) -> Matches:
     """Those candidates that could enter, by (row, event), each once.
 
-    `events` has the event of each object of the block; one of the `unsure` events may be refused.
+    `events` has the event of each object; one that is not `sure` may yet be refused.
     """
     assert matches.distance is not None
     event = events[matches.object]
@@ -110,9 +110,8 @@ def sift_near(
         matches.row[first],
         matches.distance[first],
     )
-    sure = ~np.isin(event[first], np.fromiter(unsure, np.int64))
     enters = candidates_entering_rows(
-        read_only(rows), read_only(distance), read_only(sure), read_only(ks)
+        read_only(rows), read_only(distance), read_only(sure[objects]), read_only(ks)
     )
     return matches._replace(object=objects[enters], row=rows[enters], distance=distance[enters])
 
@@ -121,9 +120,9 @@ def match_near(
     probe: Probe,
     target: NearTarget,
     events: NDArray[np.uint32],
-    unsure: Iterable[int],
+    sure: NDArray[np.bool_],
     scan: bool = False,
 ) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by scanning."""
     found = (scan_near if scan else find_near)(probe, target)
-    return sift_near(found, events, unsure, target.segment.rows.k)
+    return sift_near(found, events, sure, target.segment.rows.k)

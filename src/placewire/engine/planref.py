@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from placewire.model.errors import Unusable
 from placewire.plan.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
+from placewire.route.ballroute import BallRoute
 from placewire.route.leafroute import LeafRoute, RouteTables, make_tables
 from placewire.route.live import MANNERS, LiveTables
+from placewire.route.protocol import Route
 from placewire.state.arrays import map_arrays, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 
@@ -28,6 +31,30 @@ class PlanRef(NamedTuple):
         live = open_arrays(state.file(self.live)).arrays
         tables = RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
         return LeafRoute(self.workers, self.summary, tables, LiveTables(**live))
+
+
+class NearRef(NamedTuple):
+    """The route of objects to `nearest` subscriptions, as files.
+
+    `leaves` divides objects, and every worker has all subscriptions; without it `balls` is the
+    map of what each worker's own subscriptions ask for.
+    """
+
+    workers: int
+    root: str
+    leaves: PlanRef | None = None
+    balls: str = ""
+
+    def open(self) -> Route:
+        """The router, its tables mapped."""
+        if self.leaves is not None:
+            return self.leaves.open(self.root)
+        words = open_arrays(StateDir(Path(self.root)).file(self.balls)).arrays["words"]
+        return BallRoute(self.workers, words)
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment a worker looks at; more parts than workers go round."""
+        return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
 
 
 class SavedPlan(NamedTuple):

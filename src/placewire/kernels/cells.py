@@ -95,6 +95,17 @@ def codes_to_columns_rows(codes: np.ndarray) -> tuple:  # type: ignore[type-arg]
 
 
 @kernel
+def codes_to_points(codes: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """The middles of the cells of codes u32[n] at MAX_LEVEL: longitudes, latitudes f64[n]."""
+    lons = np.empty(codes.size, np.float64)
+    lats = np.empty(codes.size, np.float64)
+    for i in range(codes.size):
+        lons[i] = (gather_bits(codes[i]) + 0.5) * (360.0 / SIDE) - 180.0
+        lats[i] = (gather_bits(np.int64(codes[i]) >> 1) + 0.5) * (180.0 / SIDE) - 90.0
+    return lons, lats
+
+
+@kernel
 def boxes_to_ranges(boxes: np.ndarray) -> np.ndarray:
     """Cell ranges i32[n, 4] (first column, first row, last column, last row) of boxes f64[n, 4].
 

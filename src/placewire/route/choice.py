@@ -62,7 +62,7 @@ def score_plan(measures: Measures, prices: Prices, machines: Machines) -> Score:
     objects = max(measures.objects, 1)
     workers = measures.sent.size
     inserts = prices.inserts / max(measures.subscriptions, 1)
-    return _score(
+    return score_parts(
         measures.name,
         route=measures.route_ns / workers,
         shuffle=prices.shuffle * float(measures.sent.sum()) / objects / workers,
@@ -82,7 +82,7 @@ def score_shared(measures: Measures, workers: int, prices: Prices, machines: Mac
     once: its processes map the same files. A subscription is indexed once and read by all.
     """
     met = prices.candidate * float(measures.candidates.sum()) / max(measures.objects, 1)
-    return _score(
+    return score_parts(
         "shared",
         route=0.0,
         shuffle=0.0,
@@ -95,7 +95,7 @@ def score_shared(measures: Measures, workers: int, prices: Prices, machines: Mac
     )
 
 
-def _score(
+def score_parts(
     name: str,
     *,
     route: float,

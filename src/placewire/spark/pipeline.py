@@ -41,7 +41,7 @@ def run_on_spark(
     at_once = min(workers, session.sparkContext.defaultParallelism)
     tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
-    if context.route is not None:
+    if context.route is not None or context.near is not None:
         stage = stage.repartitionById(workers, "worker").mapInArrow(
             partial(match_partition, context), SCHEMA
         )
@@ -102,16 +102,16 @@ def match_partition(
         yield to_batch(passed)
 
 
-ARRAYS = Routed._fields[2:]
+ARRAYS = Routed._fields[3:]
 
 
 def pack_routed(part: Routed) -> bytes:
     """Routed objects as one cell."""
     arrays = {name: getattr(part, name) for name in ARRAYS}
-    return pack_arrays(arrays, {"worker": part.worker, "block": part.block})
+    return pack_arrays(arrays, {"worker": part.worker, "block": part.block, "kind": part.kind})
 
 
 def unpack_routed(cell: bytes) -> Routed:
     """The inverse of `pack_routed`."""
     arrays, facts = unpack_arrays(cell)
-    return Routed(facts["worker"], facts["block"], **arrays)
+    return Routed(facts["worker"], facts["block"], facts["kind"], **arrays)

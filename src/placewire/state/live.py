@@ -6,7 +6,7 @@ its result is taken over at a later commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.directory import mark_bits
+from placewire.index.balls import Deal
+from placewire.kernels.directory import bits_to_mask, mark_bits
 from placewire.model.subscriptions import KINDS, NEAREST
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.compaction import Merged, Source, choose_merge, merge_segments
@@ -22,7 +23,13 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import DeltaEntry, SegmentEntry
 from placewire.state.neighbours import Entrants, delta_arrays
 from placewire.state.results import MOST_DELTAS, LiveResults
-from placewire.state.segment import Segment, open_segment, write_segment
+from placewire.state.segment import (
+    Segment,
+    make_near_segment,
+    open_segment,
+    whole_rows,
+    write_segment,
+)
 
 NO_BITS = np.empty(0, np.uint64)
 INLINE_ROWS = 40_000  # a merge of at most this many rows is done in the batch that asks for it
@@ -53,6 +60,13 @@ class LiveSegment:
         mark_bits(self.dead, rows)
         self.ended += int(rows.size)
         self.changed = True
+
+    def ended_mask(self) -> NDArray[np.bool_]:
+        """Which rows have ended."""
+        if self.dead.size == 0:
+            return np.zeros(self.segment.rows.total, np.bool_)
+        mask: NDArray[np.bool_] = bits_to_mask(self.dead, self.segment.rows.total)
+        return mask
 
     def entry(self) -> SegmentEntry:
         return SegmentEntry(
@@ -111,12 +125,16 @@ class LiveSegments:
 
     def add(self, batch: int, segment: Segment) -> LiveSegment:
         """Write a new segment; it is live from the next commit on."""
+        live = self._write(batch, segment)
+        self.segments.append(live)
+        return live
+
+    def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
         live = LiveSegment(name, segment)
         if segment.kind == NEAREST:
             live.results = LiveResults(segment, [], self.state.file)
-        self.segments.append(live)
         return live
 
     def compact(self, batch: int, now_us: int) -> None:
@@ -144,6 +162,22 @@ class LiveSegments:
             if chosen:
                 return [free[i] for i in chosen]
         return []
+
+    def redeal(self, batch: int, deal: Callable[[LiveSegment], Deal]) -> None:
+        """Deal the `nearest` rows out anew: every segment of theirs is written again."""
+        if self.pending is not None:
+            pending, self.pending = self.pending, None
+            self._take_over(pending)
+        for at, live in enumerate(self.segments):
+            if live.results is None:
+                continue
+            heir = self._write(
+                batch,
+                make_near_segment(whole_rows(live.segment), live.results.neighbours, deal(live)),
+            )
+            heir.dead, heir.ended = live.dead, live.ended
+            heir.changed, heir.frozen = live.ended > 0, True
+            self.segments[at] = heir
 
     def finish_merges(self, batch: int, now_us: int) -> None:
         """Wait until nothing is left to merge."""

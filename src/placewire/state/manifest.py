@@ -90,6 +90,7 @@ class Manifest(msgspec.Struct, frozen=True):
     now_us: int | None
     segments: list[SegmentEntry] = []
     plan: dict[str, Any] = {}
+    near_plan: dict[str, Any] = {}
     blocks: list[BlockEntry] = []
     pieces: list[PieceEntry] = []
     updates: UpdatesEntry | None = None
@@ -113,6 +114,8 @@ class Manifest(msgspec.Struct, frozen=True):
         if self.late_dead is not None:
             names.add(self.late_dead)
         names |= {self.plan[key] for key in ("file", "live") if key in self.plan}
+        near_files = ("rule", "leaves", "live", "balls")
+        names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
         return names
 
 

@@ -1,0 +1,302 @@
+"""The plan of `nearest` subscriptions: who has which of them, or where objects go to meet all.
+
+Under `kop`, `sop`, `dkm` and `ps2` subscriptions are dealt out to workers, each to one, and objects
+go to every worker that may need them; new ones join by the method's rule. Under `sstd` all workers
+have all of them, and objects are divided. A plan is made once enough of the log was seen; until
+then subscriptions are dealt out by the hash of their id, or objects stay where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.calibrating import calibrate
+from placewire.engine.nearchoice import choose_near
+from placewire.engine.planref import NearRef, PlanRef, write_plan
+from placewire.index.balls import Deal, points_of
+from placewire.kernels.balls import balls_to_boxes
+from placewire.kernels.cells import codes_to_points
+from placewire.model.regions import CIRCLE
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.plan.leaves import NOTHING, Leaves
+from placewire.plan.nearest import (
+    NEAREST_METHODS,
+    BallSample,
+    Rule,
+    arrays_to_rule,
+    assign_new,
+    release,
+    rule_to_arrays,
+)
+from placewire.plan.qt import plan_qt
+from placewire.plan.reservoir import Reservoir
+from placewire.plan.sample import make_sample
+from placewire.plan.sstd import SstdCost
+from placewire.plan.statistics import CKQ, assume_kind
+from placewire.route.ballroute import LiveBalls
+from placewire.route.choice import Machines
+from placewire.route.live import LiveTerms
+from placewire.route.measures import Objects
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.segment import whole_rows
+
+DEALT = tuple(NEAREST_METHODS)
+AUTO = ("kop", "dkm")  # what `auto` holds against `shared`
+
+
+class NearPlanner:
+    """Deals `nearest` subscriptions out, and keeps the map of what each worker has."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        name: str,
+        workers: int,
+        saved: dict[str, Any],
+        key: tuple[int, int],
+        sample_events: int,
+        machines: Callable[[], Machines],
+    ) -> None:
+        self.state = state
+        self.machines = machines
+        self.name = name
+        self.workers = workers
+        self.key = key
+        self.sample_events = sample_events
+        self.sample = Reservoir()
+        self.events = 0
+        self.why = ""
+        self.method = "shared" if name == "auto" else name
+        self.version = 1 if name in ("shared", "scan") else 0
+        self.loads = np.zeros(workers)
+        self.rule: Rule | None = None
+        self.rule_file = ""
+        self.leaves: PlanRef | None = None
+        self.balls = LiveBalls(workers)
+        self.balls_file = ""
+        self._known: set[str] = set()  # segments whose balls the map has
+        if saved.get("name") == name and saved.get("workers") == workers:
+            self._resume(saved)
+
+    def _resume(self, saved: dict[str, Any]) -> None:
+        """Go on with the plan that the last commit named."""
+        self.version = int(saved["version"])
+        self.method, self.why = saved["method"], saved["why"]
+        if saved.get("rule"):
+            self.rule_file = saved["rule"]
+            self.loads = np.array(saved["loads"])
+            self.rule = arrays_to_rule(
+                self.method, open_arrays(self.state.file(self.rule_file)).arrays
+            )
+        if saved.get("leaves"):
+            self.leaves = PlanRef(self.workers, NOTHING, saved["leaves"], saved["live"])
+
+    @property
+    def sampling(self) -> bool:
+        """Whether the objects of the next batch are wanted for the sample."""
+        return self.version == 0
+
+    @property
+    def deals(self) -> bool:
+        """Whether subscriptions are dealt out."""
+        return self.method in DEALT
+
+    def observe(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
+        """Take a block into the sample."""
+        self.events += events
+        if "object.code" in arrays and arrays["object.code"].size:
+            self.sample.add(
+                arrays["object.code"], arrays["object.term_offsets"], arrays["object.terms"]
+            )
+
+    def deal(self, rows: SubscriptionRows) -> Deal | None:
+        """Who gets the batch's new rows; None when nothing is dealt out."""
+        if not self.deals:
+            return None
+        if self.rule is None:
+            owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
+            return Deal(self.workers, owner, np.zeros(rows.total, np.float32))
+        lon, lat, _ = points_of(rows)
+        owner, cost, self.loads = assign_new(
+            self.rule,
+            self.loads,
+            lon,
+            lat,
+            rows.k.astype(np.int32),
+            rows.literal_offsets,
+            rows.literal_term,
+            self.workers,
+        )
+        return Deal(self.workers, owner, cost.astype(np.float32))
+
+    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+        """Rows have ended: their workers have less to do."""
+        balls = live.segment.balls
+        if self.rule is not None and balls is not None and balls.deal.parts == self.workers:
+            self.loads = release(
+                self.loads, balls.deal.owner[rows], balls.deal.cost[rows].astype(np.float64)
+            )
+
+    def route(self, batch: int, segments: Sequence[LiveSegment]) -> NearRef | None:
+        """The route of the next batch; None when objects stay where they are read."""
+        root = str(self.state.root)
+        if self.leaves is not None:
+            return NearRef(self.workers, root, leaves=self.leaves)
+        if not self.deals or not segments:
+            return None
+        self._follow(batch, segments)
+        return NearRef(self.workers, root, balls=self.balls_file)
+
+    def _follow(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Bring the map of balls up to date, and write it if it changed."""
+        fresh = [live for live in segments if live.name not in self._known]
+        if not fresh:
+            return
+        if self._known and not self.balls.crowded:
+            for live in fresh:
+                assert live.segment.balls is not None
+                self.balls.add(live.segment.rows, live.segment.balls)
+        if not self._known or self.balls.crowded:
+            self.balls.rebuild(
+                (live.segment.rows, live.segment.balls)
+                for live in segments
+                if live.segment.balls is not None
+            )
+        self._known = {live.name for live in segments}
+        self.balls_file = self.state.new_name(batch, "balls")
+        write_arrays(self.state.file(self.balls_file), {"words": self.balls.words})
+
+    def next_version(self, batch: int, live: LiveSegments) -> dict[str, Any]:
+        """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
+        if self.version == 0 and self._seen_enough():
+            self._plan(batch, live)
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "method": self.method,
+            "workers": self.workers,
+            "version": self.version,
+            "why": self.why,
+        }
+        if self.rule is not None:
+            entry |= {"rule": self.rule_file, "loads": self.loads.tolist()}
+        if self.leaves is not None:
+            entry |= {"leaves": self.leaves.file, "live": self.leaves.live}
+        if self.balls_file:
+            entry["balls"] = self.balls_file
+        return entry
+
+    def _seen_enough(self) -> bool:
+        """Whether a plan can be made: there must be objects, and someone who asks."""
+        return self.events >= self.sample_events and self.sample.seen > 0
+
+    def _plan(self, batch: int, live: LiveSegments) -> None:
+        """Make the plan of what was seen."""
+        near = [one for one in live.segments if one.results is not None]
+        if not near:
+            return
+        self.version = 1
+        codes, term_offsets, terms = self.sample.in_order()
+        rows = concat_rows([whole_rows(one.segment) for one in near])
+        radius = np.concatenate([one.results.radius for one in near if one.results is not None])
+        if self.name == "sstd":
+            self._divide_objects(batch, codes, term_offsets, terms, rows, radius)
+            return
+        alive = np.flatnonzero(~np.concatenate([one.ended_mask() for one in near]))
+        rows_alive = take_rows(rows, alive)
+        sample = ball_sample(rows_alive, radius[alive], codes, term_offsets, terms)
+        candidates = AUTO if self.name == "auto" else (self.name,)
+        assignments = {name: NEAREST_METHODS[name](sample, self.workers) for name in candidates}
+        if self.name == "auto":
+            self.method, self.why = choose_near(
+                rows_alive,
+                radius[alive],
+                Objects(codes, term_offsets, terms),
+                {name: assignment.worker for name, assignment in assignments.items()},
+                self.workers,
+                calibrate().prices,
+                self.machines(),
+            )
+            if self.method not in assignments:
+                return
+        assignment = assignments[self.method]
+        self.rule, self.loads = assignment.rule, assignment.loads
+        self.rule_file = self.state.new_name(batch, "rule")
+        write_arrays(self.state.file(self.rule_file), rule_to_arrays(assignment.rule))
+        owner = np.zeros(rows.total, np.int32)
+        cost = np.zeros(rows.total, np.float32)
+        owner[alive], cost[alive] = assignment.worker, assignment.cost
+        starts = np.cumsum([0, *(one.segment.rows.total for one in near)])
+        deals = {
+            one.name: Deal(self.workers, owner[first:last], cost[first:last])
+            for one, first, last in zip(near, starts[:-1], starts[1:], strict=True)
+        }
+        live.redeal(batch, lambda one: deals[one.name])
+        self._known = set()
+        if self.name != "auto":
+            self.why = (
+                f"{alive.size} subscriptions dealt out after {self.events} events, the largest"
+                f" load {worst_of(self.loads):.3g} times the mean"
+            )
+
+    def _divide_objects(
+        self,
+        batch: int,
+        codes: NDArray[np.uint32],
+        term_offsets: NDArray[np.int64],
+        terms: NDArray[np.uint64],
+        rows: SubscriptionRows,
+        radius: NDArray[np.float64],
+    ) -> None:
+        """SSTD's way: a tree of leaves among which objects are divided."""
+        lon, lat, _ = points_of(rows)
+        balls = rows._replace(
+            region_kind=np.full(rows.total, CIRCLE, np.uint8),
+            box=balls_to_boxes(lon, lat, radius),
+        )
+        sample = make_sample(codes, term_offsets, terms, balls)
+        leaves: Leaves = plan_qt(
+            sample, self.workers, SstdCost(traits=assume_kind(sample, CKQ))
+        )._replace(summary=NOTHING)
+        file, live = self.state.new_name(batch, "plan"), self.state.new_name(batch, "live")
+        write_plan(self.state.file(file), leaves, self.key)
+        write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())
+        self.leaves = PlanRef(self.workers, NOTHING, file, live)
+        self.why = f"{leaves.total} leaves, made of the first {self.events} events"
+
+
+def ball_sample(
+    rows: SubscriptionRows,
+    radius: NDArray[np.float64],
+    codes: NDArray[np.uint32],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+) -> BallSample:
+    """Subscriptions and initial objects as the methods take them.
+
+    Objects are at the middles of their cells, some hundred metres off at most.
+    """
+    lon, lat, _ = points_of(rows)
+    object_lon, object_lat = codes_to_points(codes)
+    return BallSample(
+        lon,
+        lat,
+        rows.k.astype(np.int32),
+        radius,
+        rows.literal_offsets,
+        rows.literal_term,
+        object_lon,
+        object_lat,
+        term_offsets,
+        terms,
+    )
+
+
+def worst_of(loads: NDArray[np.float64]) -> float:
+    """The largest load, the mean being 1."""
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
