@@ -189,6 +189,34 @@ def test_ranges_name_the_leaf_of_every_point(leaves, points):
         assert south <= y < north
 
 
+@settings(deadline=None, max_examples=100)
+@given(tilings(), st.data())
+def test_leaves_that_do_not_tile_the_world_are_refused(leaves, data):
+    """One edge of one leaf is moved: it overlaps another, or leaves a hole."""
+    check_leaves(leaves)
+    at, edge = data.draw(st.integers(0, leaves.total - 1)), data.draw(st.integers(0, 3))
+    moved = leaves.box.copy()
+    moved[at, edge] = data.draw(st.integers(-1, SIDE + 1).filter(lambda x: x != moved[at, edge]))
+    with pytest.raises(ValueError, match=r"plan any: .*world"):
+        check_leaves(leaves._replace(box=moved))
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        [(0, 0, SIDE, SIDE // 2)] * 2,
+        [(0, 0, SIDE // 2, SIDE), (0, 0, SIDE, SIDE // 2)],
+        [(0, 0, SIDE, SIDE), (0, 0, SIDE, SIDE)],
+        [],
+    ],
+    ids=["one half twice", "two halves across", "the world twice", "none"],
+)
+def test_leaves_may_not_overlap_even_if_their_areas_add_up(boxes):
+    leaves = make_leaves("any", 2, NOTHING, boxes, [NO_SPLIT] * len(boxes), [0] * len(boxes))
+    with pytest.raises(ValueError, match="do not cover the world once"):
+        check_leaves(leaves)
+
+
 @pytest.mark.parametrize("summary", [BY_CELL, BY_LEAF, BY_WORKER])
 def test_objects_without_a_live_term_are_dropped(summary):
     leaves = single_leaf()._replace(summary=summary)
