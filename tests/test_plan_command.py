@@ -27,11 +27,16 @@ from placewire.cli.drawing import (
 )
 from placewire.cli.main import app, main
 from placewire.engine.calibrating import Calibration
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
 from placewire.engine.planning import CANDIDATES, PLANS
 from placewire.engine.planref import read_plan, write_plan
+from placewire.engine.reading import LogSource
 from placewire.engine.surveying import Survey, survey_files
 from placewire.kernels.cells import points_to_codes
 from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_leaves, make_leaves
 from placewire.plan.methods import METHODS
@@ -364,6 +369,7 @@ def test_pictures_and_plans_are_written_and_written_again(command: Command) -> N
         saved = read_plan(out / f"{name}.plan")
         check_leaves(saved.leaves)
         assert (saved.leaves.name, saved.leaves.workers) == (name, 3)
+        assert saved.cost == CALIBRATION.load.in_stream(300, 80)
         keys.add(saved.key)
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert len(keys) == 1
@@ -474,10 +480,65 @@ def test_a_saved_plan_is_used_from_the_first_batch_on(undrawn: Command) -> None:
         assert replay(undrawn, *plan, "--state", state) == expected
         first = read_manifest(StateDir(state), 0)
         assert (first.plan["version"], first.plan["method"]) == (1, name)
-        assert first.key == read_plan(Path(f"out/{name}.plan")).key
+        saved = read_plan(Path(f"out/{name}.plan"))
+        assert first.key == saved.key
         arrays._open.clear()
-        used = read_plan(StateDir(state).file(first.plan["file"])).leaves
-        assert np.array_equal(used.box, read_plan(Path(f"out/{name}.plan")).leaves.box)
+        used = read_plan(StateDir(state).file(first.plan["file"]))
+        assert np.array_equal(used.leaves.box, saved.leaves.box)
+        assert used.cost == saved.cost
+        assert first.plan["cost"] == saved.cost._asdict()
+
+
+def test_a_saved_plan_without_its_cost_is_used_too(undrawn: Command) -> None:
+    """Plans that were saved before costs were kept with them."""
+    write_town(Path("log.jsonl"))
+    expected = replay(undrawn)
+    undrawn.plan("--plan", "kdt", "--out", "out")
+    saved = read_plan(Path("out/kdt.plan"))
+    write_plan(Path("older.plan"), saved.leaves, saved.key)
+    assert read_plan(Path("older.plan")).cost is None
+    assert replay(undrawn, "--workers", 3, "--plan", "older.plan", "--state", "state") == expected
+    latest = read_latest(StateDir(Path("state")))
+    assert latest is not None
+    assert "cost" not in latest.plan
+    for wrong in (saved.cost._replace(per_object=-1.0), saved.cost._replace(inserts="many")):
+        Path("wrong.plan").unlink(missing_ok=True)
+        write_plan(Path("wrong.plan"), saved.leaves, saved.key, wrong)
+        with pytest.raises(Unusable, match=r"wrong.plan: is not a plan: its cost .* got"):
+            read_plan(Path("wrong.plan"))
+
+
+def test_the_costs_of_a_plan_survive_resuming(undrawn: Command) -> None:
+    content = write_town(Path("log.jsonl"))
+    lines = content.splitlines(keepends=True)
+    for name in ("kdt", "auto"):
+        state = Path(f"state-{name}")
+        costs = []
+        for at in (150, 300):
+            Path("log.jsonl").write_bytes(b"".join(lines[:at]))
+            plan_early(state, name)
+            latest = read_latest(StateDir(state))
+            assert latest is not None
+            assert latest.plan["version"] == 1
+            costs.append(latest.plan["cost"])
+            # Another machine by the look of it: what the plan was made by stays.
+            undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: None)
+        assert costs[0] == costs[1]
+        assert costs[0]["per_posting"] == CALIBRATION.load.per_posting
+        undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: CALIBRATION)
+
+
+def plan_early(state: Path, plan: str) -> None:
+    """Run what is there of the log, the plan made of its first hundred events."""
+    log = Path("log.jsonl")
+    coordinator = Coordinator(
+        StateDir(state.absolute()), Settings(), identify_log(log), plan, 3, 100
+    )
+    try:
+        for _ in replay_log(coordinator, LogSource(str(log)), 50, 3):
+            pass
+    finally:
+        coordinator.close()
 
 
 def test_a_state_goes_on_with_plans_of_its_key(undrawn: Command) -> None:

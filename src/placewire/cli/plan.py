@@ -53,6 +53,7 @@ class Made(NamedTuple):
     """A plan that was made and measured."""
 
     leaves: Leaves
+    cost: LoadModel
     measures: Measures
     score: Score
     build_s: float
@@ -157,7 +158,8 @@ def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Mad
             leaves = METHODS[name](sample, workers, cost)
             build_s = time.perf_counter() - started
             measures = measure_plan(leaves, survey.objects, posted, cost)
-            made.append(Made(leaves, measures, score_plan(measures, prices, machines), build_s))
+            score = score_plan(measures, prices, machines)
+            made.append(Made(leaves, cost, measures, score, build_s))
     return made
 
 
@@ -267,7 +269,7 @@ def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int
     with ProgressLine("drawing" if drawing else "writing", len(made)) as progress:
         for number, each in enumerate(made):
             progress.update(number, each.leaves.name)
-            save_plan(out / f"{each.leaves.name}.plan", each.leaves, key)
+            save_plan(out / f"{each.leaves.name}.plan", each, key)
             if drawing:
                 path = out / f"{each.leaves.name}.png"
                 draw_plan(path, each.leaves, each.measures, survey.objects.codes)
@@ -276,11 +278,11 @@ def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int
     return f"{out}: plans {len(made)}, pictures {len(made) if drawing else 0}"
 
 
-def save_plan(path: Path, leaves: Leaves, key: tuple[int, int]) -> None:
+def save_plan(path: Path, made: Made, key: tuple[int, int]) -> None:
     """Write a plan in the place of an older one, which a running replay may have mapped."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        write_plan(fresh, leaves, key)
+        write_plan(fresh, made.leaves, key, made.cost)
         os.replace(fresh, path)
     except OSError as error:
         raise Unusable(f"{path}: cannot be written: {error.strerror}") from None

@@ -14,13 +14,13 @@ from placewire.engine.calibrating import calibrate
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plan.cost import LoadModel
+from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
 from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import make_sample
 from placewire.plan.uniform import plan_stripes
-from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.choice import Machines, choose_plan
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
@@ -63,8 +63,7 @@ class Planner:
         self.key = key
         self.sample_events = sample_events
         self.sample = Reservoir()
-        self.cost = LoadModel()
-        self.prices = Prices()
+        self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines = Machines(workers, memory_of_machine())
         self.version = 0
         self.why = ""
@@ -79,11 +78,14 @@ class Planner:
         if plan is not None:
             self.version = 1
             self._check_named(plan)
+            self.cost = plan.cost
             self._adopt(plan.leaves)
             return
         if saved.get("name") == name and saved.get("workers") == workers:
             self.version = int(saved["version"])
             self.why = saved.get("why", "")
+            if "cost" in saved:
+                self.cost = read_cost(saved["cost"])
             if "file" in saved:
                 leaves = read_plan(state.file(saved["file"])).leaves
                 self._adopt(leaves, saved["file"], saved["live"])
@@ -129,7 +131,7 @@ class Planner:
         ref = self.ref
         if not ref.file:
             ref = ref._replace(file=self.state.new_name(batch, "plan"))
-            write_plan(self.state.file(ref.file), self.leaves, self.key)
+            write_plan(self.state.file(ref.file), self.leaves, self.key, self.cost)
         names = {live.name for live in segments}
         fresh = [live for live in segments if live.name not in self._known]
         if fresh or not ref.live:
@@ -163,8 +165,9 @@ class Planner:
             "workers": self.workers,
             "version": self.version,
             "why": self.why,
-            "cost": self.cost._asdict(),
         }
+        if self.cost is not None:
+            entry["cost"] = self.cost._asdict()
         if self.ref is not None:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
         return entry
@@ -181,21 +184,21 @@ class Planner:
     def _plan(self, segments: Sequence[LiveSegment]) -> None:
         """Make the plan of what was seen."""
         self.version = 1
-        self.cost, self.prices, _ = calibrate()
+        cost, prices, _ = calibrate()
         objects, rows = Objects(*self.sample.in_order()), live_rows(segments)
-        self.cost = self.cost.in_stream(int(objects.codes.size), rows.total)
-        sample = make_sample(*objects, rows, self.cost.posting_work)
+        self.cost = cost = cost.in_stream(int(objects.codes.size), rows.total)
+        sample = make_sample(*objects, rows, cost.posting_work)
         if self.name != "auto":
-            leaves = METHODS[self.name](sample, self.workers, self.cost)
+            leaves = METHODS[self.name](sample, self.workers, cost)
             self._adopt(leaves)
             self.why = f"{leaves.total} leaves, made of the first {self.events} events"
             return
         posted = post_rows(rows)
         choice = choose_plan(
-            [METHODS[name](sample, self.workers, self.cost) for name in CANDIDATES],
-            lambda leaves: measure_plan(leaves, objects, posted, self.cost),
+            [METHODS[name](sample, self.workers, cost) for name in CANDIDATES],
+            lambda leaves: measure_plan(leaves, objects, posted, cost),
             self.workers,
-            self.prices,
+            prices,
             self.machines,
         )
         self.why = choice.why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -78,3 +79,12 @@ class LoadModel(NamedTuple):
         self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
     ) -> float:
         return self.of_counts(float(objects.size), float(subscriptions.size))
+
+
+def read_cost(saved: dict[str, Any]) -> LoadModel:
+    """The model of which `_asdict` was saved; raises ValueError or TypeError."""
+    model = LoadModel(**saved)
+    for name, value in model._asdict().items():
+        if name != "name" and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise ValueError(f"its cost {name} must be a number from 0 on, got {value!r}")
+    return model
