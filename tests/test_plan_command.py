@@ -528,8 +528,28 @@ def test_the_costs_of_a_plan_survive_resuming(undrawn: Command) -> None:
         undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: CALIBRATION)
 
 
-def plan_early(state: Path, plan: str) -> None:
-    """Run what is there of the log, the plan made of its first hundred events."""
+@pytest.mark.parametrize("plan", ["kdt", "auto", "out/kdt.plan", "shared", "scan"])
+def test_the_sample_goes_on_after_the_plan(undrawn: Command, plan: str) -> None:
+    """Under a plan each block leaves a few of its objects; a resumed run begins anew."""
+    undrawn.patch.setattr("placewire.engine.planning.SAMPLE_A_BLOCK", 4)
+    lines = write_town(Path("log.jsonl")).splitlines(keepends=True)
+    undrawn.plan("--plan", "kdt", "--out", "out")
+    Path("log.jsonl").write_bytes(b"".join(lines[:250]))
+    seen = [plan_early(Path("state"), plan)]
+    Path("log.jsonl").write_bytes(b"".join(lines))
+    seen.append(plan_early(Path("state"), plan))
+    if plan in ("shared", "scan"):
+        assert seen == [0, 0]
+        return
+    a_run = 4 * 3 * 3  # objects of a block, blocks of a batch, batches
+    # Before the plan 100 events were seen, 20 of them objects; a plan from a file is there at once.
+    first = seen[0] - a_run
+    assert first == 20 if plan != "out/kdt.plan" else 4 <= first <= 12
+    assert seen[1] == a_run
+
+
+def plan_early(state: Path, plan: str) -> int:
+    """Run the log with a plan made of its first hundred events; how many objects were sampled."""
     log = Path("log.jsonl")
     coordinator = Coordinator(
         StateDir(state.absolute()), Settings(), identify_log(log), plan, 3, 100
@@ -537,6 +557,7 @@ def plan_early(state: Path, plan: str) -> None:
     try:
         for _ in replay_log(coordinator, LogSource(str(log)), 50, 3):
             pass
+        return coordinator.planner.sample.seen
     finally:
         coordinator.close()
 

@@ -296,7 +296,35 @@ def test_the_reservoir_keeps_all_of_the_first():
     reservoir = Reservoir(capacity=100)
     for block in range(3):
         reservoir.add(np.full(30, block, np.uint32), np.zeros(31, np.int64), np.empty(0, np.uint64))
-    assert np.bincount(reservoir.codes).tolist() == [30, 30, 30]
+    codes, _, _ = reservoir.in_order()
+    assert np.bincount(codes).tolist() == [30, 30, 30]
+
+
+def test_a_fading_reservoir_follows_what_comes():
+    reservoir = Reservoir(capacity=1000, seed=2)
+    for block in range(200):
+        reservoir.fading = block >= 50
+        codes = np.full(20, block, np.uint32)
+        reservoir.add(codes, np.arange(21, dtype=np.int64) * 2, np.repeat(codes, 2).astype("u8"))
+    assert reservoir.seen == 4000
+    codes, offsets, terms = reservoir.in_order()
+    assert codes.size == 1000
+    assert np.array_equal(np.repeat(codes, 2), terms)
+    assert offsets.tolist() == list(range(0, 2001, 2))
+    # 3000 newcomers for 1000 places: one in e^3 of the first 50 blocks is left.
+    assert 20 < (codes < 50).sum() < 90
+    assert (codes >= 150).sum() > 550
+
+
+def test_a_few_that_come_in_many_blocks_are_as_good_as_many_in_one():
+    codes = np.arange(3000, dtype=np.uint32)
+    offsets, terms = np.arange(3001, dtype=np.int64), codes.astype(np.uint64)
+    once, often = Reservoir(100_000), Reservoir(100_000)
+    once.add(codes, offsets, terms)
+    for at in range(0, 3000, 10):
+        often.add(codes[at : at + 10], offsets[:11], terms[at : at + 10])
+    for one, other in zip(once.in_order(), often.in_order(), strict=True):
+        assert np.array_equal(one, other)
 
 
 def city(objects: int, subscriptions: int):

@@ -20,13 +20,13 @@ from placewire.engine.calibrating import calibrate
 from placewire.engine.log import check_log
 from placewire.engine.planning import CANDIDATES, memory_of_machine
 from placewire.engine.planref import write_plan
-from placewire.engine.surveying import Survey, choose_evenly, survey_files
+from placewire.engine.surveying import Survey, survey_files
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
-from placewire.plan.reservoir import Reservoir
+from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.plan.sample import make_sample
 from placewire.route.choice import Choice, Machines, Score, choose_plan, score_plan
 from placewire.route.measures import Measures, Objects, measure_plan, post_rows

@@ -150,6 +150,7 @@ class Coordinator:
             keep_objects=keep,
             route=self.planner.route(batch, self.live.segments),
             scan=self.planner.name == "scan",
+            sample_objects=self.planner.sample_a_block,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -185,9 +186,8 @@ class Coordinator:
             BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
             for b, clock in zip(blocks, clocks, strict=True)
         ]
-        if self.planner.sampling:
-            for block, fact in zip(blocks, facts, strict=True):
-                self.planner.observe(fact.arrays, block.events)
+        for block, fact in zip(blocks, facts, strict=True):
+            self.planner.observe(fact.arrays, block.events)
         settled = self._settle(batch, blocks, facts, summaries, now_us)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us

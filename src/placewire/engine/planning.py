@@ -28,9 +28,11 @@ from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment
 from placewire.state.segment import whole_rows
 
-PLANS = ("shared", "scan", "auto", *METHODS)
+UNPLANNED = ("shared", "scan")
+PLANS = (*UNPLANNED, "auto", *METHODS)
 SAMPLE_EVENTS = 100_000
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+SAMPLE_A_BLOCK = 128  # objects of a block of thousands, once there is a plan
 SAMPLE_SUBSCRIPTIONS = 1_000_000
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
@@ -39,6 +41,8 @@ class Planner:
     """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
     Until then objects are routed by stripes of the world, or stay where they were read (`auto`).
+    The sample goes on with a few objects of each block, so that there is a recent one for another
+    plan. It is not kept: after resuming it begins empty, and fills again.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class Planner:
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
-        if name in ("shared", "scan"):
+        if name in UNPLANNED:
             self.version = 1
             return
         if plan is not None:
@@ -95,8 +99,13 @@ class Planner:
 
     @property
     def sampling(self) -> bool:
-        """Whether the objects of the next batch are wanted for the sample."""
+        """Whether all objects of the next batch are wanted for the sample."""
         return self.version == 0
+
+    @property
+    def sample_a_block(self) -> int:
+        """How many objects each block of the next batch leaves for the sample."""
+        return 0 if self.sampling or self.name in UNPLANNED else SAMPLE_A_BLOCK
 
     def _check_named(self, plan: SavedPlan) -> None:
         """Refuse a plan from a file that does not fit this state."""
@@ -148,12 +157,12 @@ class Planner:
         self.ref = ref
 
     def observe(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
-        """Take a block into the sample."""
+        """Take a block into the sample: until there is a plan all of it, then what it left."""
         self.events += events
-        if "object.code" in arrays and arrays["object.code"].size:
-            self.sample.add(
-                arrays["object.code"], arrays["object.term_offsets"], arrays["object.terms"]
-            )
+        part = "object" if self.sampling else "sample"
+        if f"{part}.code" in arrays:
+            self.sample.fading = not self.sampling
+            self.sample.add(*(arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")))
 
     def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
         """The plan's entry for the manifest: made anew once enough events were seen."""

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from placewire.engine.decode import Changes, DecodedBlock
 from placewire.engine.dispatcher import BatchContext, decode_block
@@ -25,7 +24,7 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.plan.reservoir import Reservoir
+from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.route.measures import Objects
 
 BATCH_ROWS = 200_000
@@ -188,10 +187,3 @@ def read_blocks(
             start = batch_end(refs)
     except pa.ArrowException as error:
         raise Unusable(f"{path}: cannot be read as Parquet: {error}") from None
-
-
-def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of the rows, at even steps."""
-    if rows.size <= most:
-        return rows
-    return rows[np.arange(most) * rows.size // most]
