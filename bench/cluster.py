@@ -19,6 +19,7 @@ from placewire.index.covers import counts_among_rows
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
+from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Measures, Objects, Posted, find_holders, measure_plan
@@ -71,7 +72,7 @@ def run_plan(
     live = LiveTerms(leaves)
     live.rebuild([posted.rows])
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
-    offsets, held = find_holders(leaves, tables, posted)
+    offsets, held = find_holders(leaves, make_dominant_route(leaves), tables, posted)
     holdings = [held[offsets[w] : offsets[w + 1]] for w in range(leaves.workers)]
     run = run_route(leaves.name, route, holdings, objects, posted.rows)
     if reference is not None:

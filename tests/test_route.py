@@ -355,6 +355,8 @@ def test_measures_count_what_routing_does(name, workers):
     assert measures.sent.tolist() == sent.tolist()
     assert measures.dropped == 400 - len(set(np.concatenate([s.objects for s in shares]).tolist()))
     assert measures.subscriptions_replicated >= 1
+    assert measures.route_ns > 0
+    assert measures.follow_ns > 0, "a plan that notes nothing has workers to find all the same"
     # Whoever finds a match holds its subscription: per worker, rows matched are at most rows held.
     for share in shares:
         found = {row for _, row in matches_of(objects, lon, lat, rows, [share])}

@@ -18,7 +18,7 @@ from placewire.model.subscriptions import SubscriptionRows
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import PLAN_LEVEL
-from placewire.route.dominant import make_dominant_route
+from placewire.route.dominant import DominantRoute, make_dominant_route
 from placewire.route.leafroute import LeafRoute, Owners, RouteTables, make_tables
 from placewire.route.live import LiveTerms
 
@@ -91,7 +91,9 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     rows = posted.rows
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
+    finder = make_dominant_route(leaves)
     started = time.perf_counter()
+    holder_offsets, _ = find_holders(leaves, finder, tables, posted)
     live.rebuild([rows])
     follow_s = time.perf_counter() - started
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
@@ -101,7 +103,7 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
     offsets, _ = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
     route_s = time.perf_counter() - started
     sent = np.diff(offsets)
-    held = np.diff(find_holders(leaves, tables, posted)[0])
+    held = np.diff(holder_offsets)
     candidates = owners_to_work(
         owners.of_pair, owners.alone, *count_near(*objects, posted.near), leaves.workers
     )
@@ -125,13 +127,11 @@ def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadMod
 
 
 def find_holders(
-    leaves: Leaves, tables: RouteTables, posted: Posted
+    leaves: Leaves, finder: DominantRoute, tables: RouteTables, posted: Posted
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64."""
     ranges = boxes_to_ranges(read_only(posted.rows.box))
-    leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
-        ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
-    )
+    leaf_offsets, leaf = finder.workers_of_ranges(ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL))
     found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
         read_only(leaf_offsets),
         read_only(leaf),
