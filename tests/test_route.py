@@ -13,6 +13,7 @@ from placewire.engine.changecolumns import finish_rows
 from placewire.engine.decode import decode_lines
 from placewire.engine.subscribing import ChangesBuilder
 from placewire.engine.worker import make_probe, match_segment
+from placewire.index.nearness import count_near
 from placewire.kernels.cells import points_to_codes
 from placewire.kernels.routing import NOBODY
 from placewire.model.events import SubscribeEvent
@@ -33,10 +34,13 @@ from placewire.plan.leaves import (
 from placewire.plan.methods import METHODS
 from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
+from placewire.plan.sstd import SSTD
+from placewire.plan.tornado import TORNADO
 from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
-from placewire.route.measures import Objects, measure_plan, post_rows
+from placewire.route.measures import Objects, find_holders, measure_plan, post_rows
 from placewire.route.protocol import SpreadRoute
 from placewire.route.ranges import leaves_to_ranges
 from placewire.state.segment import make_segment
@@ -347,7 +351,7 @@ def test_measures_count_what_routing_does(name, workers):
     sample = make_sample(*objects, rows)
     leaves = METHODS[name](sample, workers, LoadModel())
     check_leaves(leaves)
-    measures = measure_plan(leaves, objects, post_rows(rows), LoadModel())
+    measures = measure_plan(leaves, objects, post_rows(rows), sample, LoadModel())
     shares = list(route_of(leaves, rows).cut(*objects))
     sent = np.zeros(workers, np.int64)
     for share in shares:
@@ -363,6 +367,35 @@ def test_measures_count_what_routing_does(name, workers):
         assert len(found) <= measures.held[share.worker]
 
 
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("model", [LoadModel(per_posting=8.0), TORNADO, SSTD], ids=lambda m: m.name)
+def test_workers_are_charged_by_any_model(name, model):
+    """By what each worker sees and holds, or by its parts, each as if it were a worker."""
+    (objects, _, _), rows = city(400, 300)
+    sample, posted = make_sample(*objects, rows), post_rows(rows)
+    leaves = METHODS[name](sample, 4, LoadModel())
+    loads = measure_plan(leaves, objects, posted, sample, model).loads
+    parts = np.arange(leaves.part_worker.size, dtype=np.int32)
+    split = leaves._replace(workers=parts.size, part_worker=parts) if model.by_part else leaves
+    tables = make_tables(split)
+    offsets, held = find_holders(split, make_dominant_route(split), tables, posted)
+    seen = {s.worker: s for s in route_of(split, rows).cut(*objects)}
+    expected = np.zeros(4)
+    for worker in range(split.workers):
+        share = seen.get(worker)
+        some = np.empty(0, np.int64) if share is None else share.objects
+        postings = 0.0
+        if share is not None:
+            of_pair, alone = count_near(
+                objects.codes[some], share.term_offsets, share.terms, posted.near
+            )
+            postings = (of_pair * share.probed).sum() + (alone * share.alone).sum()
+        charged = model.cost(sample, some, held[offsets[worker] : offsets[worker + 1]], postings)
+        expected[leaves.part_worker[worker] if model.by_part else worker] += charged
+    assert loads == pytest.approx(expected)
+    assert loads.sum() > 0
+
+
 def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
     (objects, _, _), rows = city(400, 300)
     sample = make_sample(*objects, rows)
@@ -370,7 +403,7 @@ def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
     candidates = [METHODS[name](sample, 4, LoadModel()) for name in ("kdtree", "kdt")]
 
     def measure(leaves):
-        return measure_plan(leaves, objects, posted, LoadModel())._replace(route_ns=50.0)
+        return measure_plan(leaves, objects, posted, sample, LoadModel())._replace(route_ns=50.0)
 
     roomy = choose_plan(candidates, measure, 4, Prices(), Machines(4, 1e9))
     assert roomy.leaves is None

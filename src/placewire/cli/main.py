@@ -89,11 +89,29 @@ def plan(
     sample_subscriptions: Annotated[
         int, typer.Option(min=1, help="At most so many subscriptions.")
     ] = 1_000_000,
+    cost: Annotated[
+        str, typer.Option(help="What loads are measured by: load, tornado or sstd.")
+    ] = "load",
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Show too where objects and subscriptions are.")
+    ] = False,
 ) -> None:
     """Show what every plan would do with given data: copies, balance, cost."""
     from placewire.cli.plan import PlanOptions, run_plan
 
-    run_plan(PlanOptions(objects, subscriptions, workers, plan, out, sample, sample_subscriptions))
+    run_plan(
+        PlanOptions(
+            objects,
+            subscriptions,
+            workers,
+            plan,
+            out,
+            sample,
+            sample_subscriptions,
+            cost,
+            statistics,
+        )
+    )
 
 
 @app.command()

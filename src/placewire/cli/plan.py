@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from placewire.cli.drawing import can_draw, draw_plan
 from placewire.cli.progress import ProgressLine
+from placewire.cli.statistics import print_statistics
+from placewire.cli.tables import figure, print_rows
 from placewire.engine.calibrating import calibrate
 from placewire.engine.log import check_log
 from placewire.engine.planning import CANDIDATES, memory_of_machine
@@ -23,11 +24,13 @@ from placewire.engine.planref import write_plan
 from placewire.engine.surveying import Survey, survey_files
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
-from placewire.plan.cost import LoadModel
+from placewire.plan.cost import CostModel, LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
 from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.plan.sample import make_sample
+from placewire.plan.sstd import SSTD
+from placewire.plan.tornado import TORNADO
 from placewire.route.choice import Choice, Machines, Score, choose_plan, score_plan
 from placewire.route.measures import Measures, Objects, measure_plan, post_rows
 
@@ -47,6 +50,8 @@ class PlanOptions(NamedTuple):
     out: Path | None
     sample: int
     sample_subscriptions: int
+    cost: str
+    statistics: bool
 
 
 class Made(NamedTuple):
@@ -59,13 +64,19 @@ class Made(NamedTuple):
     build_s: float
 
 
+LOAD = ("load", "")
+LOAD_UNITS = {  # of each cost model, what the heading says and how much it is
+    "load": ("ms", 1e6),
+    TORNADO.name: ("1000", 1e3),
+    SSTD.name: ("", 1.0),
+}
 HEADINGS = (
     ("plan", ""),
     ("leaves", ""),
     ("copies", "a sub."),
     ("copies", "an obj."),
     ("drop", "%"),
-    ("load", "ms"),
+    LOAD,
     ("Lmax/", "Lmin"),
     ("router", "MB"),
     ("build", "s"),
@@ -78,6 +89,8 @@ HEADINGS = (
 def run_plan(options: PlanOptions) -> None:
     """Make the plans, print their table, write their files; raises Unusable."""
     names = names_of(options.plan)
+    if options.cost not in LOAD_UNITS:
+        raise Unusable(f"cost: must be one of {', '.join(LOAD_UNITS)}, got {options.cost!r}")
     for path in (options.objects, options.subscriptions):
         check_log(path)
     if options.out is not None:
@@ -85,13 +98,16 @@ def run_plan(options: PlanOptions) -> None:
     # A plan's terms are hashes: whoever takes a saved one over takes its secret key over too.
     key = (secrets.randbits(64), secrets.randbits(64))
     survey = read_files(options, key)
-    made = make_plans(names, survey, options.workers)
+    made = make_plans(names, survey, options)
     choice = choose(made, options.workers) if options.plan in (ALL, AUTO) else None
     console = Console()
     for line in describe(survey, options):
         console.print(Text(line), soft_wrap=True)
     console.print()
-    print_table(console, made, choice, options.plan)
+    if options.statistics:
+        print_statistics(console, make_sample(*survey.objects, survey.rows))
+        console.print()
+    print_table(console, made, choice, options)
     if choice is not None:
         console.print()
         console.print(Text(f"auto takes {choice.why}"), soft_wrap=True)
@@ -139,16 +155,20 @@ def read_files(options: PlanOptions, key: tuple[int, int]) -> Survey:
         )
 
 
-def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Made]:
-    """Make and measure each plan; what all have in common is done once."""
+def make_plans(names: tuple[str, ...], survey: Survey, options: PlanOptions) -> list[Made]:
+    """Make and measure each plan; what all have in common is done once.
+
+    Every plan is made as `placewire replay` makes it; loads are measured as the user likes.
+    """
     if not names:
         return []
     made = []
+    workers = options.workers
     with ProgressLine("planning", len(names) + 1) as progress:
         progress.update(0, "loading kernels (compiled on the first run)")
         cost, prices, _ = calibrate()
         machines = Machines(workers, memory_of_machine())
-        load_kernels(names, survey, workers, cost)
+        load_kernels(names, survey, options, cost)
         cost = cost.in_stream(int(survey.objects.codes.size), survey.rows.total)
         sample = make_sample(*survey.objects, survey.rows, cost.posting_work)
         posted = post_rows(survey.rows)
@@ -157,13 +177,23 @@ def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Mad
             started = time.perf_counter()
             leaves = METHODS[name](sample, workers, cost)
             build_s = time.perf_counter() - started
-            measures = measure_plan(leaves, survey.objects, posted, cost)
+            measures = measure_plan(
+                leaves, survey.objects, posted, sample, model_of(options.cost, cost)
+            )
             score = score_plan(measures, prices, machines)
             made.append(Made(leaves, cost, measures, score, build_s))
     return made
 
 
-def load_kernels(names: tuple[str, ...], survey: Survey, workers: int, cost: LoadModel) -> None:
+def model_of(name: str, load: LoadModel) -> CostModel:
+    """The cost model of that name; `load` is PS2Stream's as measured here."""
+    models: tuple[CostModel, ...] = (load, TORNADO, SSTD)
+    return next(model for model in models if model.name == name)
+
+
+def load_kernels(
+    names: tuple[str, ...], survey: Survey, options: PlanOptions, cost: LoadModel
+) -> None:
     """Plan for a handful of the data, so that the times of all of it are those of work alone."""
     few = Reservoir(KERNEL_ROWS)
     few.add(*survey.objects)
@@ -171,7 +201,8 @@ def load_kernels(names: tuple[str, ...], survey: Survey, workers: int, cost: Loa
     rows = take_rows(survey.rows, choose_evenly(np.arange(survey.rows.total), KERNEL_ROWS))
     sample, posted = make_sample(*objects, rows, cost.posting_work), post_rows(rows)
     for name in names:
-        measure_plan(METHODS[name](sample, workers, cost), objects, posted, cost)
+        leaves = METHODS[name](sample, options.workers, cost)
+        measure_plan(leaves, objects, posted, sample, model_of(options.cost, cost))
 
 
 def choose(made: list[Made], workers: int) -> Choice:
@@ -209,30 +240,23 @@ def taken(some: int, of_all: int) -> str:
     return f"{some:,}" if some == of_all else f"{some:,} of {of_all:,}"
 
 
-def print_table(console: Console, made: list[Made], choice: Choice | None, plan: str) -> None:
+def print_table(
+    console: Console, made: list[Made], choice: Choice | None, options: PlanOptions
+) -> None:
     """A line a plan; on a terminal the one that `auto` takes is bright."""
-    rows = [cells_of(each) for each in made]
-    if plan in (ALL, AUTO, SHARED):
+    unit, size = LOAD_UNITS[options.cost]
+    rows = [cells_of(each, size) for each in made]
+    if options.plan in (ALL, AUTO, SHARED):
         rows.insert(0, cells_of_shared(choice.scores[0] if choice is not None else None))
     best = None
     if choice is not None:
         best = SHARED if choice.leaves is None else choice.leaves.name
-    columns = zip(HEADINGS, *rows, strict=True)
-    widths = [max(map(len, (*heading, *cells))) for heading, *cells in columns]
-    narrow = console.is_terminal and sum(widths) + 2 * len(widths) > console.width
-    gap = 1 if narrow else 2
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
-    for heading, width in zip(HEADINGS, widths, strict=True):
-        justify: JustifyMethod = "right" if table.columns else "left"
-        table.add_column("\n".join(heading), width=width, justify=justify, no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row), style="bold cyan" if row[0] == best else "")
-    # What is no terminal has all the room there is; one that is too narrow wraps whole lines.
-    Console(width=max(console.width, sum(widths) + gap * len(widths))).print(table)
+    headings = [("load", unit) if heading == LOAD else heading for heading in HEADINGS]
+    print_rows(console, headings, rows, best)
 
 
-def cells_of(made: Made) -> list[str]:
-    """A plan's line."""
+def cells_of(made: Made, load_size: float) -> list[str]:
+    """A plan's line; loads are told in units of `load_size`."""
     measures = made.measures
     return [
         measures.name,
@@ -240,7 +264,7 @@ def cells_of(made: Made) -> list[str]:
         figure(measures.subscriptions_replicated),
         figure(measures.objects_replicated),
         figure(100 * measures.dropped / max(measures.objects, 1)),
-        figure(measures.workload / 1e6),
+        figure(measures.workload / load_size),
         figure(measures.balance),
         figure(measures.router_bytes / 1e6),
         figure(made.build_s),
@@ -254,13 +278,6 @@ def cells_of_shared(score: Score | None) -> list[str]:
     """The line of `shared`: nothing is cut, sent or remembered, it only costs."""
     cost = NONE if score is None else f"{score.total:.0f}"
     return [SHARED, *[NONE] * (len(HEADINGS) - 2), cost]
-
-
-def figure(value: float) -> str:
-    """A number in a handful of characters."""
-    if value < 100:
-        return f"{value:.2f}" if value < 10 else f"{value:.1f}"
-    return f"{value:.0f}" if value < 1e5 else f"{value:.0e}"
 
 
 def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int]) -> str:

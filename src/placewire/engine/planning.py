@@ -205,7 +205,7 @@ class Planner:
         posted = post_rows(rows)
         choice = choose_plan(
             [METHODS[name](sample, self.workers, cost) for name in CANDIDATES],
-            lambda leaves: measure_plan(leaves, objects, posted, cost),
+            lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
             self.workers,
             prices,
             self.machines,
