@@ -18,6 +18,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import placewire
 from placewire.cli.drawing import (
     View,
     find_view,
@@ -224,6 +225,38 @@ def test_loads_are_measured_by_the_model_that_is_asked_for(command: Command) -> 
     assert found["sstd"] == [f"{(30 * 4 + 30 * 2) / 6:.1f}", "2.00"]
 
 
+def test_auto_takes_what_fits_the_machines(command: Command) -> None:
+    """Half of the index fits a machine: with more of them a plan that cuts it is cheaper."""
+    write_town(Path("log.jsonl"))
+    for module in ("cli.plan", "engine.planning"):
+        command.patch.setattr(f"placewire.{module}.memory_of_machine", lambda: 40 * 220.0)
+    costs = []
+    for machines in (1, 4):
+        command.plan("--plan", "auto", "--machines", machines, workers=4)
+        costs.append({name: int(cells[-1]) for name, cells in command.table().items()})
+    assert costs[0]["shared"] == costs[1]["shared"]
+    assert costs[0]["kdtree"] > 2 * costs[1]["kdtree"]
+    assert "auto takes shared" not in command.out
+    log, results = Path("log.jsonl"), Path("results.jsonl")
+    whys = []
+    for number in (None, 4):
+        state = Path(f"state-{number}")
+        command.patch.setattr(
+            "placewire.api.Coordinator",
+            lambda *rest: Coordinator(*rest, sample_events=100),
+        )
+        placewire.replay(
+            log, results, plan="auto", workers=4, batch_rows=150, machines=number, state=state
+        )
+        latest = read_latest(StateDir(state))
+        assert latest is not None
+        whys.append(latest.plan["why"])
+    assert "memory" in whys[0].split(";")[0]
+    assert not whys[1].startswith("shared")
+    with pytest.raises(Unusable, match="machines: must be 1 or more, got 0"):
+        placewire.replay(log, results, machines=0)
+
+
 def test_statistics_tell_where_objects_are_and_who_asks_there(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,6 +323,7 @@ def test_samples_are_limited(command: Command) -> None:
         (["--cost", "euros"], "cost: must be one of load, tornado, sstd, got 'euros'"),
         (["--workers", "0"], "workers"),
         (["--workers", "5000"], "workers"),
+        (["--machines", "0"], "machines"),
         (["--sample", "0"], "sample"),
         (["--sample-subscriptions", "0"], "sample-subscriptions"),
         (["--objects", "missing"], "missing"),

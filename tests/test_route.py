@@ -36,7 +36,7 @@ from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
 from placewire.plan.sstd import SSTD
 from placewire.plan.tornado import TORNADO
-from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.choice import Machines, Prices, choose_plan, spread_workers
 from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
@@ -412,3 +412,9 @@ def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
     assert cramped.leaves is not None
     assert "next " in cramped.why
     assert PLAN_LEVEL == 13
+
+
+def test_workers_are_spread_over_machines():
+    assert spread_workers(8, 1, 5.0) == Machines(8, 5.0)
+    assert spread_workers(8, 3, 5.0) == Machines(3, 5.0)
+    assert spread_workers(3, 8, 5.0) == Machines(1, 5.0)

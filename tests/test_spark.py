@@ -24,6 +24,7 @@ from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
+from placewire.spark.session import count_hosts, count_machines
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches
 
@@ -119,6 +120,13 @@ def check_equals(run: Run, expected: Outcome) -> None:
     assert run.results == expected.results
     assert run.dead == [(letter["seq"], letter["event"]) for letter in expected.dead]
     assert run.idle_unsubscribes == expected.idle_unsubscribes
+
+
+def test_machines_are_counted_by_their_executors(spark: SparkSession) -> None:
+    assert count_machines(spark) == 1
+    assert count_hosts(["10.0.0.1:4000"], "10.0.0.1") == 1
+    assert count_hosts(["a:1", "b:1", "b:2", "c:1"], "a") == 2
+    assert count_hosts(["a:1", "b:1", "b:2", "c:1", "a:2"], "a") == 3
 
 
 def expected_of(log: bytes) -> Outcome:

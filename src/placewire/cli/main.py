@@ -89,6 +89,9 @@ def plan(
     sample_subscriptions: Annotated[
         int, typer.Option(min=1, help="At most so many subscriptions.")
     ] = 1_000_000,
+    machines: Annotated[
+        int, typer.Option(min=1, max=4096, help="On how many machines the workers run.")
+    ] = 1,
     cost: Annotated[
         str, typer.Option(help="What loads are measured by: load, tornado or sstd.")
     ] = "load",
@@ -108,6 +111,7 @@ def plan(
             out,
             sample,
             sample_subscriptions,
+            machines,
             cost,
             statistics,
         )

@@ -31,7 +31,14 @@ from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.plan.sample import make_sample
 from placewire.plan.sstd import SSTD
 from placewire.plan.tornado import TORNADO
-from placewire.route.choice import Choice, Machines, Score, choose_plan, score_plan
+from placewire.route.choice import (
+    Choice,
+    Machines,
+    Score,
+    choose_plan,
+    score_plan,
+    spread_workers,
+)
 from placewire.route.measures import Measures, Objects, measure_plan, post_rows
 
 ALL, AUTO, SHARED = "all", "auto", "shared"
@@ -50,6 +57,7 @@ class PlanOptions(NamedTuple):
     out: Path | None
     sample: int
     sample_subscriptions: int
+    machines: int
     cost: str
     statistics: bool
 
@@ -99,7 +107,7 @@ def run_plan(options: PlanOptions) -> None:
     key = (secrets.randbits(64), secrets.randbits(64))
     survey = read_files(options, key)
     made = make_plans(names, survey, options)
-    choice = choose(made, options.workers) if options.plan in (ALL, AUTO) else None
+    choice = choose(made, options) if options.plan in (ALL, AUTO) else None
     console = Console()
     for line in describe(survey, options):
         console.print(Text(line), soft_wrap=True)
@@ -167,7 +175,7 @@ def make_plans(names: tuple[str, ...], survey: Survey, options: PlanOptions) -> 
     with ProgressLine("planning", len(names) + 1) as progress:
         progress.update(0, "loading kernels (compiled on the first run)")
         cost, prices, _ = calibrate()
-        machines = Machines(workers, memory_of_machine())
+        machines = machines_of(options)
         load_kernels(names, survey, options, cost)
         cost = cost.in_stream(int(survey.objects.codes.size), survey.rows.total)
         sample = make_sample(*survey.objects, survey.rows, cost.posting_work)
@@ -205,15 +213,20 @@ def load_kernels(
         measure_plan(leaves, objects, posted, sample, model_of(options.cost, cost))
 
 
-def choose(made: list[Made], workers: int) -> Choice:
+def machines_of(options: PlanOptions) -> Machines:
+    """What the workers are to run on: machines like this one."""
+    return spread_workers(options.workers, options.machines, memory_of_machine())
+
+
+def choose(made: list[Made], options: PlanOptions) -> Choice:
     """What `auto` takes, by the measures that are there already."""
     measured = {each.leaves.name: each for each in made}
     return choose_plan(
         [measured[name].leaves for name in CANDIDATES],
         lambda leaves: measured[leaves.name].measures,
-        workers,
+        options.workers,
         calibrate().prices,
-        Machines(workers, memory_of_machine()),
+        machines_of(options),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from placewire.plan.methods import METHODS
 from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import make_sample
 from placewire.plan.uniform import plan_stripes
-from placewire.route.choice import Machines, choose_plan
+from placewire.route.choice import choose_plan, spread_workers
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
@@ -43,6 +43,9 @@ class Planner:
     Until then objects are routed by stripes of the world, or stay where they were read (`auto`).
     The sample goes on with a few objects of each block, so that there is a recent one for another
     plan. It is not kept: after resuming it begins empty, and fills again.
+
+    `machines` says on how many machines the workers run, each like this one; it is asked when
+    `auto` chooses, since the machines of a cluster come one after another.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class Planner:
         self.sample_events = sample_events
         self.sample = Reservoir()
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
-        self.machines = Machines(workers, memory_of_machine())
+        self.machines: Callable[[], int] = lambda: 1
         self.version = 0
         self.why = ""
         self.events = 0
@@ -208,7 +211,7 @@ class Planner:
             lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
             self.workers,
             prices,
-            self.machines,
+            spread_workers(self.workers, self.machines(), memory_of_machine()),
         )
         self.why = choice.why
         if choice.leaves is not None:

@@ -65,6 +65,21 @@ def start_session(master: str, jvm_options: str) -> SparkSession:
     )
 
 
+def count_machines(session: SparkSession) -> int:
+    """On how many machines a session's executors run, of those that are there by now."""
+    context = session.sparkContext
+    places = context._jsc.sc().getExecutorMemoryStatus().keys().mkString(" ")
+    return count_hosts(places.split(), context.getConf().get("spark.driver.host", ""))
+
+
+def count_hosts(places: list[str], driver: str) -> int:
+    """Different hosts among places, each host:port, one of which is the driver; 1 if it is all."""
+    hosts = [place.rsplit(":", 1)[0] for place in places]
+    if driver in hosts:
+        hosts.remove(driver)  # once: executors on its host are there beside it
+    return len(set(hosts)) or 1
+
+
 @contextlib.contextmanager
 def errors_to(path: Path) -> Iterator[None]:
     """Let standard error, and that of every process started meanwhile, go to a file."""
