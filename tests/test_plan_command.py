@@ -649,6 +649,26 @@ def plan_early(state: Path, plan: str) -> int:
         coordinator.close()
 
 
+def test_a_saved_plan_brings_its_number_of_workers(undrawn: Command) -> None:
+    write_town(Path("log.jsonl"))
+    expected = replay(undrawn)
+    for workers in (3, 7):
+        undrawn.plan("--plan", "kdtree", "--out", "out", workers=workers)
+        state = Path(f"state-{workers}")
+        assert replay(undrawn, "--plan", "out/kdtree.plan", "--state", state) == expected
+        first = read_manifest(StateDir(state), 0)
+        assert first.plan["workers"] == workers
+        assert len(first.blocks) == workers
+        results = Path("api.jsonl")
+        placewire.replay("log.jsonl", results, plan="out/kdtree.plan", batch_rows=150)
+        assert results.read_bytes() == expected
+    line = undrawn.refused(
+        "replay", "log.jsonl", "--results", "results.jsonl", "--plan", "out/kdtree.plan",
+        "--workers", 3,
+    )  # fmt: skip
+    assert "out/kdtree.plan: was made for 7 workers, got 3" in line
+
+
 def test_a_state_goes_on_with_plans_of_its_key(undrawn: Command) -> None:
     content = write_town(Path("log.jsonl"))
     expected = replay(undrawn)

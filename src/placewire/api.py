@@ -55,7 +55,7 @@ def replay(
     *,
     dead_letters: Path | str | None = None,
     settings: Settings | dict[str, Any] | None = None,
-    workers: int = 1,
+    workers: int | None = None,
     plan: str = "shared",
     batch_rows: int = BATCH_ROWS,
     state: Path | str | None = None,
@@ -69,10 +69,11 @@ def replay(
 
     With a Spark `session` the log goes through the Spark pipeline, without one through the same
     steps in this process; a function is called for the session when everything else is in order.
-    `settings` may be a dict with the names of a settings file. With `state` a run that was stopped
-    goes on where it was. `machines` is how many the workers run on, which plan `auto` has to know;
-    by default those that the session has, or one. `begun` is called with what is committed
-    already, `after` after each further batch. Raises `placewire.Unusable`.
+    `settings` may be a dict with the names of a settings file. Without `workers` there are as many
+    as a saved plan is for, or one. With `state` a run that was stopped goes on where it was.
+    `machines` is how many the workers run on, which plan `auto` has to know; by default those that
+    the session has, or one. `begun` is called with what is committed already, `after` after each
+    further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_log(path)
@@ -89,6 +90,7 @@ def replay(
         coordinator = Coordinator(
             StateDir(root), settings or Settings(), identify_log(path), plan, workers
         )
+        workers = coordinator.planner.workers
         try:
             sink = FileSink(coordinator.state, with_data)
             check_growth(path, Offset(**coordinator.latest.offset))

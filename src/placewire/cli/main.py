@@ -39,9 +39,15 @@ def replay(
     settings: Annotated[
         Path | None, typer.Option(help="Settings that change results, TOML.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")] = (
-        os.cpu_count() or 1
-    ),
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=4096,
+            help="How many workers.",
+            show_default="all cores, or as many as a saved plan is for",
+        ),
+    ] = None,
     plan: Annotated[
         str,
         typer.Option(

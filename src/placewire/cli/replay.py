@@ -19,7 +19,7 @@ from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
 from placewire.engine.log import check_log
-from placewire.engine.planning import SAMPLE_EVENTS
+from placewire.engine.planning import SAMPLE_EVENTS, named_plan
 from placewire.model.errors import Unusable
 from placewire.model.settings import read_settings
 from placewire.plan.methods import METHODS
@@ -35,7 +35,7 @@ class ReplayOptions(NamedTuple):
     results: Path
     dead_letters: Path | None
     settings: Path | None
-    workers: int
+    workers: int | None  # None: as many as a saved plan is for, or all cores
     plan: str
     batch_rows: int
     state: Path | None
@@ -54,6 +54,7 @@ def run_replay(options: ReplayOptions) -> str:
     if len({target.resolve() for target in targets}) < len(targets):
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
+    options = options._replace(workers=count_workers(options))
     before = 0
     why = ""
 
@@ -125,7 +126,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         java = find_java()
         ready_kernels(options.plan)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
-        cores = min(options.workers, os.cpu_count() or 1)
+        cores = min(count_workers(options), os.cpu_count() or 1)
         session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
         # Spark's own handler talks to the JVM in the middle of another call to it.
@@ -144,6 +145,14 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
                 session.stop()
         for thread in warming:
             thread.join(WARMING_ENDS_S)  # a thread inside Arrow must not outlive the interpreter
+
+
+def count_workers(options: ReplayOptions) -> int:
+    """How many workers there are; raises Unusable for a plan that cannot be read."""
+    if options.workers is not None:
+        return options.workers
+    saved = named_plan(options.plan)
+    return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 
 
 def check_target(path: Path) -> None:
