@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -321,8 +322,10 @@ def test_samples_are_limited(command: Command) -> None:
         (["--plan", "scan"], "scan"),
         (["--plan", "log.jsonl"], "log.jsonl"),
         (["--cost", "euros"], "cost: must be one of load, tornado, sstd, got 'euros'"),
-        (["--workers", "0"], "workers"),
-        (["--workers", "5000"], "workers"),
+        (["--objects", "log.gz"], "log.gz: must be JSON Lines, got a gzip file"),
+        (["--subscriptions", "log.gz"], "log.gz: must be JSON Lines, got a gzip file"),
+        (["--workers", "0"], "--workers: must be a whole number, 1..4096, got 0"),
+        (["--workers", "5000"], "--workers: must be a whole number, 1..4096, got 5000"),
         (["--machines", "0"], "machines"),
         (["--sample", "0"], "sample"),
         (["--sample-subscriptions", "0"], "sample-subscriptions"),
@@ -340,6 +343,7 @@ def test_samples_are_limited(command: Command) -> None:
 def test_unusable_commands_are_refused(command: Command, more: list[str], part: str) -> None:
     content = write_town(Path("log.jsonl"), 3, 3)
     write_objects(Path("objects.parquet"), content)
+    Path("log.gz").write_bytes(gzip.compress(content))
     pq.write_table(pa.table({"id": ["a"], "lon": [1.0]}), "other.parquet")
     columns = {"id": ["a"], "ts": ["x"], "lon": ["x"], "lat": ["x"], "text": ["x"]}
     pq.write_table(pa.table(columns), "wrong.parquet")

@@ -14,7 +14,7 @@ import msgspec
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
-from placewire.engine.log import Offset, check_growth, check_log, identify_log
+from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.errors import InvalidEvent, Unusable
@@ -76,7 +76,7 @@ def replay(
     further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
-    check_log(path)
+    check_lines(path)
     numbers = {"workers": workers, "batch_rows": batch_rows, "machines": machines}
     for name, number in numbers.items():
         if number is not None and number < 1:

@@ -18,7 +18,7 @@ from placewire.cli.progress import ProgressLine
 from placewire.cli.statistics import print_statistics
 from placewire.cli.tables import figure, print_rows
 from placewire.engine.calibrating import calibrate
-from placewire.engine.log import check_log
+from placewire.engine.log import detect_form
 from placewire.engine.planning import CANDIDATES, memory_of_machine
 from placewire.engine.planref import write_plan
 from placewire.engine.surveying import Survey, survey_files
@@ -100,7 +100,7 @@ def run_plan(options: PlanOptions) -> None:
     if options.cost not in LOAD_UNITS:
         raise Unusable(f"cost: must be one of {', '.join(LOAD_UNITS)}, got {options.cost!r}")
     for path in (options.objects, options.subscriptions):
-        check_log(path)
+        detect_form(path)
     if options.out is not None:
         make_folder(options.out)
     # A plan's terms are hashes: whoever takes a saved one over takes its secret key over too.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
-from placewire.engine.log import check_log
+from placewire.engine.log import check_lines
 from placewire.engine.planning import SAMPLE_EVENTS, named_plan
 from placewire.model.errors import Unusable
 from placewire.model.settings import read_settings
@@ -45,7 +45,7 @@ class ReplayOptions(NamedTuple):
 
 def run_replay(options: ReplayOptions) -> str:
     """Replay a log and give the summary line; raises Unusable."""
-    check_log(options.log)
+    check_lines(options.log)
     targets = [t for t in (options.results, options.dead_letters) if t is not None]
     for target in targets:
         check_target(target)

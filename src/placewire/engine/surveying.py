@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from placewire.engine.decode import Changes, DecodedBlock
 from placewire.engine.dispatcher import BatchContext, decode_block
-from placewire.engine.log import Offset, batch_end, check_log
+from placewire.engine.log import Offset, batch_end, detect_form
 from placewire.engine.reading import LogSource
 from placewire.kernels.directory import changes_to_chains
 from placewire.kernels.jit import read_only
@@ -28,7 +28,6 @@ from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.route.measures import Objects
 
 BATCH_ROWS = 200_000
-PARQUET_MAGIC = b"PAR1"
 
 Show = Callable[[int, int], None]  # bytes read so far, and events found in them
 
@@ -152,13 +151,6 @@ def survey_file(
             take(block)
         show(read, events)
     return SurveyedFile(path, events, invalid, first_error)
-
-
-def detect_form(path: Path) -> str:
-    """`parquet` or `jsonl`, by how the file begins; raises Unusable if it cannot be read."""
-    check_log(path)
-    with open(path, "rb") as file:
-        return "parquet" if file.read(4) == PARQUET_MAGIC else "jsonl"
 
 
 def read_blocks(
