@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from pyspark import java_gateway
 from pyspark.sql import SparkSession
 
 from placewire.spark.java import Java, find_java
@@ -39,7 +42,8 @@ def make_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with errors_to(chatter) if chatter is not None else contextlib.nullcontext():
+    quiet = errors_to(chatter) if chatter is not None else contextlib.nullcontext()
+    with quiet, no_stray_jvm():
         session = start_session(master, BRIEF_JVM if brief else "")
     session.sparkContext.setLogLevel("OFF")
     return session
@@ -78,6 +82,31 @@ def count_hosts(places: list[str], driver: str) -> int:
     if driver in hosts:
         hosts.remove(driver)  # once: executors on its host are there beside it
     return len(set(hosts)) or 1
+
+
+@contextlib.contextmanager
+def no_stray_jvm() -> Iterator[None]:
+    """End the JVM that the block started if it fails, by Ctrl-C too.
+
+    PySpark forgets a JVM in whose start it is interrupted, and that one stays for ever.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def launch(*arguments: Any, **more: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*arguments, **more))
+        return started[-1]
+
+    usual = java_gateway.Popen
+    java_gateway.Popen = launch
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        java_gateway.Popen = usual
 
 
 @contextlib.contextmanager
