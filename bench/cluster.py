@@ -19,6 +19,8 @@ from placewire.index.covers import counts_among_rows
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
+from placewire.plan.sample import Sample
+from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Measures, Objects, Posted, find_holders, measure_plan
@@ -63,20 +65,28 @@ class ClusterRun(NamedTuple):
 
 
 def run_plan(
-    leaves: Leaves, objects: Probe, posted: Posted, cost: LoadModel, reference: int | None = None
+    leaves: Leaves,
+    objects: Probe,
+    posted: Posted,
+    sample: Sample,
+    cost: LoadModel,
+    reference: int | None = None,
 ) -> ClusterRun:
-    """Dispatch the objects by the plan and let every worker match its share."""
+    """Dispatch the objects by the plan and let every worker match its share.
+
+    `sample` is of all these objects, for measuring.
+    """
     columns = Objects(objects.codes, objects.term_offsets, objects.terms)
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
     live.rebuild([posted.rows])
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
-    offsets, held = find_holders(leaves, tables, posted)
+    offsets, held = find_holders(leaves, make_dominant_route(leaves), tables, posted)
     holdings = [held[offsets[w] : offsets[w + 1]] for w in range(leaves.workers)]
     run = run_route(leaves.name, route, holdings, objects, posted.rows)
     if reference is not None:
         assert run.matches == reference, f"{leaves.name}: {run.matches} matches, not {reference}"
-    measures = measure_plan(leaves, columns, posted, cost)
+    measures = measure_plan(leaves, columns, posted, sample, cost)
     return run._replace(router_bytes=measures.router_bytes, measures=measures)
 
 

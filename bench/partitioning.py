@@ -48,12 +48,13 @@ def run_all(
     picked = np.repeat(o.term_offsets[:-1][half] - offsets[:-1], terms_of) + np.arange(offsets[-1])
     cost = cost.in_stream(o.codes.size, queries.rows.total)
     sample = make_sample(o.codes[half], offsets, o.terms[picked], queries.rows, cost.posting_work)
+    everything = make_sample(o.codes, o.term_offsets, o.terms, queries.rows)
     posted = post_rows(queries.rows)
     native = run_native(workers, o, queries.rows)
     runs = {"native": native}
     for name in names:
         leaves = METHODS[name](sample, workers, cost)
-        runs[name] = run_plan(leaves, o, posted, cost, native.matches)
+        runs[name] = run_plan(leaves, o, posted, everything, cost, native.matches)
     return runs
 
 

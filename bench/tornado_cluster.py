@@ -85,9 +85,10 @@ def run_leaves(load: Load, plans: Sequence[Leaves]) -> list[ClusterRun]:
 
     The busiest of many workers is easily one that was disturbed all through its few runs.
     """
-    posted = post_rows(load.rows)
+    o, posted = load.objects, post_rows(load.rows)
+    everything = make_sample(o.codes, o.term_offsets, o.terms, load.rows)
     passes = [
-        [run_plan(leaves, load.objects, posted, load.cost, load.matches) for leaves in plans]
+        [run_plan(leaves, o, posted, everything, load.cost, load.matches) for leaves in plans]
         for _ in range(PASSES)
     ]
     return [take_best(runs) for runs in zip(*passes, strict=True)]

@@ -40,7 +40,7 @@ def test_there_are_examples() -> None:
 
 
 def test_every_flag_in_the_docs_exists() -> None:
-    known = set().union(*commands().values())
+    known = set().union(*commands().values()) | {"--help"}
     known |= {
         "--full",
         "--data",
@@ -62,6 +62,12 @@ def test_every_command_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     missing = [name for name in commands() if f"placewire {name}" not in text]
     assert missing == []
+
+
+def test_every_option_of_placewire_itself_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    own = [flag for option in typer.main.get_command(app).params for flag in option.opts]
+    assert [flag for flag in own if f"placewire {flag}" not in text] == []
 
 
 def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:

@@ -16,8 +16,8 @@ from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
-from placewire.engine.planning import SAMPLE_EVENTS
 from placewire.engine.reading import LogSource
+from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.settings import Settings
 from placewire.plan.methods import METHODS

@@ -287,7 +287,7 @@ def test_a_cut_makes_the_larger_side_least(cells: np.ndarray, data: st.DataObjec
     if found is None:
         assert not cuts
         return
-    assert found.larger == min(larger)
+    assert found.worst == min(larger)
     assert max(map(cost, halve_box(box, found.axis, found.at))) == min(larger)
 
 
@@ -319,8 +319,8 @@ def test_one_more_partition_is_a_cut_of_the_costliest(cells: np.ndarray, partiti
     assert halves == set(halve_box(parent, cut.axis, cut.at))
     for other in before:
         other_cut = find_cut(sums, other)
-        if other_cut is not None and other_cut.larger < sum_box(sums, other):
-            assert cut.larger < sum_box(sums, parent)
+        if other_cut is not None and other_cut.worst < sum_box(sums, other):
+            assert cut.worst < sum_box(sums, parent)
             assert sum_box(sums, other) <= sum_box(sums, parent)
 
 

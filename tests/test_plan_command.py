@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +19,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import placewire
 from placewire.cli.drawing import (
     View,
     find_view,
@@ -27,15 +30,22 @@ from placewire.cli.drawing import (
 )
 from placewire.cli.main import app, main
 from placewire.engine.calibrating import Calibration
-from placewire.engine.planning import CANDIDATES, PLANS
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.plannames import PLANS
+from placewire.engine.planning import CANDIDATES
 from placewire.engine.planref import read_plan, write_plan
+from placewire.engine.reading import LogSource
 from placewire.engine.surveying import Survey, survey_files
 from placewire.kernels.cells import points_to_codes
 from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_leaves, make_leaves
 from placewire.plan.methods import METHODS
 from placewire.plan.sample import SIDE
+from placewire.plan.statistics import gather_statistics
 from placewire.route.choice import Prices
 from placewire.state import arrays
 from placewire.state.layout import StateDir
@@ -196,6 +206,87 @@ def test_the_figures_are_what_one_can_count(command: Command) -> None:
     assert (subscriptions, objects, dropped) == ("1.00", "0.83", "16.7")
 
 
+def test_loads_are_measured_by_the_model_that_is_asked_for(command: Command) -> None:
+    """Two towns, a worker each: 30 objects meet 4 postings each, 20 meet 2, and 10 none."""
+    towns = [[-100.5, 30, -99.5, 31], [99.5, 30, 100.5, 31]]
+    log = [subscribe(f"s{n}", box=towns[n % 3 > 0]) for n in range(6)]
+    log += [placed(f"o{n}", 100, 30.5) for n in range(30)]
+    log += [placed(f"p{n}", -100, 30.5) for n in range(20)]
+    log += [placed(f"q{n}", -100, 30.5, "nothing of note") for n in range(10)]
+    Path("log.jsonl").write_bytes(b"".join(log))
+    found = {}
+    for cost, unit in (("load", "ms"), ("tornado", "1000"), ("sstd", "Lmin")):
+        command.plan("--plan", "kdtree", "--cost", cost, workers=2)
+        heading = command.out.splitlines()[3]
+        assert heading.split()[5] == unit  # sstd has none, and the next column's follows
+        found[cost] = command.table()["kdtree"][4:6]
+    work = 60 + (8 / 300) * (30 * 4 + 20 * 2)
+    changes = (1500 + 300) * 60 / 10
+    assert found["load"][0] == f"{(300 * work + changes) / 1e6:.2f}"
+    assert found["tornado"] == ["0.16", "3.00"]
+    assert found["sstd"] == [f"{(30 * 4 + 30 * 2) / 6:.1f}", "2.00"]
+
+
+def test_auto_takes_what_fits_the_machines(command: Command) -> None:
+    """Half of the index fits a machine: with more of them a plan that cuts it is cheaper."""
+    write_town(Path("log.jsonl"))
+    for module in ("cli.plan", "engine.planning"):
+        command.patch.setattr(f"placewire.{module}.memory_of_machine", lambda: 40 * 220.0)
+    costs = []
+    for machines in (1, 4):
+        command.plan("--plan", "auto", "--machines", machines, workers=4)
+        costs.append({name: int(cells[-1]) for name, cells in command.table().items()})
+    assert costs[0]["shared"] == costs[1]["shared"]
+    assert costs[0]["kdtree"] > 2 * costs[1]["kdtree"]
+    assert "auto takes shared" not in command.out
+    log, results = Path("log.jsonl"), Path("results.jsonl")
+    whys = []
+    for number in (None, 4):
+        state = Path(f"state-{number}")
+        command.patch.setattr(
+            "placewire.api.Coordinator",
+            lambda *rest: Coordinator(*rest, sample_events=100),
+        )
+        placewire.replay(
+            log, results, plan="auto", workers=4, batch_rows=150, machines=number, state=state
+        )
+        latest = read_latest(StateDir(state))
+        assert latest is not None
+        whys.append(latest.plan["why"])
+    assert "memory" in whys[0].split(";")[0]
+    assert not whys[1].startswith("shared")
+    with pytest.raises(Unusable, match="machines: must be 1 or more, got 0"):
+        placewire.replay(log, results, machines=0)
+
+
+def test_statistics_tell_where_objects_are_and_who_asks_there(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = [subscribe(f"s{n}", WORDS[n % 2], [9, 47, 11, 49]) for n in range(3)]
+    log += [subscribe("all", "NOT coffee", [-180, -90, 180, 90])]
+    log += [placed(f"o{n}", 10, 48) for n in range(30)] + [placed("p", -100, -30)] * 10
+    Path("log.jsonl").write_bytes(b"".join(log))
+    command.plan("--plan", "grid")
+    assert "asking" not in command.out
+    command.plan("--plan", "grid", "--statistics")
+    lines = command.out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("cell: lon"))
+    assert lines[at + 2].split() == [
+        "-180.00..180.00", "-90.00..90.00", "40", "100", "100", "2", "100", "25.0",
+    ]  # fmt: skip
+    assert lines[at + 3] == ""
+    assert list(command.table()) == ["grid"]
+    monkeypatch.setattr(gather_statistics, "__kwdefaults__", {"capacity": 20, "most": 6})
+    command.plan("--plan", "grid", "--statistics")
+    lines = command.out.splitlines()
+    assert [line.split()[:5] for line in lines[at + 2 : at + 6]] == [
+        ["0.00..180.00", "0.00..90.00", "30", "75.0", "100"],
+        ["-180.00..0.00", "-90.00..0.00", "10", "25.0", "25.0"],
+        ["0.00..180.00", "-90.00..0.00", "0", "0.00", "25.0"],
+        ["-180.00..0.00", "0.00..90.00", "0", "0.00", "25.0"],
+    ]
+
+
 @pytest.mark.parametrize(
     "log",
     [b"", b"bad\n", placed("o1"), subscribe("s1"), subscribe("s1") + placed("o1")],
@@ -203,8 +294,9 @@ def test_the_figures_are_what_one_can_count(command: Command) -> None:
 )
 def test_next_to_nothing_is_enough(command: Command, log: bytes) -> None:
     Path("log.jsonl").write_bytes(log)
-    command.plan(workers=5)
-    assert list(command.table()) == ["shared", *METHODS]
+    for cost in ("load", "tornado", "sstd"):
+        command.plan("--cost", cost, "--statistics", workers=5)
+        assert list(command.table()) == ["shared", *METHODS]
     command.plan("--plan", "frequency", "--out", "out", workers=1)
     assert {path.name for path in Path("out").iterdir()} == {"frequency.plan", "frequency.png"}
 
@@ -230,8 +322,12 @@ def test_samples_are_limited(command: Command) -> None:
         (["--plan", "tree"], "tree"),
         (["--plan", "scan"], "scan"),
         (["--plan", "log.jsonl"], "log.jsonl"),
-        (["--workers", "0"], "workers"),
-        (["--workers", "5000"], "workers"),
+        (["--cost", "euros"], "cost: must be one of load, tornado, sstd, got 'euros'"),
+        (["--objects", "log.gz"], "log.gz: must be JSON Lines, got a gzip file"),
+        (["--subscriptions", "log.gz"], "log.gz: must be JSON Lines, got a gzip file"),
+        (["--workers", "0"], "--workers: must be a whole number, 1..4096, got 0"),
+        (["--workers", "5000"], "--workers: must be a whole number, 1..4096, got 5000"),
+        (["--machines", "0"], "machines"),
         (["--sample", "0"], "sample"),
         (["--sample-subscriptions", "0"], "sample-subscriptions"),
         (["--objects", "missing"], "missing"),
@@ -248,6 +344,7 @@ def test_samples_are_limited(command: Command) -> None:
 def test_unusable_commands_are_refused(command: Command, more: list[str], part: str) -> None:
     content = write_town(Path("log.jsonl"), 3, 3)
     write_objects(Path("objects.parquet"), content)
+    Path("log.gz").write_bytes(gzip.compress(content))
     pq.write_table(pa.table({"id": ["a"], "lon": [1.0]}), "other.parquet")
     columns = {"id": ["a"], "ts": ["x"], "lon": ["x"], "lat": ["x"], "text": ["x"]}
     pq.write_table(pa.table(columns), "wrong.parquet")
@@ -261,15 +358,15 @@ def test_the_help_of_replay_names_every_plan(command: Command) -> None:
     command.patch.setenv("COLUMNS", "200")
     assert command.run("replay", "--help") == 0
     words = command.out.replace(",", " ").replace(";", " ").split()
-    assert [name for name in PLANS if name not in words] == []
+    assert [name for names in PLANS.values() for name in names if name not in words] == []
 
 
 def test_the_page_of_plans_has_every_plan_and_option() -> None:
     text = PAGE.read_text()
-    assert [name for name in PLANS if f"| `{name}` |" not in text] == []
+    assert [name for names in PLANS.values() for name in names if f"| `{name}` |" not in text] == []
     options = typer.main.get_command(app).commands["plan"].params  # type: ignore[attr-defined]
     flags = {flag for option in options for flag in option.opts}
-    assert [flag for flag in sorted(flags) if f"| `{flag} " not in text] == []
+    assert [flag for flag in sorted(flags) if not re.search(rf"\| `{flag}[ `]", text)] == []
 
 
 # --- what is read ---
@@ -364,6 +461,7 @@ def test_pictures_and_plans_are_written_and_written_again(command: Command) -> N
         saved = read_plan(out / f"{name}.plan")
         check_leaves(saved.leaves)
         assert (saved.leaves.name, saved.leaves.workers) == (name, 3)
+        assert saved.cost == CALIBRATION.load.in_stream(300, 80)
         keys.add(saved.key)
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert len(keys) == 1
@@ -474,10 +572,106 @@ def test_a_saved_plan_is_used_from_the_first_batch_on(undrawn: Command) -> None:
         assert replay(undrawn, *plan, "--state", state) == expected
         first = read_manifest(StateDir(state), 0)
         assert (first.plan["version"], first.plan["method"]) == (1, name)
-        assert first.key == read_plan(Path(f"out/{name}.plan")).key
+        saved = read_plan(Path(f"out/{name}.plan"))
+        assert first.key == saved.key
         arrays._open.clear()
-        used = read_plan(StateDir(state).file(first.plan["file"])).leaves
-        assert np.array_equal(used.box, read_plan(Path(f"out/{name}.plan")).leaves.box)
+        used = read_plan(StateDir(state).file(first.plan["file"]))
+        assert np.array_equal(used.leaves.box, saved.leaves.box)
+        assert used.cost == saved.cost
+        assert first.plan["cost"] == saved.cost._asdict()
+
+
+def test_a_saved_plan_without_its_cost_is_used_too(undrawn: Command) -> None:
+    """Plans that were saved before costs were kept with them."""
+    write_town(Path("log.jsonl"))
+    expected = replay(undrawn)
+    undrawn.plan("--plan", "kdt", "--out", "out")
+    saved = read_plan(Path("out/kdt.plan"))
+    write_plan(Path("older.plan"), saved.leaves, saved.key)
+    assert read_plan(Path("older.plan")).cost is None
+    assert replay(undrawn, "--workers", 3, "--plan", "older.plan", "--state", "state") == expected
+    latest = read_latest(StateDir(Path("state")))
+    assert latest is not None
+    assert "cost" not in latest.plan
+    for wrong in (saved.cost._replace(per_object=-1.0), saved.cost._replace(inserts="many")):
+        Path("wrong.plan").unlink(missing_ok=True)
+        write_plan(Path("wrong.plan"), saved.leaves, saved.key, wrong)
+        with pytest.raises(Unusable, match=r"wrong.plan: is not a plan: its cost .* got"):
+            read_plan(Path("wrong.plan"))
+
+
+def test_the_costs_of_a_plan_survive_resuming(undrawn: Command) -> None:
+    content = write_town(Path("log.jsonl"))
+    lines = content.splitlines(keepends=True)
+    for name in ("kdt", "auto"):
+        state = Path(f"state-{name}")
+        costs = []
+        for at in (150, 300):
+            Path("log.jsonl").write_bytes(b"".join(lines[:at]))
+            plan_early(state, name)
+            latest = read_latest(StateDir(state))
+            assert latest is not None
+            assert latest.plan["version"] == 1
+            costs.append(latest.plan["cost"])
+            # Another machine by the look of it: what the plan was made by stays.
+            undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: None)
+        assert costs[0] == costs[1]
+        assert costs[0]["per_posting"] == CALIBRATION.load.per_posting
+        undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: CALIBRATION)
+
+
+@pytest.mark.parametrize("plan", ["kdt", "auto", "out/kdt.plan", "shared", "scan"])
+def test_the_sample_goes_on_after_the_plan(undrawn: Command, plan: str) -> None:
+    """Under a plan each block leaves a few of its objects; a resumed run begins anew."""
+    undrawn.patch.setattr("placewire.engine.coordinator.SAMPLE_A_BLOCK", 4)
+    lines = write_town(Path("log.jsonl")).splitlines(keepends=True)
+    undrawn.plan("--plan", "kdt", "--out", "out")
+    Path("log.jsonl").write_bytes(b"".join(lines[:250]))
+    seen = [plan_early(Path("state"), plan)]
+    Path("log.jsonl").write_bytes(b"".join(lines))
+    seen.append(plan_early(Path("state"), plan))
+    if plan in ("shared", "scan"):
+        assert seen == [0, 0]
+        return
+    a_run = 4 * 3 * 3  # objects of a block, blocks of a batch, batches
+    # Before the plan 100 events were seen, 20 of them objects; a plan from a file is there at once.
+    first = seen[0] - a_run
+    assert first == 20 if plan != "out/kdt.plan" else 4 <= first <= 12
+    assert seen[1] == a_run
+
+
+def plan_early(state: Path, plan: str) -> int:
+    """Run the log with a plan made of its first hundred events; how many objects were sampled."""
+    log = Path("log.jsonl")
+    coordinator = Coordinator(
+        StateDir(state.absolute()), Settings(), identify_log(log), plan, 3, 100
+    )
+    try:
+        for _ in replay_log(coordinator, LogSource(str(log)), 50, 3):
+            pass
+        return coordinator.sampler.objects.seen
+    finally:
+        coordinator.close()
+
+
+def test_a_saved_plan_brings_its_number_of_workers(undrawn: Command) -> None:
+    write_town(Path("log.jsonl"))
+    expected = replay(undrawn)
+    for workers in (3, 7):
+        undrawn.plan("--plan", "kdtree", "--out", "out", workers=workers)
+        state = Path(f"state-{workers}")
+        assert replay(undrawn, "--plan", "out/kdtree.plan", "--state", state) == expected
+        first = read_manifest(StateDir(state), 0)
+        assert first.plan["workers"] == workers
+        assert len(first.blocks) == workers
+        results = Path("api.jsonl")
+        placewire.replay("log.jsonl", results, plan="out/kdtree.plan", batch_rows=150)
+        assert results.read_bytes() == expected
+    line = undrawn.refused(
+        "replay", "log.jsonl", "--results", "results.jsonl", "--plan", "out/kdtree.plan",
+        "--workers", 3,
+    )  # fmt: skip
+    assert "out/kdtree.plan: was made for 7 workers, got 3" in line
 
 
 def test_a_state_goes_on_with_plans_of_its_key(undrawn: Command) -> None:

@@ -106,13 +106,6 @@ ODD = {
 }
 
 
-def check_tiles(leaves: Leaves) -> None:
-    """`check_leaves`, and that no two leaves overlap."""
-    check_leaves(leaves)
-    for a, b in itertools.combinations(leaves.box.tolist(), 2):
-        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-
-
 def touches(cells: Sequence[int], box: Sequence[int]) -> bool:
     first, low, last, high = cells
     if low >= box[3] or high < box[1]:
@@ -182,7 +175,7 @@ def plan_text(sample: Sample, workers: int) -> Leaves:
 def test_odd_samples_are_planned(name: str, workers: int) -> None:
     for delta in (0.0, 0.01, 1.1):
         leaves = plan_kdt(ODD[name], workers, COST, delta=delta, theta=40)
-        check_tiles(leaves)
+        check_leaves(leaves)
         assert leaves.workers == workers
         loads_of(ODD[name], leaves)
 
@@ -213,7 +206,7 @@ def test_similar_words_are_still_cut_by_text_where_that_costs_less() -> None:
 
 def test_mixed_world_is_cut_by_text_here_and_by_space_there() -> None:
     leaves = plan_kdt(mixed(), 6, COST, delta=0.8)
-    check_tiles(leaves)
+    check_leaves(leaves)
     assert max(parts_in(leaves, 0, 1000)) > 1
     there = parts_in(leaves, 6000, 7000)
     assert len(there) > 1
@@ -344,7 +337,7 @@ samples = st.builds(
 @given(samples, st.integers(1, 9), st.sampled_from([0.0, 0.3, 1.1]), st.integers(1, 40))
 def test_any_sample_is_planned(sample: Sample, workers: int, delta: float, theta: int) -> None:
     leaves = plan_kdt(sample, workers, COST, delta=delta, sigma=1.1, theta=theta)
-    check_tiles(leaves)
+    check_leaves(leaves)
     loads_of(sample, leaves)
 
 

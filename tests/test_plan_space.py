@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from placewire.plan.cost import LoadModel
-from placewire.plan.kdtree import best_cut, loads_beside_cuts, plan_kdtree
+from placewire.plan.cuts import loads_beside_cuts
+from placewire.plan.kdtree import best_cut, plan_kdtree
 from placewire.plan.leaves import NOTHING, Leaves, check_leaves
 from placewire.plan.portion import Box, halve_box, take_box, whole_sample
 from placewire.plan.rtree import TILES_PER_WORKER, edges_of_shares, loads_of_tiles, plan_rtree
@@ -251,7 +252,8 @@ def test_quarters_of_the_curve_are_quarters_of_the_world() -> None:
 @compiled
 def test_loads_beside_cuts_are_those_of_the_halves(sample: Sample, box: Box, axis: int) -> None:
     portion = take_box(sample, whole_sample(sample), box)
-    low, high = loads_beside_cuts(sample, portion, axis, CHECKS)
+    low, high, whole = loads_beside_cuts(sample, portion, axis, CHECKS)
+    assert whole == load_of_box(sample, box, CHECKS)
     length = box[axis + 2] - box[axis]
     assert low.size == high.size == length - 1
     for at in range(1, length, 1 + length // 20):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from logs import BUILT_KINDS
@@ -411,18 +417,29 @@ def test_settings_that_are_no_text_are_refused(command: Command) -> None:
         (["replay", "LOG", "--results"], "results"),
         (["replay", "LOG", "--results", "R", "--bogus"], "bogus"),
         (["replay", "LOG", "more", "--results", "R"], "more"),
-        (["replay", "LOG", "--results", "R", "--workers", "0"], "workers"),
+        (
+            ["replay", "LOG", "--results", "R", "--workers", "0"],
+            "--workers: must be a whole number, 1..4096, got 0",
+        ),
         (["replay", "LOG", "--results", "R", "--workers", "-1"], "workers"),
-        (["replay", "LOG", "--results", "R", "--workers", "two"], "workers"),
+        (
+            ["replay", "LOG", "--results", "R", "--workers", "two"],
+            "--workers: must be a whole number, 1..4096, got two",
+        ),
         (["replay", "LOG", "--results", "R", "--workers", "1e3"], "workers"),
-        (["replay", "LOG", "--results", "R", "--workers", "1000000"], "workers"),
-        (["replay", "LOG", "--results", "R", "--batch-rows", "0"], "batch-rows"),
-        (["replay", "LOG", "--results", "R", "--batch-rows", "1.5"], "batch-rows"),
+        (["replay", "LOG", "--results", "R", "--workers", "1000000"], "1..4096, got 1000000"),
+        (
+            ["replay", "LOG", "--results", "R", "--batch-rows", "0"],
+            "--batch-rows: must be a whole number, 1 or more, got 0",
+        ),
+        (["replay", "LOG", "--results", "R", "--batch-rows", "1.5"], "1 or more, got 1.5"),
         (["replay", "LOG", "--results", "R", "--plan", "tree"], "tree"),
         (["replay", "LOG", "--results", "R", "--plan", ""], "plan"),
         (["replay", "LOG", "--results", "R", "--runner", "flink"], "flink"),
         (["replay", "missing.jsonl", "--results", "R"], "missing.jsonl"),
         (["replay", ".", "--results", "R"], "directory"),
+        (["replay", "LOG.gz", "--results", "R"], "LOG.gz: must be JSON Lines, got a gzip file"),
+        (["replay", "objects", "--results", "R"], "objects: must be JSON Lines, got a Parquet"),
         (["replay", "LOG", "--results", "."], "cannot be written"),
         (["replay", "LOG", "--results", "no/such/folder/R"], "no/such/folder/R"),
         (["replay", "LOG", "--results", "LOG/R"], "LOG/R"),
@@ -442,6 +459,8 @@ def test_unusable_commands_are_refused(command: Command, arguments: list[str], p
     command.patch.chdir(command.folder)
     command.log(SMALL, "LOG")
     (command.folder / "link").symlink_to("LOG")
+    command.log(gzip.compress(SMALL), "LOG.gz")
+    pq.write_table(pa.table({"id": ["o1"]}), command.folder / "objects")
     if "--runner" not in arguments and len(arguments) > 3:
         arguments = [*arguments, "--runner", "local"]
     if arguments:
@@ -451,6 +470,30 @@ def test_unusable_commands_are_refused(command: Command, arguments: list[str], p
         assert "Traceback" not in command.err
     assert (command.folder / "LOG").read_bytes() == SMALL, "the log was overwritten"
     assert not (command.folder / "R").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "given", "wanted"),
+    [
+        ("--objects", "-1", "a whole number, 0 or more"),
+        ("--subscriptions", "1e3", "a whole number, 0 or more"),
+        ("--churn", "1.01", "a number, 0..1"),
+        ("--churn", "nan", "a number, 0..1"),
+        ("--seconds", "long", "a number, 0..31622400"),
+    ],
+)
+def test_numbers_out_of_range_are_named(
+    command: Command, flag: str, given: str, wanted: str
+) -> None:
+    log = command.folder / "city.jsonl"
+    line = command.refused("generate", log, flag, given)
+    assert line == f"placewire: {flag}: must be {wanted}, got {given}\n"
+    assert not log.exists()
+
+
+def test_the_version_is_told(command: Command) -> None:
+    assert command.run("--version") == 0
+    assert re.fullmatch(r"placewire \d+\.\d+\.\d+\n", command.out)
 
 
 def test_help_is_help(command: Command) -> None:
@@ -506,6 +549,44 @@ def test_what_may_not_be_touched_is_refused(command: Command) -> None:
     log.chmod(0o600)
     command.results.touch(0o400)
     assert "cannot be written" in command.refused("replay", log, "--results", command.results)
+
+
+def processes_of(session: int) -> list[str]:
+    """The processes of a session, by what the system says of each."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it may end while we look
+            state, _, _, of, *_ = path.read_text().rpartition(")")[2].split()
+            if int(of) == session and state != "Z":
+                found.append(path.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("delay_s", [0.1, 1.2])
+def test_an_interrupt_while_spark_starts_leaves_nothing_behind(
+    command: Command, delay_s: float
+) -> None:
+    log = command.log(SMALL)
+    words = ["replay", str(log), "--results", str(command.results)]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "placewire.cli.main", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    assert run.stderr is not None
+    while not (line := run.stderr.readline()).startswith("Spark runs on"):
+        assert line, "it ended early"
+    time.sleep(delay_s)
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(60) == 130
+    assert run.stderr.read() == "placewire: interrupted\n"
+    patience = time.monotonic() + 20
+    while (left := processes_of(run.pid)) and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert left == []
 
 
 # --- a state that is not what it was ---

@@ -13,6 +13,7 @@ from placewire.engine.changecolumns import finish_rows
 from placewire.engine.decode import decode_lines
 from placewire.engine.subscribing import ChangesBuilder
 from placewire.engine.worker import make_probe, match_segment
+from placewire.index.nearness import count_near
 from placewire.kernels.cells import points_to_codes
 from placewire.kernels.routing import NOBODY
 from placewire.model.events import SubscribeEvent
@@ -33,10 +34,13 @@ from placewire.plan.leaves import (
 from placewire.plan.methods import METHODS
 from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
-from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.plan.sstd import SSTD
+from placewire.plan.tornado import TORNADO
+from placewire.route.choice import Machines, Prices, choose_plan, spread_workers
+from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
-from placewire.route.measures import Objects, measure_plan, post_rows
+from placewire.route.measures import Objects, find_holders, measure_plan, post_rows
 from placewire.route.protocol import SpreadRoute
 from placewire.route.ranges import leaves_to_ranges
 from placewire.state.segment import make_segment
@@ -189,6 +193,34 @@ def test_ranges_name_the_leaf_of_every_point(leaves, points):
         assert south <= y < north
 
 
+@settings(deadline=None, max_examples=100)
+@given(tilings(), st.data())
+def test_leaves_that_do_not_tile_the_world_are_refused(leaves, data):
+    """One edge of one leaf is moved: it overlaps another, or leaves a hole."""
+    check_leaves(leaves)
+    at, edge = data.draw(st.integers(0, leaves.total - 1)), data.draw(st.integers(0, 3))
+    moved = leaves.box.copy()
+    moved[at, edge] = data.draw(st.integers(-1, SIDE + 1).filter(lambda x: x != moved[at, edge]))
+    with pytest.raises(ValueError, match=r"plan any: .*world"):
+        check_leaves(leaves._replace(box=moved))
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        [(0, 0, SIDE, SIDE // 2)] * 2,
+        [(0, 0, SIDE // 2, SIDE), (0, 0, SIDE, SIDE // 2)],
+        [(0, 0, SIDE, SIDE), (0, 0, SIDE, SIDE)],
+        [],
+    ],
+    ids=["one half twice", "two halves across", "the world twice", "none"],
+)
+def test_leaves_may_not_overlap_even_if_their_areas_add_up(boxes):
+    leaves = make_leaves("any", 2, NOTHING, boxes, [NO_SPLIT] * len(boxes), [0] * len(boxes))
+    with pytest.raises(ValueError, match="do not cover the world once"):
+        check_leaves(leaves)
+
+
 @pytest.mark.parametrize("summary", [BY_CELL, BY_LEAF, BY_WORKER])
 def test_objects_without_a_live_term_are_dropped(summary):
     leaves = single_leaf()._replace(summary=summary)
@@ -268,7 +300,35 @@ def test_the_reservoir_keeps_all_of_the_first():
     reservoir = Reservoir(capacity=100)
     for block in range(3):
         reservoir.add(np.full(30, block, np.uint32), np.zeros(31, np.int64), np.empty(0, np.uint64))
-    assert np.bincount(reservoir.codes).tolist() == [30, 30, 30]
+    codes, _, _ = reservoir.in_order()
+    assert np.bincount(codes).tolist() == [30, 30, 30]
+
+
+def test_a_fading_reservoir_follows_what_comes():
+    reservoir = Reservoir(capacity=1000, seed=2)
+    for block in range(200):
+        reservoir.fading = block >= 50
+        codes = np.full(20, block, np.uint32)
+        reservoir.add(codes, np.arange(21, dtype=np.int64) * 2, np.repeat(codes, 2).astype("u8"))
+    assert reservoir.seen == 4000
+    codes, offsets, terms = reservoir.in_order()
+    assert codes.size == 1000
+    assert np.array_equal(np.repeat(codes, 2), terms)
+    assert offsets.tolist() == list(range(0, 2001, 2))
+    # 3000 newcomers for 1000 places: one in e^3 of the first 50 blocks is left.
+    assert 20 < (codes < 50).sum() < 90
+    assert (codes >= 150).sum() > 550
+
+
+def test_a_few_that_come_in_many_blocks_are_as_good_as_many_in_one():
+    codes = np.arange(3000, dtype=np.uint32)
+    offsets, terms = np.arange(3001, dtype=np.int64), codes.astype(np.uint64)
+    once, often = Reservoir(100_000), Reservoir(100_000)
+    once.add(codes, offsets, terms)
+    for at in range(0, 3000, 10):
+        often.add(codes[at : at + 10], offsets[:11], terms[at : at + 10])
+    for one, other in zip(once.in_order(), often.in_order(), strict=True):
+        assert np.array_equal(one, other)
 
 
 def city(objects: int, subscriptions: int):
@@ -291,7 +351,7 @@ def test_measures_count_what_routing_does(name, workers):
     sample = make_sample(*objects, rows)
     leaves = METHODS[name](sample, workers, LoadModel())
     check_leaves(leaves)
-    measures = measure_plan(leaves, objects, post_rows(rows), LoadModel())
+    measures = measure_plan(leaves, objects, post_rows(rows), sample, LoadModel())
     shares = list(route_of(leaves, rows).cut(*objects))
     sent = np.zeros(workers, np.int64)
     for share in shares:
@@ -299,10 +359,41 @@ def test_measures_count_what_routing_does(name, workers):
     assert measures.sent.tolist() == sent.tolist()
     assert measures.dropped == 400 - len(set(np.concatenate([s.objects for s in shares]).tolist()))
     assert measures.subscriptions_replicated >= 1
+    assert measures.route_ns > 0
+    assert measures.follow_ns > 0, "a plan that notes nothing has workers to find all the same"
     # Whoever finds a match holds its subscription: per worker, rows matched are at most rows held.
     for share in shares:
         found = {row for _, row in matches_of(objects, lon, lat, rows, [share])}
         assert len(found) <= measures.held[share.worker]
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("model", [LoadModel(per_posting=8.0), TORNADO, SSTD], ids=lambda m: m.name)
+def test_workers_are_charged_by_any_model(name, model):
+    """By what each worker sees and holds, or by its parts, each as if it were a worker."""
+    (objects, _, _), rows = city(400, 300)
+    sample, posted = make_sample(*objects, rows), post_rows(rows)
+    leaves = METHODS[name](sample, 4, LoadModel())
+    loads = measure_plan(leaves, objects, posted, sample, model).loads
+    parts = np.arange(leaves.part_worker.size, dtype=np.int32)
+    split = leaves._replace(workers=parts.size, part_worker=parts) if model.by_part else leaves
+    tables = make_tables(split)
+    offsets, held = find_holders(split, make_dominant_route(split), tables, posted)
+    seen = {s.worker: s for s in route_of(split, rows).cut(*objects)}
+    expected = np.zeros(4)
+    for worker in range(split.workers):
+        share = seen.get(worker)
+        some = np.empty(0, np.int64) if share is None else share.objects
+        postings = 0.0
+        if share is not None:
+            of_pair, alone = count_near(
+                objects.codes[some], share.term_offsets, share.terms, posted.near
+            )
+            postings = (of_pair * share.probed).sum() + (alone * share.alone).sum()
+        charged = model.cost(sample, some, held[offsets[worker] : offsets[worker + 1]], postings)
+        expected[leaves.part_worker[worker] if model.by_part else worker] += charged
+    assert loads == pytest.approx(expected)
+    assert loads.sum() > 0
 
 
 def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
@@ -312,7 +403,7 @@ def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
     candidates = [METHODS[name](sample, 4, LoadModel()) for name in ("kdtree", "kdt")]
 
     def measure(leaves):
-        return measure_plan(leaves, objects, posted, LoadModel())._replace(route_ns=50.0)
+        return measure_plan(leaves, objects, posted, sample, LoadModel())._replace(route_ns=50.0)
 
     roomy = choose_plan(candidates, measure, 4, Prices(), Machines(4, 1e9))
     assert roomy.leaves is None
@@ -321,3 +412,9 @@ def test_the_choice_takes_shared_on_one_machine_and_cuts_what_does_not_fit():
     assert cramped.leaves is not None
     assert "next " in cramped.why
     assert PLAN_LEVEL == 13
+
+
+def test_workers_are_spread_over_machines():
+    assert spread_workers(8, 1, 5.0) == Machines(8, 5.0)
+    assert spread_workers(8, 3, 5.0) == Machines(3, 5.0)
+    assert spread_workers(3, 8, 5.0) == Machines(1, 5.0)

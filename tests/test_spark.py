@@ -18,12 +18,13 @@ from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
-from placewire.engine.planning import SAMPLE_EVENTS
 from placewire.engine.reading import LogSource
+from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
+from placewire.spark.session import count_hosts, count_machines
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches
 
@@ -131,6 +132,13 @@ def check_equals(run: Run, expected: Outcome) -> None:
     assert run.results == expected.results
     assert run.dead == [(letter["seq"], letter["event"]) for letter in expected.dead]
     assert run.idle_unsubscribes == expected.idle_unsubscribes
+
+
+def test_machines_are_counted_by_their_executors(spark: SparkSession) -> None:
+    assert count_machines(spark) == 1
+    assert count_hosts(["10.0.0.1:4000"], "10.0.0.1") == 1
+    assert count_hosts(["a:1", "b:1", "b:2", "c:1"], "a") == 2
+    assert count_hosts(["a:1", "b:1", "b:2", "c:1", "a:2"], "a") == 3
 
 
 def expected_of(log: bytes) -> Outcome:

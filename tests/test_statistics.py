@@ -22,9 +22,7 @@ from placewire.plan.statistics import (
     assume_kind,
     cell_statistics,
     describe_cell,
-    find_cell,
     gather_statistics,
-    quarter_box,
 )
 
 TERMS = 12
@@ -103,7 +101,7 @@ def test_counts_add_up_at_every_level(sample: Sample, seed: int) -> None:
         column, row = sample.object_column, sample.object_row
         here = (column >= west) & (column < east) & (row >= south) & (row < north)
         assert cell.objects == here.sum()
-        assert cell.rate == here.sum() / 24
+        assert (cell.span, cell.total) == (24, sample.subscriptions)
         for kind in range(KINDS):
             of_kind = np.flatnonzero(rows & (traits.kind == kind))
             expected = np.zeros(TERMS, np.int64)
@@ -140,22 +138,6 @@ def test_one_plan_cell_is_never_quartered() -> None:
     tree = gather_statistics(sample_of([(5, 5, [0])] * 20, []), capacity=4)
     assert (tree.box[:, 2] - tree.box[:, 0]).min() == 1
     assert tree.box.shape[0] == 1 + 4 * 13
-
-
-def test_find_cell() -> None:
-    tree = gather_statistics(sample_of([(5, 5, [0])] * 20, []), capacity=4)
-    assert find_cell(tree, WORLD) == 0
-    quarter = quarter_box(WORLD)[0]
-    assert tree.box[find_cell(tree, quarter)].tolist() == list(quarter)
-    assert tree.box[find_cell(tree, (5, 5, 6, 6))].tolist() == [5, 5, 6, 6]
-    # A box across a cut is covered only by the cell that was cut.
-    assert find_cell(tree, (4000, 0, 4200, 1)) == 0
-    assert tree.box[find_cell(tree, (8000, 8000, 8001, 8001))].tolist() == [
-        SIDE // 2,
-        SIDE // 2,
-        SIDE,
-        SIDE,
-    ]
 
 
 def test_kinds_are_told_apart() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import msgspec
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
-from placewire.engine.log import Offset, check_growth, check_log, identify_log
+from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
 from placewire.model.errors import InvalidEvent, Unusable
@@ -54,11 +55,12 @@ def replay(
     *,
     dead_letters: Path | str | None = None,
     settings: Settings | dict[str, Any] | None = None,
-    workers: int = 1,
+    workers: int | None = None,
     plan: str = "shared",
     batch_rows: int = BATCH_ROWS,
     state: Path | str | None = None,
     with_data: bool = False,
+    machines: int | None = None,
     session: Any = None,
     begun: Callable[[Manifest], None] | None = None,
     after: Callable[[Manifest], None] | None = None,
@@ -67,14 +69,17 @@ def replay(
 
     With a Spark `session` the log goes through the Spark pipeline, without one through the same
     steps in this process; a function is called for the session when everything else is in order.
-    `settings` may be a dict with the names of a settings file. With `state` a run that was stopped
-    goes on where it was. `begun` is called with what is
-    committed already, `after` after each further batch. Raises `placewire.Unusable`.
+    `settings` may be a dict with the names of a settings file. Without `workers` there are as many
+    as a saved plan is for, or one. With `state` a run that was stopped goes on where it was.
+    `machines` is how many the workers run on, which plan `auto` has to know; by default those that
+    the session has, or one. `begun` is called with what is committed already, `after` after each
+    further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
-    check_log(path)
-    for name, number in (("workers", workers), ("batch_rows", batch_rows)):
-        if number < 1:
+    check_lines(path)
+    numbers = {"workers": workers, "batch_rows": batch_rows, "machines": machines}
+    for name, number in numbers.items():
+        if number is not None and number < 1:
             raise Unusable(f"{name}: must be 1 or more, got {number}")
     if settings is not None and not isinstance(settings, Settings):
         try:
@@ -85,6 +90,7 @@ def replay(
         coordinator = Coordinator(
             StateDir(root), settings or Settings(), identify_log(path), plan, workers
         )
+        workers = coordinator.planner.workers
         try:
             sink = FileSink(coordinator.state, with_data)
             check_growth(path, Offset(**coordinator.latest.offset))
@@ -98,12 +104,19 @@ def replay(
                 if after is not None:
                     after(manifest)
 
+            if machines is not None:
+                coordinator.know_machines(lambda: machines)
             if path.stat().st_size and session is not None:
                 # Imported late: running in this process needs no Spark.
                 from placewire.spark.replay import replay_on_spark
+                from placewire.spark.session import count_machines
 
+                if callable(session):
+                    session = session()
+                if machines is None:
+                    coordinator.know_machines(partial(count_machines, session))
                 replay_on_spark(
-                    session() if callable(session) else session,
+                    session,
                     coordinator,
                     LogSource(str(path)),
                     batch_rows=batch_rows,

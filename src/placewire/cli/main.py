@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
+from placewire.cli.numbers import number
 from placewire.model.errors import Unusable
 
 # What Typer raises for anything mistyped; it carries its own click and does not name this base.
 Mistyped = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
+YEAR_S = 366 * 86_400
 INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
 app = typer.Typer(
@@ -22,8 +25,21 @@ app = typer.Typer(
 )
 
 
+def show_version(asked: bool) -> None:
+    """Print the version, and that is all."""
+    if asked:
+        print(f"placewire {version('placewire')}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def placewire(context: typer.Context) -> None:
+def placewire(
+    context: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
+    ] = False,
+) -> None:
     """A wire service for places: standing subscriptions over a stream of geo-tagged texts."""
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -39,17 +55,26 @@ def replay(
     settings: Annotated[
         Path | None, typer.Option(help="Settings that change results, TOML.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")] = (
-        os.cpu_count() or 1
-    ),
+    workers: Annotated[
+        int | None,
+        number(
+            int,
+            "How many workers.",
+            1,
+            4096,
+            show_default="all cores, or as many as a saved plan is for",
+        ),
+    ] = None,
     plan: Annotated[
         str,
         typer.Option(
             help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
             " hypergraph, metric, termhash, kdt, agrid, qt; or a file of `placewire plan`."
+            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; a plan for each kind:"
+            " nearest=dkm,boolean=kdt."
         ),
     ] = "shared",
-    batch_rows: Annotated[int, typer.Option(min=1, help="Events in a micro-batch.")] = 200_000,
+    batch_rows: Annotated[int, number(int, "Events in a micro-batch.", 1)] = 200_000,
     state: Annotated[
         Path | None,
         typer.Option(help="Keep the state here; a run that was stopped goes on from it."),
@@ -78,39 +103,59 @@ def plan(
         Path, typer.Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")
     ],
     subscriptions: Annotated[Path, typer.Option(help="An event log; it may be the same file.")],
-    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")],
+    workers: Annotated[int, number(int, "How many workers.", 1, 4096)],
     plan: Annotated[
         str, typer.Option(help="One plan's name, auto for its candidates, or all.")
     ] = "all",
     out: Annotated[
         Path | None, typer.Option(help="A folder for a picture and a file of each plan.")
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="At most so many objects.")] = 100_000,
+    sample: Annotated[int, number(int, "At most so many objects.", 1)] = 100_000,
     sample_subscriptions: Annotated[
-        int, typer.Option(min=1, help="At most so many subscriptions.")
+        int, number(int, "At most so many subscriptions.", 1)
     ] = 1_000_000,
+    machines: Annotated[int, number(int, "On how many machines the workers run.", 1, 4096)] = 1,
+    cost: Annotated[
+        str, typer.Option(help="What loads are measured by: load, tornado or sstd.")
+    ] = "load",
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Show too where objects and subscriptions are.")
+    ] = False,
 ) -> None:
     """Show what every plan would do with given data: copies, balance, cost."""
     from placewire.cli.plan import PlanOptions, run_plan
 
-    run_plan(PlanOptions(objects, subscriptions, workers, plan, out, sample, sample_subscriptions))
+    run_plan(
+        PlanOptions(
+            objects,
+            subscriptions,
+            workers,
+            plan,
+            out,
+            sample,
+            sample_subscriptions,
+            machines,
+            cost,
+            statistics,
+        )
+    )
 
 
 @app.command()
 def generate(
     log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
-    objects: Annotated[int, typer.Option(min=0, help="How many objects.")] = 100_000,
+    objects: Annotated[int, number(int, "How many objects.", 0)] = 100_000,
     subscriptions: Annotated[
-        int, typer.Option(min=0, help="How many subscriptions; the first dozen are readable.")
+        int, number(int, "How many subscriptions; the first dozen are readable.", 0)
     ] = 1_000,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal logs.")] = 7,
+    seed: Annotated[int, number(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of subscriptions that come, change or go."),
+        number(float, "Share of subscriptions that come, change or go.", 0, 1),
     ] = 0.0,
-    bad: Annotated[int, typer.Option(min=0, help="How many malformed lines.")] = 0,
+    bad: Annotated[int, number(int, "How many malformed lines.", 0)] = 0,
     start: Annotated[str, typer.Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
-    seconds: Annotated[float, typer.Option(help="How long a time it covers.")] = 3600,
+    seconds: Annotated[float, number(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
 ) -> None:
     """Write an event log of city life, to try things on."""
     from placewire.city import CityLife
@@ -122,12 +167,10 @@ def generate(
 
 @app.command()
 def demo(
-    objects: Annotated[int, typer.Option(min=1, help="How many objects.")] = 500_000,
-    subscriptions: Annotated[int, typer.Option(min=1, help="How many subscriptions.")] = 300_000,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal hours.")] = 7,
-    workers: Annotated[int, typer.Option(min=1, max=4096, help="How many workers.")] = (
-        os.cpu_count() or 1
-    ),
+    objects: Annotated[int, number(int, "How many objects.", 1)] = 500_000,
+    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 300_000,
+    seed: Annotated[int, number(int, "Equal seeds give equal hours.", 0)] = 7,
+    workers: Annotated[int, number(int, "How many workers.", 1, 4096)] = (os.cpu_count() or 1),
 ) -> None:
     """Watch an hour of city life go through the whole pipeline; takes a minute or two."""
     from placewire.cli.demo import DemoOptions, run_demo

@@ -10,25 +10,35 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from placewire.cli.drawing import can_draw, draw_plan
 from placewire.cli.progress import ProgressLine
+from placewire.cli.statistics import print_statistics
+from placewire.cli.tables import figure, print_rows
 from placewire.engine.calibrating import calibrate
-from placewire.engine.log import check_log
+from placewire.engine.log import detect_form
 from placewire.engine.planning import CANDIDATES, memory_of_machine
 from placewire.engine.planref import write_plan
-from placewire.engine.surveying import Survey, choose_evenly, survey_files
+from placewire.engine.surveying import Survey, survey_files
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
-from placewire.plan.cost import LoadModel
+from placewire.plan.cost import CostModel, LoadModel
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
-from placewire.plan.reservoir import Reservoir
+from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.plan.sample import make_sample
-from placewire.route.choice import Choice, Machines, Score, choose_plan, score_plan
+from placewire.plan.sstd import SSTD
+from placewire.plan.tornado import TORNADO
+from placewire.route.choice import (
+    Choice,
+    Machines,
+    Score,
+    choose_plan,
+    score_plan,
+    spread_workers,
+)
 from placewire.route.measures import Measures, Objects, measure_plan, post_rows
 
 ALL, AUTO, SHARED = "all", "auto", "shared"
@@ -47,24 +57,34 @@ class PlanOptions(NamedTuple):
     out: Path | None
     sample: int
     sample_subscriptions: int
+    machines: int
+    cost: str
+    statistics: bool
 
 
 class Made(NamedTuple):
     """A plan that was made and measured."""
 
     leaves: Leaves
+    cost: LoadModel
     measures: Measures
     score: Score
     build_s: float
 
 
+LOAD = ("load", "")
+LOAD_UNITS = {  # of each cost model, what the heading says and how much it is
+    "load": ("ms", 1e6),
+    TORNADO.name: ("1000", 1e3),
+    SSTD.name: ("", 1.0),
+}
 HEADINGS = (
     ("plan", ""),
     ("leaves", ""),
     ("copies", "a sub."),
     ("copies", "an obj."),
     ("drop", "%"),
-    ("load", "ms"),
+    LOAD,
     ("Lmax/", "Lmin"),
     ("router", "MB"),
     ("build", "s"),
@@ -77,20 +97,25 @@ HEADINGS = (
 def run_plan(options: PlanOptions) -> None:
     """Make the plans, print their table, write their files; raises Unusable."""
     names = names_of(options.plan)
+    if options.cost not in LOAD_UNITS:
+        raise Unusable(f"cost: must be one of {', '.join(LOAD_UNITS)}, got {options.cost!r}")
     for path in (options.objects, options.subscriptions):
-        check_log(path)
+        detect_form(path)
     if options.out is not None:
         make_folder(options.out)
     # A plan's terms are hashes: whoever takes a saved one over takes its secret key over too.
     key = (secrets.randbits(64), secrets.randbits(64))
     survey = read_files(options, key)
-    made = make_plans(names, survey, options.workers)
-    choice = choose(made, options.workers) if options.plan in (ALL, AUTO) else None
+    made = make_plans(names, survey, options)
+    choice = choose(made, options) if options.plan in (ALL, AUTO) else None
     console = Console()
     for line in describe(survey, options):
         console.print(Text(line), soft_wrap=True)
     console.print()
-    print_table(console, made, choice, options.plan)
+    if options.statistics:
+        print_statistics(console, make_sample(*survey.objects, survey.rows))
+        console.print()
+    print_table(console, made, choice, options)
     if choice is not None:
         console.print()
         console.print(Text(f"auto takes {choice.why}"), soft_wrap=True)
@@ -138,16 +163,20 @@ def read_files(options: PlanOptions, key: tuple[int, int]) -> Survey:
         )
 
 
-def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Made]:
-    """Make and measure each plan; what all have in common is done once."""
+def make_plans(names: tuple[str, ...], survey: Survey, options: PlanOptions) -> list[Made]:
+    """Make and measure each plan; what all have in common is done once.
+
+    Every plan is made as `placewire replay` makes it; loads are measured as the user likes.
+    """
     if not names:
         return []
     made = []
+    workers = options.workers
     with ProgressLine("planning", len(names) + 1) as progress:
         progress.update(0, "loading kernels (compiled on the first run)")
         cost, prices, _ = calibrate()
-        machines = Machines(workers, memory_of_machine())
-        load_kernels(names, survey, workers, cost)
+        machines = machines_of(options)
+        load_kernels(names, survey, options, cost)
         cost = cost.in_stream(int(survey.objects.codes.size), survey.rows.total)
         sample = make_sample(*survey.objects, survey.rows, cost.posting_work)
         posted = post_rows(survey.rows)
@@ -156,12 +185,23 @@ def make_plans(names: tuple[str, ...], survey: Survey, workers: int) -> list[Mad
             started = time.perf_counter()
             leaves = METHODS[name](sample, workers, cost)
             build_s = time.perf_counter() - started
-            measures = measure_plan(leaves, survey.objects, posted, cost)
-            made.append(Made(leaves, measures, score_plan(measures, prices, machines), build_s))
+            measures = measure_plan(
+                leaves, survey.objects, posted, sample, model_of(options.cost, cost)
+            )
+            score = score_plan(measures, prices, machines)
+            made.append(Made(leaves, cost, measures, score, build_s))
     return made
 
 
-def load_kernels(names: tuple[str, ...], survey: Survey, workers: int, cost: LoadModel) -> None:
+def model_of(name: str, load: LoadModel) -> CostModel:
+    """The cost model of that name; `load` is PS2Stream's as measured here."""
+    models: tuple[CostModel, ...] = (load, TORNADO, SSTD)
+    return next(model for model in models if model.name == name)
+
+
+def load_kernels(
+    names: tuple[str, ...], survey: Survey, options: PlanOptions, cost: LoadModel
+) -> None:
     """Plan for a handful of the data, so that the times of all of it are those of work alone."""
     few = Reservoir(KERNEL_ROWS)
     few.add(*survey.objects)
@@ -169,18 +209,24 @@ def load_kernels(names: tuple[str, ...], survey: Survey, workers: int, cost: Loa
     rows = take_rows(survey.rows, choose_evenly(np.arange(survey.rows.total), KERNEL_ROWS))
     sample, posted = make_sample(*objects, rows, cost.posting_work), post_rows(rows)
     for name in names:
-        measure_plan(METHODS[name](sample, workers, cost), objects, posted, cost)
+        leaves = METHODS[name](sample, options.workers, cost)
+        measure_plan(leaves, objects, posted, sample, model_of(options.cost, cost))
 
 
-def choose(made: list[Made], workers: int) -> Choice:
+def machines_of(options: PlanOptions) -> Machines:
+    """What the workers are to run on: machines like this one."""
+    return spread_workers(options.workers, options.machines, memory_of_machine())
+
+
+def choose(made: list[Made], options: PlanOptions) -> Choice:
     """What `auto` takes, by the measures that are there already."""
     measured = {each.leaves.name: each for each in made}
     return choose_plan(
         [measured[name].leaves for name in CANDIDATES],
         lambda leaves: measured[leaves.name].measures,
-        workers,
+        options.workers,
         calibrate().prices,
-        Machines(workers, memory_of_machine()),
+        machines_of(options),
     )
 
 
@@ -207,30 +253,23 @@ def taken(some: int, of_all: int) -> str:
     return f"{some:,}" if some == of_all else f"{some:,} of {of_all:,}"
 
 
-def print_table(console: Console, made: list[Made], choice: Choice | None, plan: str) -> None:
+def print_table(
+    console: Console, made: list[Made], choice: Choice | None, options: PlanOptions
+) -> None:
     """A line a plan; on a terminal the one that `auto` takes is bright."""
-    rows = [cells_of(each) for each in made]
-    if plan in (ALL, AUTO, SHARED):
+    unit, size = LOAD_UNITS[options.cost]
+    rows = [cells_of(each, size) for each in made]
+    if options.plan in (ALL, AUTO, SHARED):
         rows.insert(0, cells_of_shared(choice.scores[0] if choice is not None else None))
     best = None
     if choice is not None:
         best = SHARED if choice.leaves is None else choice.leaves.name
-    columns = zip(HEADINGS, *rows, strict=True)
-    widths = [max(map(len, (*heading, *cells))) for heading, *cells in columns]
-    narrow = console.is_terminal and sum(widths) + 2 * len(widths) > console.width
-    gap = 1 if narrow else 2
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
-    for heading, width in zip(HEADINGS, widths, strict=True):
-        justify: JustifyMethod = "right" if table.columns else "left"
-        table.add_column("\n".join(heading), width=width, justify=justify, no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row), style="bold cyan" if row[0] == best else "")
-    # What is no terminal has all the room there is; one that is too narrow wraps whole lines.
-    Console(width=max(console.width, sum(widths) + gap * len(widths))).print(table)
+    headings = [("load", unit) if heading == LOAD else heading for heading in HEADINGS]
+    print_rows(console, headings, rows, best)
 
 
-def cells_of(made: Made) -> list[str]:
-    """A plan's line."""
+def cells_of(made: Made, load_size: float) -> list[str]:
+    """A plan's line; loads are told in units of `load_size`."""
     measures = made.measures
     return [
         measures.name,
@@ -238,7 +277,7 @@ def cells_of(made: Made) -> list[str]:
         figure(measures.subscriptions_replicated),
         figure(measures.objects_replicated),
         figure(100 * measures.dropped / max(measures.objects, 1)),
-        figure(measures.workload / 1e6),
+        figure(measures.workload / load_size),
         figure(measures.balance),
         figure(measures.router_bytes / 1e6),
         figure(made.build_s),
@@ -254,20 +293,13 @@ def cells_of_shared(score: Score | None) -> list[str]:
     return [SHARED, *[NONE] * (len(HEADINGS) - 2), cost]
 
 
-def figure(value: float) -> str:
-    """A number in a handful of characters."""
-    if value < 100:
-        return f"{value:.2f}" if value < 10 else f"{value:.1f}"
-    return f"{value:.0f}" if value < 1e5 else f"{value:.0e}"
-
-
 def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int]) -> str:
     """Write each plan and, if that is possible, its picture; says what there is now."""
     drawing = can_draw()
     with ProgressLine("drawing" if drawing else "writing", len(made)) as progress:
         for number, each in enumerate(made):
             progress.update(number, each.leaves.name)
-            save_plan(out / f"{each.leaves.name}.plan", each.leaves, key)
+            save_plan(out / f"{each.leaves.name}.plan", each, key)
             if drawing:
                 path = out / f"{each.leaves.name}.png"
                 draw_plan(path, each.leaves, each.measures, survey.objects.codes)
@@ -276,11 +308,11 @@ def write_files(out: Path, made: list[Made], survey: Survey, key: tuple[int, int
     return f"{out}: plans {len(made)}, pictures {len(made) if drawing else 0}"
 
 
-def save_plan(path: Path, leaves: Leaves, key: tuple[int, int]) -> None:
+def save_plan(path: Path, made: Made, key: tuple[int, int]) -> None:
     """Write a plan in the place of an older one, which a running replay may have mapped."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        write_plan(fresh, leaves, key)
+        write_plan(fresh, made.leaves, key, made.cost)
         os.replace(fresh, path)
     except OSError as error:
         raise Unusable(f"{path}: cannot be written: {error.strerror}") from None

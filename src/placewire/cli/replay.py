@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
-from placewire.engine.log import check_log
-from placewire.engine.planning import SAMPLE_EVENTS
+from placewire.engine.log import check_lines
+from placewire.engine.plannames import PLANS, UNPLANNED, parse_plans
+from placewire.engine.planning import named_plan
+from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.model.errors import Unusable
 from placewire.model.settings import read_settings
-from placewire.plan.methods import METHODS
 from placewire.state.manifest import Manifest
 
 WARMING_ENDS_S = 20.0
@@ -35,7 +36,7 @@ class ReplayOptions(NamedTuple):
     results: Path
     dead_letters: Path | None
     settings: Path | None
-    workers: int
+    workers: int | None  # None: as many as a saved plan is for, or all cores
     plan: str
     batch_rows: int
     state: Path | None
@@ -45,7 +46,7 @@ class ReplayOptions(NamedTuple):
 
 def run_replay(options: ReplayOptions) -> str:
     """Replay a log and give the summary line; raises Unusable."""
-    check_log(options.log)
+    check_lines(options.log)
     targets = [t for t in (options.results, options.dead_letters) if t is not None]
     for target in targets:
         check_target(target)
@@ -54,8 +55,9 @@ def run_replay(options: ReplayOptions) -> str:
     if len({target.resolve() for target in targets}) < len(targets):
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
+    options = options._replace(workers=count_workers(options))
     before = 0
-    why = ""
+    last: list[Manifest] = []
 
     def begun(manifest: Manifest) -> None:
         nonlocal before
@@ -69,8 +71,7 @@ def run_replay(options: ReplayOptions) -> str:
     ):
 
         def after(manifest: Manifest) -> None:
-            nonlocal why
-            why = manifest.plan.get("why", "")
+            last[:] = [manifest]
             done = manifest.counters.events - before
             rate = done / max(time.monotonic() - progress.started, 1e-9)
             progress.update(
@@ -94,20 +95,37 @@ def run_replay(options: ReplayOptions) -> str:
             after=after,
         )
         seconds = max(time.monotonic() - progress.started, 1e-9)
-    if why:
-        print(f"plan {options.plan}: {why}", file=sys.stderr)
-    elif options.plan in METHODS or options.plan == "auto":
-        print(
-            f"plan {options.plan}: not made, the log is too short for a sample of"
-            f" {SAMPLE_EVENTS} events",
-            file=sys.stderr,
-        )
+    for manifest in last:
+        tell_plans(options.plan, manifest)
     return (
         f"events {totals.events}, results {totals.results},"
         f" dead letters {totals.dead_letters},"
         f" unsubscribes of nothing {totals.idle_unsubscribes},"
         f" {(totals.events - before) / seconds:.0f} events/s"
     )
+
+
+def tell_plans(text: str, manifest: Manifest) -> None:
+    """Say which plan was made for each kind, and why; `text` is what the user typed."""
+    names = parse_plans(text)
+    for kind, entry in (("boolean", manifest.plan), ("nearest", manifest.near_plan)):
+        name = getattr(names, kind)
+        asked = name in PLANS[kind] and name not in UNPLANNED
+        label = text if text == name and kind == "boolean" else f"{kind}={name}"
+        if entry.get("why"):
+            print(f"plan {label}: {entry['why']}", file=sys.stderr)
+        elif asked and kind == "boolean":
+            print(
+                f"plan {label}: not made, the log is too short for a sample of"
+                f" {SAMPLE_EVENTS} events",
+                file=sys.stderr,
+            )
+        elif asked and text != "auto":
+            print(
+                f"plan {label}: not made, it takes a sample of {SAMPLE_EVENTS} events and a"
+                " nearest subscription",
+                file=sys.stderr,
+            )
 
 
 @contextlib.contextmanager
@@ -125,7 +143,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         java = find_java()
         ready_kernels(options.plan)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
-        cores = min(options.workers, os.cpu_count() or 1)
+        cores = min(count_workers(options), os.cpu_count() or 1)
         session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
         # Spark's own handler talks to the JVM in the middle of another call to it.
@@ -144,6 +162,14 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
                 session.stop()
         for thread in warming:
             thread.join(WARMING_ENDS_S)  # a thread inside Arrow must not outlive the interpreter
+
+
+def count_workers(options: ReplayOptions) -> int:
+    """How many workers there are; raises Unusable for a plan that cannot be read."""
+    if options.workers is not None:
+        return options.workers
+    saved = named_plan(options.plan)
+    return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 
 
 def check_target(path: Path) -> None:

@@ -19,8 +19,9 @@ from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
-from placewire.engine.plannames import parse_plans
-from placewire.engine.planning import SAMPLE_EVENTS, Planner, named_plan
+from placewire.engine.plannames import UNPLANNED, parse_plans
+from placewire.engine.planning import Planner, named_plan
+from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
 from placewire.engine.updates import write_updates
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
@@ -91,8 +92,9 @@ class Coordinator:
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             self._check_same()
             self.latest_epoch = self.latest.epoch + 1
+            self.sampler = Sampler(sample_events)
             self.planner = Planner(
-                state, names.boolean, workers, self.latest.plan, self.latest.key, sample_events
+                state, names.boolean, workers, self.latest.plan, self.latest.key, self.sampler
             )
             self.near = NearPlanner(
                 state,
@@ -100,10 +102,10 @@ class Coordinator:
                 self.planner.workers,
                 self.latest.near_plan,
                 self.latest.key,
-                sample_events,
-                lambda: self.planner.machines,
+                self.sampler,
             )
             self.live = LiveSegments(state, self.latest.segments)
+            self.near.asked = bool(self.live.of_kind(NEAREST))
             self.rosters = Rosters(state, self.latest.rosters)
         except BaseException:
             os.close(self._lock)
@@ -146,12 +148,7 @@ class Coordinator:
             raise Unusable(
                 f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
             )
-        keep = (
-            self.expect_changes
-            or self.planner.sampling
-            or self.near.sampling
-            or end.seq - latest.next_seq <= KEEP_ROWS
-        )
+        keep = self.expect_changes or self.sampling or end.seq - latest.next_seq <= KEEP_ROWS
         blocks, pieces = run(self._context(batch, latest.now_us, keep))
         now_us = self._opening(blocks)
         changed = any(b.subscribes or b.unsubscribes for b in blocks)
@@ -164,6 +161,20 @@ class Coordinator:
         if batch % SWEEP_EVERY == 0:
             self.sweep()
         return manifest
+
+    def know_machines(self, count: Callable[[], int]) -> None:
+        """How many machines the workers run on, as `auto` will ask."""
+        self.planner.machines = self.near.machines = count
+
+    @property
+    def sampling(self) -> bool:
+        """Whether all objects of the next batch are wanted for the sample."""
+        return self.planner.sampling or self.near.sampling
+
+    @property
+    def planned(self) -> bool:
+        """Whether any kind has a plan that a sample is for."""
+        return not {self.planner.name, self.near.name} <= set(UNPLANNED)
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
         return BatchContext(
@@ -178,6 +189,7 @@ class Coordinator:
             near=self.near.route(batch, self.live.of_kind(NEAREST)),
             scan=self.planner.name == "scan",
             scan_near=self.near.name == "scan",
+            sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -213,10 +225,9 @@ class Coordinator:
             BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
             for b, clock in zip(blocks, clocks, strict=True)
         ]
-        for planner in (self.planner, self.near):
-            if planner.sampling:
-                for block, fact in zip(blocks, facts, strict=True):
-                    planner.observe(fact.arrays, block.events)
+        if self.planned:
+            for block, fact in zip(blocks, facts, strict=True):
+                self.sampler.observe(fact.arrays, block.events, self.sampling)
         settled = self._settle(batch, blocks, facts, summaries, now_us)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us

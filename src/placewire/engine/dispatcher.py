@@ -19,7 +19,8 @@ from placewire.engine.nearing import NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import NearRef, PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
-from placewire.model.subscriptions import BOOLEAN, NEAREST
+from placewire.model.subscriptions import BOOLEAN, NEAREST, take_slices
+from placewire.plan.reservoir import choose_evenly
 from placewire.route.protocol import Route
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
@@ -45,6 +46,7 @@ class BatchContext(NamedTuple):
     near: NearRef | None = None  # the same for `nearest` subscriptions
     scan: bool = False
     scan_near: bool = False
+    sample_objects: int = 0  # of each block, for the next plan
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -309,9 +311,22 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
             "object.term_offsets": o.term_offsets,
             "object.terms": o.terms,
         }
+    if context.sample_objects:
+        arrays |= sample_arrays(block, context.sample_objects)
     if block.changes.event.size:
         arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
         arrays |= {f"rows.{k}": v for k, v in block.rows._asdict().items()}
     if block.dead:
         arrays |= dead_letter_arrays(block.dead)
     return arrays
+
+
+def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
+    """A few of a block's objects, at even steps along the curve: all over the place."""
+    chosen = choose_evenly(np.arange(block.objects.total), most)
+    offsets, at = take_slices(block.objects.term_offsets, chosen)
+    return {
+        "sample.code": block.codes[chosen],
+        "sample.term_offsets": offsets,
+        "sample.terms": block.objects.terms[at],
+    }

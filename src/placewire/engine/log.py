@@ -19,6 +19,8 @@ from placewire.model.errors import Unusable
 CHUNK_BYTES = 1 << 24
 BLOCK_BYTES = 1 << 23
 FINGERPRINT_BYTES = 1 << 16
+PARQUET_MAGIC = b"PAR1"
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Offset(NamedTuple):
@@ -52,6 +54,22 @@ def check_log(path: Path) -> None:
             pass
     except OSError as error:
         raise Unusable(f"log {path}: cannot be read: {error.strerror}") from None
+
+
+def detect_form(path: Path) -> str:
+    """`parquet` or `jsonl`, by how a file begins; raises Unusable if it cannot be read."""
+    check_log(path)
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head.startswith(GZIP_MAGIC):
+        raise Unusable(f"log {path}: must be JSON Lines, got a gzip file; unpack it first")
+    return "parquet" if head == PARQUET_MAGIC else "jsonl"
+
+
+def check_lines(path: Path) -> None:
+    """Raise Unusable unless the log can be read and may be JSON Lines."""
+    if detect_form(path) != "jsonl":
+        raise Unusable(f"log {path}: must be JSON Lines, got a Parquet file")
 
 
 def identify_log(path: Path) -> Callable[[Offset], str]:

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
 from placewire.engine.nearchoice import choose_near
+from placewire.engine.plannames import UNPLANNED
+from placewire.engine.planning import memory_of_machine
 from placewire.engine.planref import NearRef, PlanRef, write_plan
+from placewire.engine.sampling import Sampler
 from placewire.index.balls import Deal, points_of
 from placewire.kernels.balls import balls_to_boxes
 from placewire.kernels.cells import codes_to_points
 from placewire.model.regions import CIRCLE
-from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
 from placewire.plan.leaves import NOTHING, Leaves
 from placewire.plan.nearest import (
     NEAREST_METHODS,
@@ -33,12 +36,11 @@ from placewire.plan.nearest import (
     rule_to_arrays,
 )
 from placewire.plan.qt import plan_qt
-from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import make_sample
 from placewire.plan.sstd import SstdCost
 from placewire.plan.statistics import CKQ, assume_kind
 from placewire.route.ballroute import LiveBalls
-from placewire.route.choice import Machines
+from placewire.route.choice import spread_workers
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects
 from placewire.state.arrays import open_arrays, write_arrays
@@ -60,20 +62,18 @@ class NearPlanner:
         workers: int,
         saved: dict[str, Any],
         key: tuple[int, int],
-        sample_events: int,
-        machines: Callable[[], Machines],
+        sampler: Sampler,
     ) -> None:
         self.state = state
-        self.machines = machines
+        self.machines: Callable[[], int] = lambda: 1
         self.name = name
         self.workers = workers
         self.key = key
-        self.sample_events = sample_events
-        self.sample = Reservoir()
-        self.events = 0
+        self.sampler = sampler
+        self.asked = False  # whether there are `nearest` subscriptions
         self.why = ""
         self.method = "shared" if name == "auto" else name
-        self.version = 1 if name in ("shared", "scan") else 0
+        self.version = 1 if name in UNPLANNED else 0
         self.loads = np.zeros(workers)
         self.rule: Rule | None = None
         self.rule_file = ""
@@ -99,21 +99,18 @@ class NearPlanner:
 
     @property
     def sampling(self) -> bool:
-        """Whether the objects of the next batch are wanted for the sample."""
-        return self.version == 0
+        """Whether all objects of the next batch are wanted for the sample.
+
+        `auto` asks for it once there is a `nearest` subscription; any other plan from the start,
+        and once the sample is full it waits for the first such subscription.
+        """
+        wanted = self.asked or self.name != "auto"
+        return self.version == 0 and wanted and not self.sampler.enough
 
     @property
     def deals(self) -> bool:
         """Whether subscriptions are dealt out."""
         return self.method in DEALT
-
-    def observe(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
-        """Take a block into the sample."""
-        self.events += events
-        if "object.code" in arrays and arrays["object.code"].size:
-            self.sample.add(
-                arrays["object.code"], arrays["object.term_offsets"], arrays["object.terms"]
-            )
 
     def deal(self, rows: SubscriptionRows) -> Deal | None:
         """Who gets the batch's new rows; None when nothing is dealt out."""
@@ -174,7 +171,8 @@ class NearPlanner:
 
     def next_version(self, batch: int, live: LiveSegments) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
-        if self.version == 0 and self._seen_enough():
+        self.asked = bool(live.of_kind(NEAREST))
+        if self.version == 0 and self.sampler.enough:
             self._plan(batch, live)
         entry: dict[str, Any] = {
             "name": self.name,
@@ -191,17 +189,13 @@ class NearPlanner:
             entry["balls"] = self.balls_file
         return entry
 
-    def _seen_enough(self) -> bool:
-        """Whether a plan can be made: there must be objects, and someone who asks."""
-        return self.events >= self.sample_events and self.sample.seen > 0
-
     def _plan(self, batch: int, live: LiveSegments) -> None:
         """Make the plan of what was seen."""
         near = [one for one in live.segments if one.results is not None]
         if not near:
             return
         self.version = 1
-        codes, term_offsets, terms = self.sample.in_order()
+        codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
         radius = np.concatenate([one.results.radius for one in near if one.results is not None])
         if self.name == "sstd":
@@ -220,7 +214,7 @@ class NearPlanner:
                 {name: assignment.worker for name, assignment in assignments.items()},
                 self.workers,
                 calibrate().prices,
-                self.machines(),
+                spread_workers(self.workers, self.machines(), memory_of_machine()),
             )
             if self.method not in assignments:
                 return
@@ -240,8 +234,8 @@ class NearPlanner:
         self._known = set()
         if self.name != "auto":
             self.why = (
-                f"{alive.size} subscriptions dealt out after {self.events} events, the largest"
-                f" load {worst_of(self.loads):.3g} times the mean"
+                f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
+                f" the largest load {worst_of(self.loads):.3g} times the mean"
             )
 
     def _divide_objects(
@@ -267,7 +261,7 @@ class NearPlanner:
         write_plan(self.state.file(file), leaves, self.key)
         write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())
         self.leaves = PlanRef(self.workers, NOTHING, file, live)
-        self.why = f"{leaves.total} leaves, made of the first {self.events} events"
+        self.why = f"{leaves.total} leaves, made of the first {self.sampler.events} events"
 
 
 def ball_sample(

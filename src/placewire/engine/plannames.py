@@ -9,7 +9,8 @@ from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
 from placewire.plan.nearest import NEAREST_METHODS
 
-EVERY_KIND = ("shared", "scan", "auto")
+UNPLANNED = ("shared", "scan")  # plans that no sample is needed for
+EVERY_KIND = (*UNPLANNED, "auto")
 PLANS = {
     "boolean": (*EVERY_KIND, *METHODS),
     "nearest": (*EVERY_KIND, *NEAREST_METHODS, "sstd"),

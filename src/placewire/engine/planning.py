@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
+from placewire.engine.plannames import PLANS, UNPLANNED
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
+from placewire.engine.sampling import Sampler
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plan.cost import LoadModel
+from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
-from placewire.plan.reservoir import Reservoir
 from placewire.plan.sample import make_sample
 from placewire.plan.uniform import plan_stripes
-from placewire.route.choice import Machines, Prices, choose_plan
+from placewire.route.choice import choose_plan, spread_workers
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
@@ -28,9 +28,6 @@ from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment
 from placewire.state.segment import whole_rows
 
-PLANS = ("shared", "scan", "auto", *METHODS)
-SAMPLE_EVENTS = 100_000
-OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
 SAMPLE_SUBSCRIPTIONS = 1_000_000
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
@@ -39,6 +36,9 @@ class Planner:
     """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
     Until then objects are routed by stripes of the world, or stay where they were read (`auto`).
+
+    `machines` says on how many machines the workers run, each like this one; it is asked when
+    `auto` chooses, since the machines of a cluster come one after another.
     """
 
     def __init__(
@@ -48,42 +48,38 @@ class Planner:
         workers: int | None,
         saved: dict[str, Any],
         key: tuple[int, int],
-        sample_events: int = SAMPLE_EVENTS,
+        sampler: Sampler,
     ) -> None:
         plan = named_plan(name)
-        if plan is None and name not in PLANS:
-            if Path(name).suffix or Path(name).exists():
-                raise Unusable(f"plan {name}: is no file that can be read")
-            raise Unusable(f"plan: must be one of {', '.join(PLANS)} or a file, got {name!r}")
         if workers is None:
             workers = 1 if plan is None else plan.leaves.workers
         self.state = state
         self.name = name
         self.workers = workers
         self.key = key
-        self.sample_events = sample_events
-        self.sample = Reservoir()
-        self.cost = LoadModel()
-        self.prices = Prices()
-        self.machines = Machines(workers, memory_of_machine())
+        self.sampler = sampler
+        self.cost: LoadModel | None = None  # of the plan, once one was made by it
+        self.machines: Callable[[], int] = lambda: 1
         self.version = 0
         self.why = ""
-        self.events = 0
         self.leaves: Leaves | None = None
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
-        if name in ("shared", "scan"):
+        if name in UNPLANNED:
             self.version = 1
             return
         if plan is not None:
             self.version = 1
             self._check_named(plan)
+            self.cost = plan.cost
             self._adopt(plan.leaves)
             return
         if saved.get("name") == name and saved.get("workers") == workers:
             self.version = int(saved["version"])
             self.why = saved.get("why", "")
+            if "cost" in saved:
+                self.cost = read_cost(saved["cost"])
             if "file" in saved:
                 leaves = read_plan(state.file(saved["file"])).leaves
                 self._adopt(leaves, saved["file"], saved["live"])
@@ -93,7 +89,7 @@ class Planner:
 
     @property
     def sampling(self) -> bool:
-        """Whether the objects of the next batch are wanted for the sample."""
+        """Whether all objects of the next batch are wanted for the sample."""
         return self.version == 0
 
     def _check_named(self, plan: SavedPlan) -> None:
@@ -129,7 +125,7 @@ class Planner:
         ref = self.ref
         if not ref.file:
             ref = ref._replace(file=self.state.new_name(batch, "plan"))
-            write_plan(self.state.file(ref.file), self.leaves, self.key)
+            write_plan(self.state.file(ref.file), self.leaves, self.key, self.cost)
         names = {live.name for live in segments}
         fresh = [live for live in segments if live.name not in self._known]
         if fresh or not ref.live:
@@ -145,17 +141,9 @@ class Planner:
             write_arrays(self.state.file(ref.live), self.live.tables._asdict())
         self.ref = ref
 
-    def observe(self, arrays: dict[str, NDArray[Any]], events: int) -> None:
-        """Take a block into the sample."""
-        self.events += events
-        if "object.code" in arrays and arrays["object.code"].size:
-            self.sample.add(
-                arrays["object.code"], arrays["object.term_offsets"], arrays["object.terms"]
-            )
-
     def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
         """The plan's entry for the manifest: made anew once enough events were seen."""
-        if self.version == 0 and self._seen_enough():
+        if self.version == 0 and self.sampler.enough:
             self._plan(segments)
         self._write(batch, segments)
         entry: dict[str, Any] = {
@@ -163,16 +151,12 @@ class Planner:
             "workers": self.workers,
             "version": self.version,
             "why": self.why,
-            "cost": self.cost._asdict(),
         }
+        if self.cost is not None:
+            entry["cost"] = self.cost._asdict()
         if self.ref is not None:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
         return entry
-
-    def _seen_enough(self) -> bool:
-        """Whether a plan can be made: a log may begin with subscriptions alone."""
-        objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
-        return self.events >= self.sample_events and self.sample.seen >= objects
 
     @property
     def leaves_name(self) -> str:
@@ -181,22 +165,22 @@ class Planner:
     def _plan(self, segments: Sequence[LiveSegment]) -> None:
         """Make the plan of what was seen."""
         self.version = 1
-        self.cost, self.prices, _ = calibrate()
-        objects, rows = Objects(*self.sample.in_order()), live_rows(segments)
-        self.cost = self.cost.in_stream(int(objects.codes.size), rows.total)
-        sample = make_sample(*objects, rows, self.cost.posting_work)
+        cost, prices, _ = calibrate()
+        objects, rows = Objects(*self.sampler.objects.in_order()), live_rows(segments)
+        self.cost = cost = cost.in_stream(int(objects.codes.size), rows.total)
+        sample = make_sample(*objects, rows, cost.posting_work)
         if self.name != "auto":
-            leaves = METHODS[self.name](sample, self.workers, self.cost)
+            leaves = METHODS[self.name](sample, self.workers, cost)
             self._adopt(leaves)
-            self.why = f"{leaves.total} leaves, made of the first {self.events} events"
+            self.why = f"{leaves.total} leaves, made of the first {self.sampler.events} events"
             return
         posted = post_rows(rows)
         choice = choose_plan(
-            [METHODS[name](sample, self.workers, self.cost) for name in CANDIDATES],
-            lambda leaves: measure_plan(leaves, objects, posted, self.cost),
+            [METHODS[name](sample, self.workers, cost) for name in CANDIDATES],
+            lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
             self.workers,
-            self.prices,
-            self.machines,
+            prices,
+            spread_workers(self.workers, self.machines(), memory_of_machine()),
         )
         self.why = choice.why
         if choice.leaves is not None:
@@ -205,7 +189,7 @@ class Planner:
 
 def named_plan(name: str) -> SavedPlan | None:
     """The plan of the file `name`, if that is one and not a method's name."""
-    return read_plan(Path(name)) if name not in PLANS and Path(name).is_file() else None
+    return read_plan(Path(name)) if name not in PLANS["boolean"] and Path(name).is_file() else None
 
 
 def memory_of_machine() -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from placewire.model.errors import Unusable
+from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.route.ballroute import BallRoute
 from placewire.route.leafroute import LeafRoute, RouteTables, make_tables
@@ -58,22 +59,30 @@ class NearRef(NamedTuple):
 
 
 class SavedPlan(NamedTuple):
-    """A plan and the key of its terms' hashes: under another key they are other terms."""
+    """A plan and the key of its terms' hashes: under another key they are other terms.
+
+    `cost` is what it was made by, None if nothing was measured for it.
+    """
 
     leaves: Leaves
     key: tuple[int, int]
+    cost: LoadModel | None = None
 
 
-def write_plan(path: Path, leaves: Leaves, key: tuple[int, int]) -> None:
+def write_plan(
+    path: Path, leaves: Leaves, key: tuple[int, int], cost: LoadModel | None = None
+) -> None:
     """Write a plan and its router tables to a new file."""
     arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
     arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
-    facts = {
+    facts: dict[str, Any] = {
         "name": leaves.name,
         "workers": leaves.workers,
         "summary": leaves.summary,
         "key": key,
     }
+    if cost is not None:
+        facts["cost"] = cost._asdict()
     write_arrays(path, arrays, facts)
 
 
@@ -101,6 +110,7 @@ def read_plan(path: Path) -> SavedPlan:
             file.facts["name"], file.facts["workers"], file.facts["summary"], arrays
         )
         check_leaves(leaves)
+        cost = read_cost(file.facts["cost"]) if "cost" in file.facts else None
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise Unusable(f"plan {path}: is not a plan: {error}") from None
-    return SavedPlan(leaves, (k0, k1))
+    return SavedPlan(leaves, (k0, k1), cost)

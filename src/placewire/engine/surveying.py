@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from placewire.engine.decode import Changes, DecodedBlock
 from placewire.engine.dispatcher import BatchContext, decode_block
-from placewire.engine.log import Offset, batch_end, check_log
+from placewire.engine.log import Offset, batch_end, detect_form
 from placewire.engine.reading import LogSource
 from placewire.kernels.directory import changes_to_chains
 from placewire.kernels.jit import read_only
@@ -25,11 +24,10 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.plan.reservoir import Reservoir
+from placewire.plan.reservoir import Reservoir, choose_evenly
 from placewire.route.measures import Objects
 
 BATCH_ROWS = 200_000
-PARQUET_MAGIC = b"PAR1"
 
 Show = Callable[[int, int], None]  # bytes read so far, and events found in them
 
@@ -155,13 +153,6 @@ def survey_file(
     return SurveyedFile(path, events, invalid, first_error)
 
 
-def detect_form(path: Path) -> str:
-    """`parquet` or `jsonl`, by how the file begins; raises Unusable if it cannot be read."""
-    check_log(path)
-    with open(path, "rb") as file:
-        return "parquet" if file.read(4) == PARQUET_MAGIC else "jsonl"
-
-
 def read_blocks(
     path: Path, form: str, key: tuple[int, int]
 ) -> Iterator[tuple[int, int, DecodedBlock]]:
@@ -188,10 +179,3 @@ def read_blocks(
             start = batch_end(refs)
     except pa.ArrowException as error:
         raise Unusable(f"{path}: cannot be read as Parquet: {error}") from None
-
-
-def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of the rows, at even steps."""
-    if rows.size <= most:
-        return rows
-    return rows[np.arange(most) * rows.size // most]

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.plan.cuts import Cut
 from placewire.plan.finegrid import sum_box, sum_prefixes, sum_sides
 from placewire.plan.leaves import BY_WORKER, NO_SPLIT, Leaves, make_leaves
 from placewire.plan.portion import Box, halve_box
 from placewire.plan.sample import Sample
 from placewire.plan.tornado import TORNADO, TornadoCost
-
-
-class Cut(NamedTuple):
-    """A line through a box of fine cells, and the cost of the costlier of its two sides."""
-
-    axis: int
-    at: int
-    larger: int
 
 
 def plan_agrid(sample: Sample, workers: int, cost: TornadoCost = TORNADO) -> Leaves:
@@ -54,7 +46,7 @@ def cut_partitions(sums: NDArray[np.int64], partitions: int) -> list[Box]:
             return
         cost = sum_box(sums, box)
         area = (box[2] - box[0]) * (box[3] - box[1])
-        heapq.heappush(queue, (cut.larger == cost, -cost, -area, box, cut))
+        heapq.heappush(queue, (cut.worst == cost, -cost, -area, box, cut))
 
     admit(whole)
     while queue and len(queue) + len(single) < partitions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -13,15 +14,27 @@ OBJECTS_A_CHANGE = 5
 
 
 class CostModel(Protocol):
-    """A model of load; every part of a plan is charged by it."""
+    """A model of load: what the workers of a plan are charged by."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def by_part(self) -> bool:
+        """Whether each part of a plan is charged, and a worker the sum of its parts."""
+
     def cost(
-        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+        self,
+        sample: Sample,
+        objects: NDArray[np.int64],
+        subscriptions: NDArray[np.int64],
+        postings: float = 0.0,
     ) -> float:
-        """The load of a worker that sees these objects and holds these subscriptions."""
+        """The load of a worker or part that sees these objects and holds these subscriptions.
+
+        `postings` is how many postings near the objects it has to look at, for a model that
+        charges for them and does not count them itself.
+        """
 
 
 class LoadModel(NamedTuple):
@@ -42,6 +55,10 @@ class LoadModel(NamedTuple):
     deletes: float = 1.0
     per_posting: float = 0.0
     name: str = "load"
+
+    @property
+    def by_part(self) -> bool:
+        return False
 
     @property
     def posting_work(self) -> float:
@@ -75,6 +92,20 @@ class LoadModel(NamedTuple):
         )
 
     def cost(
-        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+        self,
+        sample: Sample,
+        objects: NDArray[np.int64],
+        subscriptions: NDArray[np.int64],
+        postings: float = 0.0,
     ) -> float:
-        return self.of_counts(float(objects.size), float(subscriptions.size))
+        work = objects.size + self.posting_work * postings
+        return self.of_counts(work, float(subscriptions.size))
+
+
+def read_cost(saved: dict[str, Any]) -> LoadModel:
+    """The model of which `_asdict` was saved; raises ValueError or TypeError."""
+    model = LoadModel(**saved)
+    for name, value in model._asdict().items():
+        if name != "name" and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise ValueError(f"its cost {name} must be a number from 0 on, got {value!r}")
+    return model

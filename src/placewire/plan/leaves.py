@@ -106,11 +106,10 @@ def arrays_to_leaves(
 
 def check_leaves(leaves: Leaves) -> None:
     """Raise ValueError unless the leaves tile the world and every part has a worker."""
-    width = leaves.box[:, 2].astype(np.int64) - leaves.box[:, 0]
-    height = leaves.box[:, 3].astype(np.int64) - leaves.box[:, 1]
-    if (width <= 0).any() or (height <= 0).any() or leaves.box.min() < 0 or leaves.box.max() > SIDE:
+    box = leaves.box
+    if (box[:, :2] >= box[:, 2:]).any() or box.min(initial=0) < 0 or box.max(initial=0) > SIDE:
         raise ValueError(f"plan {leaves.name}: a leaf is empty or outside the world")
-    if int((width * height).sum()) != SIDE * SIDE:
+    if not tile_world(box):
         raise ValueError(f"plan {leaves.name}: the leaves do not cover the world once")
     for offsets in (leaves.part_offsets, leaves.term_offsets):
         if offsets.size != leaves.total + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
@@ -127,3 +126,19 @@ def check_leaves(leaves: Leaves) -> None:
     parts = np.repeat(np.diff(leaves.part_offsets), np.diff(leaves.term_offsets))
     if ((leaves.term_part < 0) | (leaves.term_part >= parts)).any():
         raise ValueError(f"plan {leaves.name}: a term has no part")
+
+
+def tile_world(box: NDArray[np.int32]) -> bool:
+    """Whether boxes i32[n, 4] cover every plan cell exactly once.
+
+    Corners with signs, + at two that face each other and - at the others, tell how many boxes
+    cover each cell: running sums along both axes lead from the ones to the other. So boxes cover
+    what the world covers if their corners come to the world's own four, and to nothing elsewhere.
+    """
+    whole = np.array([[0, 0, SIDE, SIDE]])
+    edges = np.concatenate([box.astype(np.int64), whole])
+    corners = edges[:, [0, 2, 0, 2]] * (SIDE + 1) + edges[:, [1, 1, 3, 3]]
+    signs = np.tile([1.0, -1.0, -1.0, 1.0], (edges.shape[0], 1))
+    signs[-1] *= -1.0
+    _, place = np.unique(corners.reshape(-1), return_inverse=True)
+    return not np.bincount(place, signs.reshape(-1)).any()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plan.cost import LoadModel
-from placewire.plan.kdtree import extents_inside
+from placewire.plan.cuts import run_along
 from placewire.plan.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plan.portion import Box, Portion, take_box, whole_sample
 from placewire.plan.sample import SIDE, Sample
@@ -68,17 +67,6 @@ def loads_of_tiles(
     sample: Sample, portion: Portion, edges: list[int], cost: LoadModel
 ) -> NDArray[np.float64]:
     """The load of each tile of a slice, between two neighbouring rows of `edges`."""
-    lowest, highest = extents_inside(sample, portion, 1)
-    work = sample.object_work[portion.objects] if sample.object_work.size else None
-    objects = count_below(sample.object_row[portion.objects], edges, work)
-    begun, ended = count_below(lowest, edges), count_below(highest, edges)
+    objects, begun, ended = (running[edges] for running in run_along(sample, portion, 1))
     # Touches a tile: begins before its end and does not end before its beginning.
     return cost.of_counts(np.diff(objects), begun[1:] - ended[:-1])
-
-
-def count_below(
-    rows: NDArray[np.int32], edges: list[int], weights: NDArray[np.float64] | None = None
-) -> NDArray[Any]:
-    """How many rows lie below each edge, or what they weigh."""
-    running = np.concatenate([[0], np.bincount(rows, weights, SIDE).cumsum()])
-    return running[edges]

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.planning import spans_along_axis
 from placewire.plan.cost import LoadModel
-from placewire.plan.portion import Portion, halve_box, portion_load, portion_work, take_box
+from placewire.plan.cuts import Cut, loads_beside_cuts
+from placewire.plan.portion import Portion, halve_box, portion_load, take_box
 from placewire.plan.sample import Sample
-
-
-class Cut(NamedTuple):
-    """A cut before column (axis 0) or row (axis 1) `at`; `worst` is its heavier side's load.
-
-    Where the sides are to be cut again into several parts, it is the load of one such part.
-    """
-
-    axis: int
-    at: int
-    worst: float
 
 
 def find_cut(
@@ -29,31 +16,17 @@ def find_cut(
 ) -> Cut | None:
     """The cut across an axis that best gives the low side its share of the load.
 
-    None if no cut leaves both sides lighter than the whole. All places are priced at once, from
-    running counts of the objects and of the subscriptions that begin and end at each place. Of
-    equal places, as in an empty stretch, the middle one is taken.
+    None if no cut leaves both sides lighter than the whole. Of equal places, as in an empty
+    stretch, the middle one is taken.
     """
-    start = portion.box[axis]
-    width = portion.box[axis + 2] - start
-    places = (sample.object_column, sample.object_row)[axis][portion.objects] - start
-    begins, ends = spans_along_axis(
-        sample.cell, portion.subscriptions, np.array(portion.box, np.int32), axis
-    )
-    work = sample.object_work[portion.objects] if sample.object_work.size else None
-    low_objects = np.cumsum(np.bincount(places, weights=work, minlength=width))[:-1]
-    low = cost.of_counts(low_objects, np.cumsum(begins)[:-1])
-    high = cost.of_counts(
-        portion_work(sample, portion) - low_objects,
-        portion.subscriptions.size - np.cumsum(ends)[:-1],
-    )
-    whole = portion_load(sample, portion, cost)
+    low, high, whole = loads_beside_cuts(sample, portion, axis, cost)
     worst = np.maximum(low / low_share, high / (1.0 - low_share))
     worst[np.maximum(low, high) >= whole] = np.inf
     if not np.isfinite(worst).any():
         return None
     best = np.flatnonzero(worst == worst.min())
     at = best[best.size // 2]
-    return Cut(axis, int(start + at + 1), float(worst[at]))
+    return Cut(axis, int(portion.box[axis] + at + 1), float(worst[at]))
 
 
 def find_best_cut(

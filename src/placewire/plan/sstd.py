@@ -39,6 +39,10 @@ class SstdCost(NamedTuple):
     traits: Traits | None = None
     name: str = "sstd"
 
+    @property
+    def by_part(self) -> bool:
+        return True
+
     def traits_of(self, sample: Sample) -> Traits:
         """The traits of a sample's rows, given or assumed."""
         return assume_kind(sample, CRQ) if self.traits is None else self.traits
@@ -61,7 +65,11 @@ class SstdCost(NamedTuple):
         return float(cell.objects * weights.sum())
 
     def cost(
-        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+        self,
+        sample: Sample,
+        objects: NDArray[np.int64],
+        subscriptions: NDArray[np.int64],
+        postings: float = 0.0,
     ) -> float:
         cell = describe_cell(sample, self.traits_of(sample), objects, subscriptions)
         size = sample.lexicon.size

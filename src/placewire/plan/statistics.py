@@ -39,7 +39,7 @@ class Traits(NamedTuple):
 
 
 class CellStatistics(NamedTuple):
-    """The objects and rows of one cell; `total` counts the rows of the whole sample.
+    """The objects of one cell, which came in `span`, and its rows of `total` in the whole sample.
 
     By kind: `lengths` i64[6, LONGEST + 1] counts rows by their number of keywords, `lives` and
     `lived` (i64 and f64[6, LIVES]) count rows and sum durations by class of duration. Keywords of
@@ -55,11 +55,6 @@ class CellStatistics(NamedTuple):
     keyword_offsets: NDArray[np.int64]
     keywords: NDArray[np.int32]
     keyword_counts: NDArray[np.int64]
-
-    @property
-    def rate(self) -> float:
-        """Objects that arrive in a unit of time."""
-        return self.objects / self.span
 
     @property
     def kinds(self) -> NDArray[np.int64]:
@@ -210,19 +205,6 @@ def gather_statistics(
         keywords=np.concatenate([cell.keywords for cell in cells]),
         keyword_counts=np.concatenate([cell.keyword_counts for cell in cells]),
     )
-
-
-def find_cell(statistics: Statistics, box: Box) -> int:
-    """The smallest cell that covers the box."""
-    at = 0
-    while statistics.first_child[at] >= 0:
-        first = int(statistics.first_child[at])
-        children = statistics.box[first : first + 4]
-        covers = (children[:, :2] <= box[:2]).all(1) & (children[:, 2:] >= box[2:]).all(1)
-        if not covers.any():
-            break
-        at = first + int(np.argmax(covers))
-    return at
 
 
 def cell_statistics(statistics: Statistics, at: int) -> CellStatistics:

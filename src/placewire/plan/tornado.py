@@ -26,6 +26,10 @@ class TornadoCost(NamedTuple):
     most: int = 1024
     name: str = "tornado"
 
+    @property
+    def by_part(self) -> bool:
+        return False
+
     def grid(self, sample: Sample) -> FineGrid:
         """The fine grid in which the sample is counted."""
         return fit_grid(sample, self.least, self.most)
@@ -64,7 +68,11 @@ class TornadoCost(NamedTuple):
         return cells
 
     def cost(
-        self, sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+        self,
+        sample: Sample,
+        objects: NDArray[np.int64],
+        subscriptions: NDArray[np.int64],
+        postings: float = 0.0,
     ) -> float:
         return float(self.of_objects(sample, self.grid(sample), objects, subscriptions).sum())
 

@@ -57,6 +57,11 @@ class Machines(NamedTuple):
     memory_bytes: float
 
 
+def spread_workers(workers: int, machines: int, memory_bytes: float) -> Machines:
+    """Workers spread evenly over so many machines, each with so much memory for the index."""
+    return Machines(-(-workers // machines), memory_bytes)
+
+
 def score_plan(measures: Measures, prices: Prices, machines: Machines) -> Score:
     """What a plan that routes costs."""
     objects = max(measures.objects, 1)

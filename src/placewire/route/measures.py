@@ -15,10 +15,10 @@ from placewire.kernels.holding import owners_to_work, rows_to_holders
 from placewire.kernels.jit import read_only
 from placewire.kernels.routing import NOBODY, owners_to_workers
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plan.cost import LoadModel
+from placewire.plan.cost import CostModel
 from placewire.plan.leaves import Leaves
-from placewire.plan.sample import PLAN_LEVEL
-from placewire.route.dominant import make_dominant_route
+from placewire.plan.sample import PLAN_LEVEL, Sample
+from placewire.route.dominant import DominantRoute, make_dominant_route
 from placewire.route.leafroute import LeafRoute, Owners, RouteTables, make_tables
 from placewire.route.live import LiveTerms
 
@@ -86,52 +86,115 @@ def post_rows(rows: SubscriptionRows) -> Posted:
     return Posted(rows, post_row, post_offsets, post_term, note_posts(rows))
 
 
-def measure_plan(leaves: Leaves, objects: Objects, posted: Posted, cost: LoadModel) -> Measures:
-    """Route everything by the plan, and count."""
-    rows = posted.rows
-    tables = make_tables(leaves)
-    live = LiveTerms(leaves)
-    started = time.perf_counter()
-    live.rebuild([rows])
-    follow_s = time.perf_counter() - started
-    route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
-    route.own(objects.codes[:1], objects.term_offsets[:2], objects.terms)
-    started = time.perf_counter()
-    owners = route.own(*objects)
-    offsets, _ = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
-    route_s = time.perf_counter() - started
-    sent = np.diff(offsets)
-    held = np.diff(find_holders(leaves, tables, posted)[0])
-    candidates = owners_to_work(
-        owners.of_pair, owners.alone, *count_near(*objects, posted.near), leaves.workers
-    )
-    work = sent + cost.posting_work * candidates
-    loads = np.array([cost.of_counts(o, s) for o, s in zip(work, held, strict=True)])
+class Flow(NamedTuple):
+    """Where everything goes by a plan; rows of worker w lie between its offset and the next.
+
+    `candidates` f64[workers] are the postings near the objects that each worker looks at.
+    """
+
+    owners: Owners
+    sent_offsets: NDArray[np.int64]
+    sent: NDArray[np.int64]
+    held_offsets: NDArray[np.int64]
+    held: NDArray[np.int64]
+    candidates: NDArray[np.float64]
+    router_bytes: int
+    route_s: float
+    follow_s: float
+
+
+def measure_plan(
+    leaves: Leaves, objects: Objects, posted: Posted, sample: Sample, cost: CostModel
+) -> Measures:
+    """Route everything by the plan, and count; loads are those of the cost model.
+
+    `sample` has the same objects and subscriptions in the same order.
+    """
+    near = count_near(*objects, posted.near)
+    flow = route_all(leaves, objects, posted, near)
+    if cost.by_part:
+        parts = route_all(give_parts_workers(leaves), objects, posted, near)
+        loads = np.zeros(leaves.workers)
+        np.add.at(loads, leaves.part_worker, charge(parts, sample, cost))
+    else:
+        loads = charge(flow, sample, cost)
     total = int(objects.codes.size)
     return Measures(
         name=leaves.name,
         leaves=leaves.total,
         objects=total,
-        subscriptions=rows.total,
-        sent=sent,
-        held=held,
-        candidates=candidates,
+        subscriptions=posted.rows.total,
+        sent=np.diff(flow.sent_offsets),
+        held=np.diff(flow.held_offsets),
+        candidates=flow.candidates,
         loads=loads,
-        dropped=total - count_sent(objects.term_offsets, owners),
-        router_bytes=sum(array.nbytes for part in (tables, live.tables) for array in part),
-        route_ns=1e9 * route_s / max(total, 1),
-        follow_ns=1e9 * follow_s / max(rows.total, 1),
+        dropped=total - count_sent(objects.term_offsets, flow.owners),
+        router_bytes=flow.router_bytes,
+        route_ns=1e9 * flow.route_s / max(total, 1),
+        follow_ns=1e9 * flow.follow_s / max(posted.rows.total, 1),
+    )
+
+
+def route_all(
+    leaves: Leaves,
+    objects: Objects,
+    posted: Posted,
+    near: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> Flow:
+    """Find the workers of all subscriptions and objects, and take the time of both."""
+    tables = make_tables(leaves)
+    live = LiveTerms(leaves)
+    finder = make_dominant_route(leaves)
+    started = time.perf_counter()
+    held_offsets, held = find_holders(leaves, finder, tables, posted)
+    live.rebuild([posted.rows])
+    follow_s = time.perf_counter() - started
+    route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
+    route.own(objects.codes[:1], objects.term_offsets[:2], objects.terms)
+    started = time.perf_counter()
+    owners = route.own(*objects)
+    sent_offsets, sent = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
+    route_s = time.perf_counter() - started
+    return Flow(
+        owners,
+        sent_offsets,
+        sent,
+        held_offsets,
+        held,
+        owners_to_work(owners.of_pair, owners.alone, *near, leaves.workers),
+        sum(array.nbytes for part in (tables, live.tables) for array in part),
+        route_s,
+        follow_s,
+    )
+
+
+def give_parts_workers(leaves: Leaves) -> Leaves:
+    """The same plan with a worker for each part."""
+    parts = leaves.part_worker.size
+    return leaves._replace(workers=parts, part_worker=np.arange(parts, dtype=np.int32))
+
+
+def charge(flow: Flow, sample: Sample, cost: CostModel) -> NDArray[np.float64]:
+    """The load of each worker: f64[workers]."""
+    return np.array(
+        [
+            cost.cost(
+                sample,
+                flow.sent[flow.sent_offsets[w] : flow.sent_offsets[w + 1]],
+                flow.held[flow.held_offsets[w] : flow.held_offsets[w + 1]],
+                float(postings),
+            )
+            for w, postings in enumerate(flow.candidates)
+        ]
     )
 
 
 def find_holders(
-    leaves: Leaves, tables: RouteTables, posted: Posted
+    leaves: Leaves, finder: DominantRoute, tables: RouteTables, posted: Posted
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64."""
     ranges = boxes_to_ranges(read_only(posted.rows.box))
-    leaf_offsets, leaf = make_dominant_route(leaves).workers_of_ranges(
-        ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
-    )
+    leaf_offsets, leaf = finder.workers_of_ranges(ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL))
     found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
         read_only(leaf_offsets),
         read_only(leaf),

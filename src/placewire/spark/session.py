@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from pyspark import java_gateway
 from pyspark.sql import SparkSession
 
 from placewire.spark.java import Java, find_java
@@ -39,7 +42,8 @@ def make_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with errors_to(chatter) if chatter is not None else contextlib.nullcontext():
+    quiet = errors_to(chatter) if chatter is not None else contextlib.nullcontext()
+    with quiet, no_stray_jvm():
         session = start_session(master, BRIEF_JVM if brief else "")
     session.sparkContext.setLogLevel("OFF")
     return session
@@ -63,6 +67,46 @@ def start_session(master: str, jvm_options: str) -> SparkSession:
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )
+
+
+def count_machines(session: SparkSession) -> int:
+    """On how many machines a session's executors run, of those that are there by now."""
+    context = session.sparkContext
+    places = context._jsc.sc().getExecutorMemoryStatus().keys().mkString(" ")
+    return count_hosts(places.split(), context.getConf().get("spark.driver.host", ""))
+
+
+def count_hosts(places: list[str], driver: str) -> int:
+    """Different hosts among places, each host:port, one of which is the driver; 1 if it is all."""
+    hosts = [place.rsplit(":", 1)[0] for place in places]
+    if driver in hosts:
+        hosts.remove(driver)  # once: executors on its host are there beside it
+    return len(set(hosts)) or 1
+
+
+@contextlib.contextmanager
+def no_stray_jvm() -> Iterator[None]:
+    """End the JVM that the block started if it fails, by Ctrl-C too.
+
+    PySpark forgets a JVM in whose start it is interrupted, and that one stays for ever.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def launch(*arguments: Any, **more: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(*arguments, **more))
+        return started[-1]
+
+    usual = java_gateway.Popen
+    java_gateway.Popen = launch
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        java_gateway.Popen = usual
 
 
 @contextlib.contextmanager

@@ -1,0 +1,40 @@
+"""Sampling: what planners know of the stream, a reservoir of objects for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from placewire.plan.reservoir import Reservoir
+
+SAMPLE_EVENTS = 100_000
+OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+SAMPLE_A_BLOCK = 128  # objects of a block of thousands, once there is a plan
+
+
+class Sampler:
+    """The sample: of a log's first events all objects, then a few of each block.
+
+    So there is always a recent one for another plan. It is not kept: after resuming it begins
+    empty, and fills again.
+    """
+
+    def __init__(self, sample_events: int = SAMPLE_EVENTS) -> None:
+        self.sample_events = sample_events
+        self.objects = Reservoir()
+        self.events = 0
+
+    def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
+        """Take a block in: all of its objects, or what it left for the sample."""
+        self.events += events
+        part = "object" if whole else "sample"
+        if f"{part}.code" in arrays:
+            self.objects.fading = not whole
+            self.objects.add(*(arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")))
+
+    @property
+    def enough(self) -> bool:
+        """Whether a plan can be made: a log may begin with subscriptions alone."""
+        objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
+        return self.events >= self.sample_events and self.objects.seen >= objects
