@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from placewire.kernels.balls import balls_to_rectangles, rectangles_overlapping_most
+from placewire.kernels.leaves import rows_least_frequent
 from placewire.kernels.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
 from placewire.plan.assignment import LEAST_COST
@@ -315,6 +316,22 @@ def test_counts_among_many_objects(seed: int) -> None:
             assert meetings.count(np.arange(len(wishes)), rectangle).tolist() == met
 
 
+@pytest.mark.parametrize("step", [1e-9, -1e-9])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_objects_nearer_than_the_curve_is_fine(axis: int, step: float) -> None:
+    """Forty in the outermost column or row of a large cell, parted by an edge of the rectangle."""
+    places = np.full((40, 2), 0.5)
+    places[:, axis] = np.arange(1, 41) * step
+    objects: list[Place] = [(lon, lat, [1]) for lon, lat in places.tolist()]
+    census = take_census(sample_of([], objects))
+    for edge in places[::10, axis].tolist():
+        for side in (axis, axis + 2):
+            rectangle = np.array([-100.0, -80.0, 100.0, 80.0])
+            rectangle[side] = edge
+            inside = objects_in(tuple(rectangle.tolist()), objects)
+            assert count_inside(census, rectangle[None]).tolist() == [len(inside)]
+
+
 @settings(max_examples=300, deadline=None)
 @given(wish_lists, object_lists)
 def test_radii(wishes: list[Wish], objects: list[Place]) -> None:
@@ -486,6 +503,18 @@ def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) ->
         assert np.unique(made.worker[quarter.rows]).size == 1  # subsets are given whole
 
 
+def test_sop_gives_the_costliest_subset_first() -> None:
+    """Costs are 4 x 1, 2 x 10 and 3 x 2, over 13: the fewest subscriptions are the costliest."""
+    corners = [(-100.0, -40.0, 4, 1), (100.0, -40.0, 2, 10), (100.0, 40.0, 3, 2)]
+    sample = sample_of(
+        [Wish(x, y, [1], 1, 1_000.0) for x, y, wishes, _ in corners for _ in range(wishes)],
+        [(x, y, [1]) for x, y, _, objects in corners for _ in range(objects)],
+    )
+    made = plan_sop(sample, 2, theta=1)
+    assert made.worker.tolist() == [1] * 4 + [0] * 2 + [1] * 3
+    assert made.loads == pytest.approx([20 / 13, 10 / 13])
+
+
 # Every method x every check.
 
 METHODS = sorted(NEAREST_METHODS)
@@ -611,6 +640,21 @@ def test_ps2_goes_by_leaf_and_least_frequent_term(
     # A new one at an old one's place costs what that does.
     cost = assign_new(made.rule, made.loads, *columns_of(wishes), workers)[1]
     assert cost.tolist() == made.cost.tolist()
+
+
+@settings(deadline=None)
+@given(wish_lists, object_lists)
+def test_least_frequent_terms(wishes: list[Wish], objects: list[Place]) -> None:
+    sample = sample_of(wishes, objects)
+    census = take_census(sample)
+    lists = find_terms(census, sample.terms)
+    found = rows_least_frequent(sample.term_offsets, lists, sample.terms, census.frequency)
+    for wish, at in zip(wishes, found.tolist(), strict=True):
+        if not wish.terms:
+            assert at == -1
+            continue
+        counts = [(sum_of_terms(wish._replace(terms=[t]), objects), t) for t in wish.terms]
+        assert int(sample.terms[at]) == min(counts)[1]
 
 
 def test_ps2_divides_towns_by_space_or_text() -> None:
