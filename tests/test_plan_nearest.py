@@ -209,7 +209,7 @@ def test_sop_of_the_toy_is_equations_2_and_3() -> None:
 
 
 def test_dkm_of_the_toy_is_equations_4_to_6() -> None:
-    made = plan_dkm(TOY, 2, gamma_1=1)
+    made = plan_dkm(TOY, 2, gamma1=1)
     # One split. By space: R of {s0, s1} holds |O_R,a| = 3 and |O_R,b| = 2, so C = 0.3 and 0.5; that
     # of {s2, s3} holds |O_R,b| = 2, so 0.2 and nothing: C_s = 1.0. By cost: everybody alone, and
     # s0 meets o1 in 1 km (0.1), the others what they met: C_h = 0.8, the lesser.
@@ -220,7 +220,7 @@ def test_dkm_of_the_toy_is_equations_4_to_6() -> None:
 
 
 def test_dkm_of_the_toy_by_space_only() -> None:
-    made = plan_dkm(TOY, 2, gamma_1=1, gamma_2=3)
+    made = plan_dkm(TOY, 2, gamma1=1, gamma2=3)
     assert made.cost.tolist() == [0.3, 0.5, 0.2, LEAST_COST]
     # {s0, s1} costs 0.8, {s2, s3} 0.2: s1, s0, s2, s3 in turn.
     assert made.worker.tolist() == [1, 0, 1, 0]
@@ -238,7 +238,7 @@ def test_new_ones_of_the_toy() -> None:
     sop = plan_sop(TOY, 2, theta=1).rule
     assert assign_new(sop, loads, *columns_of(new), 2)[1].tolist() == [0.2, 0.1]
     # By space only, its subset is {s2, s3}, where |O_R,b| = 2; then {s0, s1}: 3 of a, 1 of c.
-    dkm = plan_dkm(TOY, 2, gamma_1=1, gamma_2=3).rule
+    dkm = plan_dkm(TOY, 2, gamma1=1, gamma2=3).rule
     assert assign_new(dkm, loads, *columns_of(new), 2)[1].tolist() == [0.2, 0.4]
 
 
@@ -418,12 +418,12 @@ def test_most_overlap_is_equation_7(wishes: list[Wish], others: list[Wish]) -> N
 @settings(max_examples=200, deadline=None)
 @given(wish_lists, object_lists, st.integers(1, 40), st.sampled_from([0, 3, 10, 1000]))
 def test_subsets_part_the_subscriptions(
-    wishes: list[Wish], objects: list[Place], least: int, gamma_2: int
+    wishes: list[Wish], objects: list[Place], least: int, gamma2: int
 ) -> None:
     sample = sample_of(wishes, objects)
     balls, census = place_balls(sample), take_census(sample)
     meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(balls, meetings, least, gamma_2)
+    subsets = split_subscriptions(balls, meetings, least, gamma2)
     rows = np.concatenate([s.rows for s in subsets])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
     # Any two subscriptions can be parted, so that there are fewer only if all are single; a split
@@ -477,7 +477,7 @@ def test_dkm_order_is_algorithm_3() -> None:
     for subset in sorted(subsets, key=lambda s: -s.total):
         rows = sorted(zip((-subset.met).tolist(), subset.rows.tolist(), strict=True))
         order += [row for _, row in rows]
-    made = plan_dkm(sample, 3, gamma_1=5, gamma_2=50)
+    made = plan_dkm(sample, 3, gamma1=5, gamma2=50)
     chosen, loads = share_naively(made.cost[order].tolist(), [0.0] * 3)
     assert made.worker[order].tolist() == chosen
     assert made.loads == pytest.approx(loads)
@@ -613,7 +613,7 @@ def test_new_ones_by_the_equations(
     inside = [objects_in(tuple(r), objects) for r in own.tolist()]
     assert sop.tolist() == [priced(len(found), objects) for found in inside]
 
-    rule = plan_dkm(sample, 2, gamma_1=2).rule
+    rule = plan_dkm(sample, 2, gamma1=2).rule
     best = rectangles_overlapping_most(rule.rectangles, own)
     dkm = assign_new(rule, loads, *columns, 2)[1]
     for at, wish in enumerate(new):
