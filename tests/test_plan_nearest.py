@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from placewire.kernels.leaves import rows_least_frequent
 from placewire.kernels.rectangles import balls_to_rectangles, rectangles_overlapping_most
 from placewire.kernels.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
@@ -208,7 +209,7 @@ def test_sop_of_the_toy_is_equations_2_and_3() -> None:
 
 
 def test_dkm_of_the_toy_is_equations_4_to_6() -> None:
-    made = plan_dkm(TOY, 2, gamma_1=1)
+    made = plan_dkm(TOY, 2, gamma1=1)
     # One split. By space: R of {s0, s1} holds |O_R,a| = 3 and |O_R,b| = 2, so C = 0.3 and 0.5; that
     # of {s2, s3} holds |O_R,b| = 2, so 0.2 and nothing: C_s = 1.0. By cost: everybody alone, and
     # s0 meets o1 in 1 km (0.1), the others what they met: C_h = 0.8, the lesser.
@@ -219,7 +220,7 @@ def test_dkm_of_the_toy_is_equations_4_to_6() -> None:
 
 
 def test_dkm_of_the_toy_by_space_only() -> None:
-    made = plan_dkm(TOY, 2, gamma_1=1, gamma_2=3)
+    made = plan_dkm(TOY, 2, gamma1=1, gamma2=3)
     assert made.cost.tolist() == [0.3, 0.5, 0.2, LEAST_COST]
     # {s0, s1} costs 0.8, {s2, s3} 0.2: s1, s0, s2, s3 in turn.
     assert made.worker.tolist() == [1, 0, 1, 0]
@@ -237,7 +238,7 @@ def test_new_ones_of_the_toy() -> None:
     sop = plan_sop(TOY, 2, theta=1).rule
     assert assign_new(sop, loads, *columns_of(new), 2)[1].tolist() == [0.2, 0.1]
     # By space only, its subset is {s2, s3}, where |O_R,b| = 2; then {s0, s1}: 3 of a, 1 of c.
-    dkm = plan_dkm(TOY, 2, gamma_1=1, gamma_2=3).rule
+    dkm = plan_dkm(TOY, 2, gamma1=1, gamma2=3).rule
     assert assign_new(dkm, loads, *columns_of(new), 2)[1].tolist() == [0.2, 0.4]
 
 
@@ -313,6 +314,22 @@ def test_counts_among_many_objects(seed: int) -> None:
         for rectangle, found in zip(rectangles, inside, strict=True):
             met = [sum_of_terms(wish, found) for wish in wishes]
             assert meetings.count(np.arange(len(wishes)), rectangle).tolist() == met
+
+
+@pytest.mark.parametrize("step", [1e-9, -1e-9])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_objects_nearer_than_the_curve_is_fine(axis: int, step: float) -> None:
+    """Forty in the outermost column or row of a large cell, parted by an edge of the rectangle."""
+    places = np.full((40, 2), 0.5)
+    places[:, axis] = np.arange(1, 41) * step
+    objects: list[Place] = [(lon, lat, [1]) for lon, lat in places.tolist()]
+    census = take_census(sample_of([], objects))
+    for edge in places[::10, axis].tolist():
+        for side in (axis, axis + 2):
+            rectangle = np.array([-100.0, -80.0, 100.0, 80.0])
+            rectangle[side] = edge
+            inside = objects_in(tuple(rectangle.tolist()), objects)
+            assert count_inside(census, rectangle[None]).tolist() == [len(inside)]
 
 
 @settings(max_examples=300, deadline=None)
@@ -401,12 +418,12 @@ def test_most_overlap_is_equation_7(wishes: list[Wish], others: list[Wish]) -> N
 @settings(max_examples=200, deadline=None)
 @given(wish_lists, object_lists, st.integers(1, 40), st.sampled_from([0, 3, 10, 1000]))
 def test_subsets_part_the_subscriptions(
-    wishes: list[Wish], objects: list[Place], least: int, gamma_2: int
+    wishes: list[Wish], objects: list[Place], least: int, gamma2: int
 ) -> None:
     sample = sample_of(wishes, objects)
     balls, census = place_balls(sample), take_census(sample)
     meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(balls, meetings, least, gamma_2)
+    subsets = split_subscriptions(balls, meetings, least, gamma2)
     rows = np.concatenate([s.rows for s in subsets])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
     # Any two subscriptions can be parted, so that there are fewer only if all are single; a split
@@ -460,7 +477,7 @@ def test_dkm_order_is_algorithm_3() -> None:
     for subset in sorted(subsets, key=lambda s: -s.total):
         rows = sorted(zip((-subset.met).tolist(), subset.rows.tolist(), strict=True))
         order += [row for _, row in rows]
-    made = plan_dkm(sample, 3, gamma_1=5, gamma_2=50)
+    made = plan_dkm(sample, 3, gamma1=5, gamma2=50)
     chosen, loads = share_naively(made.cost[order].tolist(), [0.0] * 3)
     assert made.worker[order].tolist() == chosen
     assert made.loads == pytest.approx(loads)
@@ -484,6 +501,18 @@ def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) ->
         assert enclose_balls(balls, quarter.rows) == pytest.approx(around, abs=1e-9)
         assert set(made.cost[quarter.rows].tolist()) == {priced(len(found), objects)}
         assert np.unique(made.worker[quarter.rows]).size == 1  # subsets are given whole
+
+
+def test_sop_gives_the_costliest_subset_first() -> None:
+    """Costs are 4 x 1, 2 x 10 and 3 x 2, over 13: the fewest subscriptions are the costliest."""
+    corners = [(-100.0, -40.0, 4, 1), (100.0, -40.0, 2, 10), (100.0, 40.0, 3, 2)]
+    sample = sample_of(
+        [Wish(x, y, [1], 1, 1_000.0) for x, y, wishes, _ in corners for _ in range(wishes)],
+        [(x, y, [1]) for x, y, _, objects in corners for _ in range(objects)],
+    )
+    made = plan_sop(sample, 2, theta=1)
+    assert made.worker.tolist() == [1] * 4 + [0] * 2 + [1] * 3
+    assert made.loads == pytest.approx([20 / 13, 10 / 13])
 
 
 # Every method x every check.
@@ -584,7 +613,7 @@ def test_new_ones_by_the_equations(
     inside = [objects_in(tuple(r), objects) for r in own.tolist()]
     assert sop.tolist() == [priced(len(found), objects) for found in inside]
 
-    rule = plan_dkm(sample, 2, gamma_1=2).rule
+    rule = plan_dkm(sample, 2, gamma1=2).rule
     best = rectangles_overlapping_most(rule.rectangles, own)
     dkm = assign_new(rule, loads, *columns, 2)[1]
     for at, wish in enumerate(new):
@@ -611,6 +640,21 @@ def test_ps2_goes_by_leaf_and_least_frequent_term(
     # A new one at an old one's place costs what that does.
     cost = assign_new(made.rule, made.loads, *columns_of(wishes), workers)[1]
     assert cost.tolist() == made.cost.tolist()
+
+
+@settings(deadline=None)
+@given(wish_lists, object_lists)
+def test_least_frequent_terms(wishes: list[Wish], objects: list[Place]) -> None:
+    sample = sample_of(wishes, objects)
+    census = take_census(sample)
+    lists = find_terms(census, sample.terms)
+    found = rows_least_frequent(sample.term_offsets, lists, sample.terms, census.frequency)
+    for wish, at in zip(wishes, found.tolist(), strict=True):
+        if not wish.terms:
+            assert at == -1
+            continue
+        counts = [(sum_of_terms(wish._replace(terms=[t]), objects), t) for t in wish.terms]
+        assert int(sample.terms[at]) == min(counts)[1]
 
 
 def test_ps2_divides_towns_by_space_or_text() -> None:

@@ -27,11 +27,11 @@ from placewire.plan.graham import share_costs, share_heaviest_first
 
 HYBRID_PARTS = 4  # as many as there are quarters, so that the two compare
 
-# The paper prints gamma_1 = 100,000 and gamma_2 = 20. Taken so there would be 2,000,000 subsets for
+# The paper prints gamma1 = 100,000 and gamma2 = 20. Taken so there would be 2,000,000 subsets for
 # its 20 workers, which it calls few, and a hybrid partition of 20 subscriptions at most, which it
 # avoids only where there are very many. Here they are taken the other way round.
-GAMMA_1 = 20
-GAMMA_2 = 100_000
+GAMMA1 = 20
+GAMMA2 = 100_000
 
 
 class Subset(NamedTuple):
@@ -51,17 +51,17 @@ class Subset(NamedTuple):
 
 
 def plan_dkm(
-    sample: BallSample, workers: int, *, gamma_1: int = GAMMA_1, gamma_2: int = GAMMA_2
+    sample: BallSample, workers: int, *, gamma1: int = GAMMA1, gamma2: int = GAMMA2
 ) -> Assignment:
-    """Algorithms 2 and 3: at least `gamma_1` subsets a worker, shared out one by one.
+    """Algorithms 2 and 3: at least `gamma1` subsets a worker, shared out one by one.
 
     C(s) is the sum of P(R, lambda) = |O_R,lambda| / |O_init| over the terms of s (equations 4 and
-    5). Subsets of more than `gamma_2` subscriptions are split by space only.
+    5). Subsets of more than `gamma2` subscriptions are split by space only.
     """
     census = take_census(sample)
     lists = find_terms(census, sample.terms)
     meetings = Meetings(census, sample.term_offsets, lists, list_pairs(census))
-    subsets = split_subscriptions(place_balls(sample), meetings, gamma_1 * workers, gamma_2)
+    subsets = split_subscriptions(place_balls(sample), meetings, gamma1 * workers, gamma2)
     met = np.zeros(sample.subscriptions, np.int64)
     rank = np.zeros(sample.subscriptions, np.int64)
     subsets.sort(key=lambda subset: -subset.total)
@@ -77,10 +77,10 @@ def plan_dkm(
     return make_assignment(Rule("dkm", census, rectangles), workers, worker, cost)
 
 
-def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma_2: int) -> list[Subset]:
+def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma2: int) -> list[Subset]:
     """Algorithm 2: split the subset of the largest cost until there are `least` or all are single.
 
-    By space, or by cost if that makes the whole no dearer. More than `gamma_2` subscriptions at one
+    By space, or by cost if that makes the whole no dearer. More than `gamma2` subscriptions at one
     place, of which the paper does not speak, are split by cost too.
     """
     heap: list[tuple[int, int, Subset]] = []
@@ -97,17 +97,17 @@ def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma_2: i
         if subset.rows.size == 1:
             single.append(subset)
             continue
-        for part in split_subset(balls, meetings, subset, gamma_2):
+        for part in split_subset(balls, meetings, subset, gamma2):
             heapq.heappush(heap, (-part.total, pushed, part))
             pushed += 1
     return single + [subset for _, _, subset in heap]
 
 
-def split_subset(balls: Balls, meetings: Meetings, subset: Subset, gamma_2: int) -> list[Subset]:
+def split_subset(balls: Balls, meetings: Meetings, subset: Subset, gamma2: int) -> list[Subset]:
     """The better of the two ways to split a subset of two subscriptions or more."""
     quarters = quarter_rows(balls, subset.rows)
     by_space = [take_part(balls, meetings, subset, quarter) for quarter in quarters]
-    if len(quarters) > 1 and subset.rows.size > gamma_2:
+    if len(quarters) > 1 and subset.rows.size > gamma2:
         return by_space
     by_cost = [take_part(balls, meetings, subset, places) for places in deal_rows(subset)]
     if len(quarters) > 1 and sum(s.total for s in by_space) < sum(s.total for s in by_cost):
