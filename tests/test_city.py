@@ -323,6 +323,11 @@ def test_readable_subscriptions_have_something_to_hear(
     assert len(heard(subscription, objects)) >= 5
 
 
+def test_there_are_as_many_readable_ones_as_the_words_say() -> None:
+    assert len(READABLE) == 15
+    assert Counter(event["kind"] for event in READABLE) == {"boolean": 12, "nearest": 3}
+
+
 def test_a_storm_crosses_london_from_west_to_east(objects: list[dict[str, Any]]) -> None:
     def mean_lon(begin: int, end: int) -> float:
         lons = [
@@ -371,9 +376,9 @@ def test_write_log_writes_the_blocks_and_tells_progress(tmp_path: Path) -> None:
     [
         (CityLife(objects=0, subscriptions=0), 0),
         (CityLife(objects=3, subscriptions=5), 8),
-        (CityLife(objects=0, subscriptions=40, churn=1.0), 12 + 14 + 28),
+        (CityLife(objects=0, subscriptions=40, churn=1.0), 15 + 12 + 25),
         (CityLife(objects=1, subscriptions=0, bad=1), 2),
-        (CityLife(objects=50, subscriptions=13, churn=1.0, seconds=0.001), 63),
+        (CityLife(objects=50, subscriptions=16, churn=1.0, seconds=0.001), 66),
     ],
 )
 def test_small_logs(life: CityLife, events: int) -> None:

@@ -101,7 +101,7 @@ def generate(
     log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
     objects: Annotated[int, typer.Option(min=0, help="How many objects.")] = 100_000,
     subscriptions: Annotated[
-        int, typer.Option(min=0, help="How many subscriptions; the first dozen are readable.")
+        int, typer.Option(min=0, help="How many subscriptions; the first 15 are readable.")
     ] = 1_000,
     seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal logs.")] = 7,
     churn: Annotated[
