@@ -10,6 +10,7 @@ from pathlib import Path
 from bench import (
     anatomy,
     churn,
+    decoding,
     growth,
     hard,
     kernel,
@@ -27,6 +28,7 @@ EXPERIMENTS = {
     "throughput": throughput.run,
     "anatomy": anatomy.run,
     "growth": growth.run,
+    "decoding": decoding.run,
     "loading": loading.run,
     "churn": churn.run,
     "hard": hard.run,

@@ -23,7 +23,9 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 END = START + timedelta(hours=1)
 BUSY = CityLife(objects=9_000, subscriptions=3_000, churn=0.3, bad=24)
 OBJECT_FIELDS = {"type", "id", "ts", "lon", "lat", "text"}
-SUBSCRIBE_FIELDS = {"type", "id", "ts", "kind", "region", "where"}
+SUBSCRIBE_FIELDS = {"type", "id", "ts", "kind"}
+OWN_FIELDS = {"boolean": {"region", "where"}, "nearest": {"lon", "lat", "keywords", "k"}}
+READABLE = readable_subscriptions()
 UNSUBSCRIBE_FIELDS = {"type", "id", "ts"}
 
 
@@ -49,6 +51,16 @@ def objects(hour: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def subscribes(hour: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in hour if event["type"] == "subscribe"]
+
+
+@pytest.fixture(scope="module")
+def booleans(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in subscribes if event["kind"] == "boolean"]
+
+
+@pytest.fixture(scope="module")
+def nearests(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in subscribes if event["kind"] == "nearest"]
 
 
 # A brute-force reading of regions and expressions, small on purpose.
@@ -102,19 +114,49 @@ def contains(region: dict[str, Any], lon: float, lat: float) -> bool:
         west, south, east, north = region["box"]
         return south <= lat <= north and west <= lon <= east
     if "circle" in region:
-        circle = region["circle"]
-        phi, theta = math.radians(lat), math.radians(circle["lat"])
-        half_lon = math.radians(lon - circle["lon"]) / 2
-        a = math.sin((phi - theta) / 2) ** 2 + (
-            math.cos(phi) * math.cos(theta) * math.sin(half_lon) ** 2
-        )
-        return bool(2 * 6_371_008.8 * math.asin(math.sqrt(a)) <= circle["radius_m"])
+        return distance_m(region["circle"], lon, lat) <= float(region["circle"]["radius_m"])
     inside = False
     for ring in region["polygon"]:
         for (ax, ay), (bx, by) in pairwise(ring):
             if (ay > lat) != (by > lat) and lon < (bx - ax) * (lat - ay) / (by - ay) + ax:
                 inside = not inside
     return inside
+
+
+def distance_m(point: dict[str, Any], lon: float, lat: float) -> float:
+    phi, theta = math.radians(lat), math.radians(point["lat"])
+    half_lon = math.radians(lon - point["lon"]) / 2
+    a = math.sin((phi - theta) / 2) ** 2 + (
+        math.cos(phi) * math.cos(theta) * math.sin(half_lon) ** 2
+    )
+    return 2 * 6_371_008.8 * math.asin(math.sqrt(a))
+
+
+def suits(subscription: dict[str, Any], terms: set[str]) -> bool:
+    wanted = set().union(*map(tokens, subscription["keywords"]))
+    return wanted <= terms if subscription.get("mode") == "all" else bool(wanted & terms)
+
+
+def heard(subscription: dict[str, Any], objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects that match, or that enter the result of a nearest."""
+    if subscription["kind"] == "boolean":
+        return [
+            event
+            for event in objects
+            if contains(subscription["region"], event["lon"], event["lat"])
+            and holds(subscription["where"], tokens(event["text"]))
+        ]
+    best: list[float] = []
+    entered = []
+    for event in objects:
+        distance = distance_m(subscription, event["lon"], event["lat"])
+        if distance > subscription.get("within_m", math.inf):
+            continue
+        if suits(subscription, tokens(event["text"])):
+            best = sorted([*best, distance])[: subscription["k"]]
+            if distance in best:
+                entered.append(event)
+    return entered
 
 
 def test_equal_descriptions_give_equal_bytes() -> None:
@@ -138,8 +180,10 @@ def test_every_line_has_exactly_the_fields_of_its_type(hour: list[dict[str, Any]
             assert isinstance(event["text"], str)
             assert not any(unicodedata.category(letter) == "Cc" for letter in event["text"])
         elif event["type"] == "subscribe":
-            assert fields - {"expires"} == SUBSCRIBE_FIELDS
-            assert event["kind"] == "boolean"
+            own = OWN_FIELDS[event["kind"]]
+            assert fields >= SUBSCRIBE_FIELDS | own
+            fields -= {"mode", "within_m"} if event["kind"] == "nearest" else set()
+            assert fields - {"expires"} == SUBSCRIBE_FIELDS | own
         else:
             assert event["type"] == "unsubscribe"
             assert fields == UNSUBSCRIBE_FIELDS
@@ -164,7 +208,7 @@ def test_subscriptions_come_first_but_for_the_churn(hour: list[dict[str, Any]]) 
             during_kinds["leaves"] += 1
         elif event["type"] == "subscribe":
             during_kinds["is replaced" if event["id"] in known else "arrives"] += 1
-    churning = round(0.2 * (5_000 - 12))
+    churning = round(0.2 * (5_000 - len(READABLE)))
     assert abs(sum(during_kinds.values()) - churning) <= 50  # some come before the first object
     assert during_kinds["arrives"] > during_kinds["is replaced"] > during_kinds["leaves"] > 0
     subscribed = {event["id"] for event in hour if event["type"] == "subscribe"}
@@ -184,11 +228,11 @@ def test_points_are_on_the_map_and_near_a_city(objects: list[dict[str, Any]]) ->
         assert nearest < 1.2
 
 
-def test_regions_are_well_formed(subscribes: list[dict[str, Any]]) -> None:
-    forms = Counter(next(iter(event["region"])) for event in subscribes)
-    share = {form: count / len(subscribes) for form, count in forms.items()}
+def test_regions_are_well_formed(booleans: list[dict[str, Any]]) -> None:
+    forms = Counter(next(iter(event["region"])) for event in booleans)
+    share = {form: count / len(booleans) for form, count in forms.items()}
     assert share == pytest.approx({"box": 0.72, "circle": 0.20, "polygon": 0.08}, abs=0.03)
-    for event in subscribes:
+    for event in booleans:
         region = event["region"]
         assert len(region) == 1
         if "box" in region:
@@ -205,15 +249,43 @@ def test_regions_are_well_formed(subscribes: list[dict[str, Any]]) -> None:
             assert len(set(map(tuple, ring))) == len(ring) - 1
 
 
-def test_expressions_are_valid_and_of_every_form(subscribes: list[dict[str, Any]]) -> None:
-    strings = [event["where"] for event in subscribes if isinstance(event["where"], str)]
-    trees = [event["where"] for event in subscribes if isinstance(event["where"], dict)]
+def test_expressions_are_valid_and_of_every_form(booleans: list[dict[str, Any]]) -> None:
+    strings = [event["where"] for event in booleans if isinstance(event["where"], str)]
+    trees = [event["where"] for event in booleans if isinstance(event["where"], dict)]
     for where in (*strings, *trees):
         holds(where, set())  # asserts that it parses and that no word is empty
-    assert 0.01 < len(trees) / len(subscribes) < 0.06
-    assert 0.03 < sum("NOT" in where for where in strings) / len(subscribes) < 0.08
+    assert 0.01 < len(trees) / len(booleans) < 0.06
+    assert 0.03 < sum("NOT" in where for where in strings) / len(booleans) < 0.08
     conjunctions = sum("AND" in where or where.count(" ") == 2 for where in strings)
     assert 0.6 < conjunctions / sum(" OR " in where for where in strings) < 1.7
+
+
+def test_one_in_eight_is_a_nearest_and_every_field_has_a_use(
+    subscribes: list[dict[str, Any]], nearests: list[dict[str, Any]]
+) -> None:
+    assert len(nearests) / len(subscribes) == pytest.approx(1 / 8, abs=0.02)
+    for event in nearests:
+        assert -180 <= event["lon"] <= 180
+        assert -90 <= event["lat"] <= 90
+        assert 1 <= len(event["keywords"]) <= 3
+        assert all(tokens(word) for word in event["keywords"])
+        assert 1 <= event["k"] <= 10
+        assert event.get("mode", "any") in ("any", "all")
+        assert event.get("within_m", 1) > 0
+    ks = Counter(event["k"] for event in nearests)
+    assert set(ks) == set(range(1, 11))
+    assert sum(ks[k] for k in range(1, 6)) > 0.75 * len(nearests)
+    for field, share in (("mode", 0.25), ("within_m", 0.4), ("expires", 0.1)):
+        having = sum(field in event for event in nearests)
+        assert having / len(nearests) == pytest.approx(share, abs=0.08), field
+
+
+def test_replacements_may_change_the_kind(subscribes: list[dict[str, Any]]) -> None:
+    kinds: dict[str, list[str]] = {}
+    for event in subscribes:
+        kinds.setdefault(event["id"], []).append(event["kind"])
+    assert ["boolean", "nearest"] in kinds.values()
+    assert ["nearest", "boolean"] in kinds.values()
 
 
 def test_a_tenth_expire_after_they_begin(subscribes: list[dict[str, Any]]) -> None:
@@ -243,18 +315,17 @@ def test_texts_have_many_scripts_cases_and_a_long_tail(objects: list[dict[str, A
     assert lengths[-1] <= 20
 
 
-@pytest.mark.parametrize("subscription", readable_subscriptions(), ids=lambda event: event["id"])
+@pytest.mark.parametrize("subscription", READABLE, ids=lambda event: event["id"])
 def test_readable_subscriptions_have_something_to_hear(
     subscription: dict[str, Any], hour: list[dict[str, Any]], objects: list[dict[str, Any]]
 ) -> None:
-    assert subscription in hour[:12]
-    matches = [
-        event["text"]
-        for event in objects
-        if contains(subscription["region"], event["lon"], event["lat"])
-        and holds(subscription["where"], tokens(event["text"]))
-    ]
-    assert len(matches) >= 5
+    assert subscription in hour[: len(READABLE)]
+    assert len(heard(subscription, objects)) >= 5
+
+
+def test_there_are_as_many_readable_ones_as_the_words_say() -> None:
+    assert len(READABLE) == 15
+    assert Counter(event["kind"] for event in READABLE) == {"boolean": 12, "nearest": 3}
 
 
 def test_a_storm_crosses_london_from_west_to_east(objects: list[dict[str, Any]]) -> None:
@@ -305,9 +376,9 @@ def test_write_log_writes_the_blocks_and_tells_progress(tmp_path: Path) -> None:
     [
         (CityLife(objects=0, subscriptions=0), 0),
         (CityLife(objects=3, subscriptions=5), 8),
-        (CityLife(objects=0, subscriptions=40, churn=1.0), 12 + 14 + 28),
+        (CityLife(objects=0, subscriptions=40, churn=1.0), 15 + 12 + 25),
         (CityLife(objects=1, subscriptions=0, bad=1), 2),
-        (CityLife(objects=50, subscriptions=13, churn=1.0, seconds=0.001), 63),
+        (CityLife(objects=50, subscriptions=16, churn=1.0, seconds=0.001), 66),
     ],
 )
 def test_small_logs(life: CityLife, events: int) -> None:

@@ -8,17 +8,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from rich.console import Console
 
 from placewire.city import CityLife, count_events, readable_subscriptions, write_log
-from placewire.cli.dashboard import Dashboard, quoted
+from placewire.cli.dashboard import Dashboard, plain_sample, said
 from placewire.cli.figures import Figures
 from placewire.cli.main import main
 from placewire.cli.samples import Listener, LogLines, Sample
 from placewire.cli.summary import next_commands, print_summary
+from placewire.cli.words import asked, far, quoted
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
@@ -34,7 +35,7 @@ IDS = [event["id"] for event in readable_subscriptions()]
 
 class Played(NamedTuple):
     log: Path
-    results: list[dict[str, str]]
+    results: list[dict[str, Any]]
     listener: Listener
     figures: Figures
     samples: list[Sample]
@@ -48,7 +49,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     write_log(LIFE, log)
     state = StateDir(folder / "state")
     coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
-    listener = Listener(state, LogLines(log), IDS)
+    listener = Listener(state, LogLines(log), readable_subscriptions())
     figures = Figures(state, count_events(LIFE), 0.0)
     sink = FileSink(state, with_data=False)
     samples = []
@@ -63,14 +64,14 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return Played(log, results, listener, figures, samples)
 
 
-def test_listener_counts_every_match_of_its_subscriptions(played: Played) -> None:
+def test_listener_counts_every_result_of_its_subscriptions(played: Played) -> None:
     expected = Counter(r["subscription"] for r in played.results if r["subscription"] in IDS)
     heard = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
     assert sum(heard.values()) > 50
     assert heard == {name: expected[name] for name in IDS}
 
 
-def test_samples_are_matches_in_words(played: Played) -> None:
+def test_samples_are_results_in_words(played: Played) -> None:
     lines = played.log.read_bytes().split(b"\n")
     texts = {(r["subscription"], json.loads(lines[int(r["seq"])])["text"]) for r in played.results}
     assert len(played.samples) > 20
@@ -123,6 +124,73 @@ def test_nothing_is_wider_than_the_terminal(played: Played, width: int) -> None:
     assert f"{LIFE.objects:,}" in shown
     for name, count in zip(IDS, played.listener.counts.tolist(), strict=True):
         assert any(name in row and f" {count:,} " in row for row in rows)
+
+
+def test_standing_results_are_those_of_the_updates(played: Played) -> None:
+    """Followed by distance alone; the updates themselves name what is added and dropped."""
+    lines = played.log.read_bytes().split(b"\n")
+    nearest = [event for event in readable_subscriptions() if event["kind"] == "nearest"]
+    assert nearest
+    for event in nearest:
+        named: list[str] = []
+        for result in played.results:
+            if result["subscription"] == event["id"]:
+                named += [added["object"] for added in result["add"]]
+                for dropped in result["drop"]:
+                    named.remove(dropped["object"])
+        standing = played.listener.standing[event["id"]].neighbours
+        assert 0 < len(standing) <= event["k"]
+        assert standing == sorted(standing)
+        assert sorted(json.loads(lines[one.seq])["id"] for one in standing) == sorted(named)
+        texts = [sample.text for sample in played.listener.neighbours(event["id"])]
+        assert texts == [json.loads(lines[one.seq])["text"] for one in standing]
+
+
+def test_updates_are_told_with_distances_and_what_they_push_out(played: Played) -> None:
+    told = [*played.samples, *played.listener.last.values()]
+    updates = [sample for sample in told if sample.distance_m is not None]
+    pushing = [sample for sample in updates if sample.dropped is not None]
+    assert len(updates) > len(pushing) > 0
+    for sample in pushing:
+        assert sample.dropped is not None
+        assert sample.dropped.distance_m is not None
+        assert sample.distance_m is not None
+        assert sample.distance_m <= sample.dropped.distance_m
+        far_off = f"{far(sample.distance_m)} pushes out {far(sample.dropped.distance_m)}: "
+        assert str(said(sample)) == far_off + quoted(sample.text)
+        assert plain_sample(sample).endswith(f"out: {quoted(sample.dropped.text)}")
+
+
+def test_results_are_matches_and_updates(played: Played) -> None:
+    kinds = Counter(result["type"] for result in played.results)
+    assert played.figures.updates == kinds["update"] > 0
+    assert played.figures.counters.results == kinds["update"] + kinds["match"]
+
+
+@pytest.mark.parametrize(
+    ("distance_m", "words"),
+    [
+        (0.0, "0 m"),
+        (812.4, "812 m"),
+        (999.4, "999 m"),
+        (999.6, "1 km"),
+        (4_249.0, "4.2 km"),
+        (9_951.0, "10 km"),
+        (10_232_372.1, "10,232 km"),
+    ],
+)
+def test_distances_are_as_exact_as_anybody_cares(distance_m: float, words: str) -> None:
+    assert far(distance_m) == words
+
+
+def test_subscriptions_in_words() -> None:
+    near = {"kind": "nearest", "lon": -73.9903, "lat": 40.7359, "k": 3}
+    words = "the 3 nearest to (-73.990, 40.736), within 2 km: free AND coffee"
+    assert asked({**near, "keywords": ["free", "coffee"], "mode": "all", "within_m": 2e3}) == words
+    words = "the nearest to (-73.990, 40.736): tea OR chai"
+    assert asked({**near, "keywords": ["tea", "chai"], "k": 1}) == words
+    assert asked({"kind": "boolean", "where": "tea NOT chai"}) == "tea NOT chai"
+    assert asked({"kind": "boolean", "where": {"any": ["çay"]}}) == '{"any": ["çay"]}'
 
 
 def test_quoted_texts_are_one_clean_line() -> None:
@@ -267,6 +335,8 @@ def test_demo_on_spark_without_a_terminal(tmp_path: Path) -> None:
     assert "what came of it" in done.stdout
     assert "24 of them invalid" in done.stdout
     assert "4,000" in done.stdout
+    assert "what the readable ones heard" in done.stdout
+    assert "what is nearest in the end" in done.stdout
     assert "what to try next" in done.stdout
     assert "\x1b" not in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -442,6 +442,16 @@ def test_an_even_choice_of_subscriptions(tmp_path: Path) -> None:
     assert steps.max() <= 3
 
 
+def test_only_boolean_subscriptions_are_counted(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    near = {"kind": "nearest", "lon": 1, "lat": 2, "keywords": ["coffee"], "k": 3}
+    nearest = [dump({"type": "subscribe", "id": id, "ts": TS, **near}) for id in "bc"]
+    log.write_bytes(b"".join([subscribe("a"), subscribe("b"), *nearest, subscribe("d")]))
+    survey = survey_of(log)
+    assert ids_of(survey) == ["a", "d"]
+    assert survey.subscriptions_seen == 2
+
+
 # --- pictures and files ---
 
 

@@ -32,9 +32,9 @@ BEFORE, DURING = 1, 2  # the two parts of a log, as part of a chapter's seed
 class CityLife(NamedTuple):
     """The description of a log; equal descriptions give equal bytes.
 
-    `subscriptions` counts all of them; the first dozen are the readable ones. `churn` is the
-    share of the others that arrive, are replaced or leave during the hour, and `bad` the number
-    of malformed lines among the objects.
+    `subscriptions` counts all of them; the first fifteen are the readable ones, and of the others
+    one in eight is a `nearest`. `churn` is the share of the others that arrive, are replaced or
+    leave during the hour, and `bad` the number of malformed lines among the objects.
     """
 
     seed: int = 7

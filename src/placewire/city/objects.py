@@ -43,6 +43,11 @@ class Posts(NamedTuple):
     lon: Floats
     lat: Floats
 
+    def take(self, rows: Ints) -> Posts:
+        """Some of the posts."""
+        anchor, language, subject, lon, lat = self
+        return Posts(anchor[rows], language[rows], subject[rows], lon[rows], lat[rows])
+
 
 def draw_posts(
     size: int, weights: Floats, random: np.random.Generator, elapsed: Floats | None = None

@@ -1,28 +1,43 @@
-"""A dozen subscriptions that a person would write, each with something to hear in the hour."""
+"""Fifteen subscriptions that a person would write, each with something to hear in the hour."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_DOZEN: tuple[tuple[str, dict[str, Any], Any], ...] = (
-    (
+
+def _boolean(name: str, region: dict[str, Any], where: Any) -> dict[str, Any]:
+    return {"id": name, "kind": "boolean", "region": region, "where": where}
+
+
+def _nearest(
+    name: str, point: tuple[float, float], k: int, keywords: list[str], **more: Any
+) -> dict[str, Any]:
+    lon, lat = point
+    wish = {"lon": lon, "lat": lat, "keywords": keywords, "k": k}
+    return {"id": name, "kind": "nearest", **wish, **more}
+
+
+_READABLE = (
+    _boolean(
         "coffee-in-manhattan",
         {"box": [-74.02, 40.70, -73.93, 40.88]},
         "coffee OR espresso OR latte",
     ),
-    (
+    _nearest("the-3-nearest-free-coffees", (-73.9903, 40.7359), 3, ["free", "coffee"], mode="all"),
+    _boolean(
         "flood-warnings-london",
         {"box": [-0.51, 51.28, 0.33, 51.69]},
         "flood OR flooding OR flooded OR (water AND rising)",
     ),
-    (
+    _boolean(
         "lost-dogs-berlin",
         {"circle": {"lon": 13.405, "lat": 52.52, "radius_m": 15000}},
         "(lost OR missing OR entlaufen OR vermisst) AND (dog OR hund)",
     ),
-    ("taksim-kahve", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 3000}}, "kahve"),
-    ("metro-istanbul", {"box": [28.6, 40.85, 29.4, 41.25]}, "metro AND (arıza OR durdu)"),
-    (
+    _nearest("wo-ist-mila", (13.3501, 52.5145), 1, ["Mila"]),
+    _boolean("taksim-kahve", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 3000}}, "kahve"),
+    _boolean("metro-istanbul", {"box": [28.6, 40.85, 29.4, 41.25]}, "metro AND (arıza OR durdu)"),
+    _boolean(
         "after-the-show-at-the-garden",
         {
             "polygon": [
@@ -38,28 +53,35 @@ _DOZEN: tuple[tuple[str, dict[str, Any], Any], ...] = (
         },
         "concert OR encore",
     ),
-    (
+    _boolean(
         "gol-no-maracana",
         {"circle": {"lon": -43.2302, "lat": -22.9121, "radius_m": 2000}},
         "gol OR gooool OR goool OR pênalti",
     ),
-    (
+    _boolean(
         "apagao-sao-paulo",
         {"box": [-46.83, -23.80, -46.36, -23.35]},
         {"any": ["apagão", {"all": ["luz", {"any": ["falta", "sem"]}]}]},
     ),
-    (
+    _boolean(
         "yamanote-line",
         {"box": [139.55, 35.55, 139.90, 35.80]},
         "山手線 AND (遅れ OR 運転見合わせ)",
     ),
-    (
+    _nearest(
+        "shibuya-de-amai-mono",
+        (139.7006, 35.6595),
+        5,
+        ["ケーキ", "プリン", "パフェ"],
+        within_m=5000,
+    ),
+    _boolean(
         "tacos-en-el-centro",
         {"circle": {"lon": -99.1332, "lat": 19.4326, "radius_m": 5000}},
         "tacos AND NOT cerrado",
     ),
-    ("smoke-over-lagos", {"box": [3.2, 6.38, 3.6, 6.7]}, "smoke OR fire"),
-    (
+    _boolean("smoke-over-lagos", {"box": [3.2, 6.38, 3.6, 6.7]}, "smoke OR fire"),
+    _boolean(
         "emploi-paris",
         {
             "polygon": [
@@ -79,15 +101,5 @@ _DOZEN: tuple[tuple[str, dict[str, Any], Any], ...] = (
 
 
 def readable_subscriptions(start: str = "2026-03-01T12:00:00Z") -> list[dict[str, Any]]:
-    """The dozen as `subscribe` events at `start`, in the order of the log."""
-    return [
-        {
-            "type": "subscribe",
-            "id": name,
-            "ts": start,
-            "kind": "boolean",
-            "region": region,
-            "where": where,
-        }
-        for name, region, where in _DOZEN
-    ]
+    """These as `subscribe` events at `start`, in the order of the log."""
+    return [{"type": "subscribe", "id": wish["id"], "ts": start, **wish} for wish in _READABLE]

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
-from placewire.city.ground import METRES_PER_DEGREE, ground, wrap
+from placewire.city.ground import ground
 from placewire.city.hour import Hour, printed
 from placewire.city.objects import Posts, draw_posts
 from placewire.city.phrasebook import COMMON, NAME, WORD, draw_pieces, phrasebook
+from placewire.city.regions import EDGE_DECIMALS, draw_regions
 from placewire.city.urns import Floats, choose
 
-BOX, CIRCLE, POLYGON, CITY_BOX = range(4)
-REGION_EDGES = (0.70, 0.90, 0.98)  # then city-wide boxes
-SIDES_KM = (1.0, 50.0)
-CITY_SIDES_KM = (40.0, 100.0)
+NEAREST_SHARE = 1 / 8
+KEYWORDS = 3  # at most
 KEYWORD_SLOTS = ((WORD, 0.64), (NAME, 0.30), (COMMON, 0.06))
-EDGE_DECIMALS = 4  # some ten metres
 EXPIRES_SHARE = 0.10
 EXPIRES_AFTER_HOURS = (0.1, 2.0)  # of the log, from its own beginning
 # What `where` looks like, by weight. Keywords are filled in, as many as the form has.
@@ -35,10 +33,20 @@ WHERE_FORMS = (
     ('{{"any":["{0}","{1} AND {2}"]}}', 1.0),
     ('{{"all":["{0}",{{"none":["{1}"]}}]}}', 0.5),
 )
-KEYWORDS = 3
+# The same for the `keywords` of a nearest subscription; `any` is the mode that goes without saying.
+KEYWORDS_FORMS = (
+    ('["{0}"]', 40.0),
+    ('["{0}","{1}"]', 20.0),
+    ('["{0}","{1}","{2}"]', 15.0),
+    ('["{0}","{1}"],"mode":"any"', 5.0),
+    ('["{0}","{1}"],"mode":"all"', 17.0),
+    ('["{0}","{1}","{2}"],"mode":"all"', 3.0),
+)
+K_WEIGHTS = np.array([24.0, 12.0, 20.0, 6.0, 20.0, 2.0, 2.0, 3.0, 1.0, 10.0])  # of 1 to 10
+WITHIN_SHARE = 0.4
+WITHIN_M = (500.0, 50_000.0)
 _KEYWORD_SLOTS = np.array([slot for slot, _ in KEYWORD_SLOTS])
 _KEYWORD_WEIGHTS = np.array([weight for _, weight in KEYWORD_SLOTS])
-_WHERE_WEIGHTS = np.array([weight for _, weight in WHERE_FORMS])
 
 
 def subscribe_lines(
@@ -51,18 +59,22 @@ def subscribe_lines(
     """The lines that subscribe (or replace) the given numbers, at second `begins` of the hour."""
     size = len(numbers)
     posts = draw_posts(size, ground().weight, random)
-    regions = _regions(posts, random)
-    wheres = _wheres(posts, random)
+    near = random.random(size) < NEAREST_SHARE
+    wishes = [""] * size
+    for chosen, draw_wishes in ((~near, _boolean_wishes), (near, _nearest_wishes)):
+        rows = np.flatnonzero(chosen)
+        drawn = draw_wishes(posts.take(rows), random)
+        for row, wish in zip(rows.tolist(), drawn, strict=True):
+            wishes[row] = wish
     expiring = np.flatnonzero(random.random(size) < EXPIRES_SHARE)
     shortest, longest = EXPIRES_AFTER_HOURS
     lasting = hour.seconds * (shortest + (longest - shortest) * random.random(len(expiring)))
     expiries = hour.stamps(begins[expiring] + lasting)
     for row, expiry in zip(expiring.tolist(), expiries, strict=True):
-        wheres[row] += f',"expires":"{expiry}"'
+        wishes[row] += f',"expires":"{expiry}"'
     return [
-        f'{{"type":"subscribe","id":"sub-{number:06d}","ts":"{ts}","kind":"boolean",'
-        f'"region":{region},"where":{where}}}'
-        for number, ts, region, where in zip(numbers, stamps, regions, wheres, strict=True)
+        f'{{"type":"subscribe","id":"sub-{number:06d}","ts":"{ts}",{wish}}}'
+        for number, ts, wish in zip(numbers, stamps, wishes, strict=True)
     ]
 
 
@@ -71,91 +83,53 @@ def unsubscribe_line(number: int, stamp: str) -> str:
     return f'{{"type":"unsubscribe","id":"sub-{number:06d}","ts":"{stamp}"}}'
 
 
-def _regions(posts: Posts, random: np.random.Generator) -> list[str]:
+def _boolean_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
+    """Everything that fits, in a region around each post: the fields as JSON, `kind` first."""
+    regions = draw_regions(posts, random)
+    wheres = _fill_forms(WHERE_FORMS, posts, random)
+    return [
+        f'"kind":"boolean","region":{region},"where":{where}'
+        for region, where in zip(regions, wheres, strict=True)
+    ]
+
+
+def _nearest_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
+    """The few nearest to each post that fit: the fields as JSON, `kind` first."""
     size = len(posts.lon)
-    form = np.searchsorted(REGION_EDGES, random.random(size), side="right")
-    city_wide = form == CITY_BOX
-    low_km, high_km = np.where(city_wide[:, None], np.array(CITY_SIDES_KM), np.array(SIDES_KM)).T
-    half_m = 500.0 * low_km * (high_km / low_km) ** random.random(size)
-    anchors = ground()
-    lon = np.where(city_wide, anchors.lon[posts.anchor], posts.lon)
-    lat = np.where(city_wide, anchors.lat[posts.anchor], posts.lat)
-    regions = [""] * size
-    for chosen, print_regions in (
-        ((form == BOX) | city_wide, _boxes),
-        (form == CIRCLE, _circles),
-        (form == POLYGON, _polygons),
-    ):
-        rows = np.flatnonzero(chosen)
-        texts = print_regions(_Extents(lon[rows], lat[rows], half_m[rows]), random)
-        for row, text in zip(rows.tolist(), texts, strict=True):
-            regions[row] = text
-    return regions
-
-
-class _Extents(NamedTuple):
-    """Centres of regions, and how far they reach."""
-
-    lon: Floats
-    lat: Floats
-    half_m: Floats
-
-    def half_sides(self) -> tuple[Floats, Floats]:
-        half_lat = self.half_m / METRES_PER_DEGREE
-        return half_lat / np.cos(np.radians(self.lat)), half_lat
-
-
-def _boxes(at: _Extents, random: np.random.Generator) -> list[str]:
-    half_lon, half_lat = at.half_sides()
-    # Up to three times as long as wide, of the same area.
-    stretch = np.exp2(random.random(len(at.lon)) * 1.6 - 0.8)
-    wests = printed(wrap(at.lon - half_lon * stretch), EDGE_DECIMALS)
-    souths = printed(np.maximum(at.lat - half_lat / stretch, -90.0), EDGE_DECIMALS)
-    easts = printed(wrap(at.lon + half_lon * stretch), EDGE_DECIMALS)
-    norths = printed(np.minimum(at.lat + half_lat / stretch, 90.0), EDGE_DECIMALS)
+    ks = (choose(K_WEIGHTS, random.random(size)) + 1).tolist()
+    least_m, most_m = WITHIN_M
+    within_m = np.rint(least_m * (most_m / least_m) ** random.random(size)).astype(np.int64)
+    limits = [
+        f',"within_m":{metres}' if limited else ""
+        for metres, limited in zip(
+            within_m.tolist(), (random.random(size) < WITHIN_SHARE).tolist(), strict=True
+        )
+    ]
+    lines = zip(
+        printed(posts.lon, EDGE_DECIMALS),
+        printed(posts.lat, EDGE_DECIMALS),
+        _fill_forms(KEYWORDS_FORMS, posts, random),
+        ks,
+        limits,
+        strict=True,
+    )
     return [
-        f'{{"box":[{west},{south},{east},{north}]}}'
-        for west, south, east, north in zip(wests, souths, easts, norths, strict=True)
+        f'"kind":"nearest","lon":{lon},"lat":{lat},"k":{k},"keywords":{keywords}{limit}'
+        for lon, lat, keywords, k, limit in lines
     ]
 
 
-def _circles(at: _Extents, random: np.random.Generator) -> list[str]:
-    xs, ys = printed(at.lon, EDGE_DECIMALS), printed(at.lat, EDGE_DECIMALS)
-    radii = np.rint(at.half_m).astype(np.int64).tolist()
-    return [
-        f'{{"circle":{{"lon":{x},"lat":{y},"radius_m":{radius}}}}}'
-        for x, y, radius in zip(xs, ys, radii, strict=True)
-    ]
-
-
-def _polygons(at: _Extents, random: np.random.Generator) -> list[str]:
-    """One closed ring of 5 to 8 corners each, counter-clockwise, star-shaped around the point."""
-    size = len(at.lon)
-    half_lon, half_lat = at.half_sides()
-    corners = random.integers(5, 9, size)
-    turns = (np.arange(8) + 0.7 * random.random((size, 8))) / corners[:, None]
-    reach = 0.65 + 0.5 * random.random((size, 8))
-    angles = 2 * np.pi * turns
-    lons: Floats = at.lon[:, None] + half_lon[:, None] * reach * np.cos(angles)
-    lats: Floats = at.lat[:, None] + half_lat[:, None] * reach * np.sin(angles)
-    # A polygon cannot cross the antimeridian or a pole; there it is cut off.
-    xs = printed(np.clip(lons, -180.0, 180.0).ravel(), EDGE_DECIMALS)
-    ys = printed(np.clip(lats, -90.0, 90.0).ravel(), EDGE_DECIMALS)
-    polygons = []
-    for row, count in enumerate(corners.tolist()):
-        corner = slice(row * 8, row * 8 + count)
-        ring = [f"[{x},{y}]" for x, y in zip(xs[corner], ys[corner], strict=True)]
-        polygons.append(f'{{"polygon":[[{",".join(ring)},{ring[0]}]]}}')
-    return polygons
-
-
-def _wheres(posts: Posts, random: np.random.Generator) -> list[str]:
+def _fill_forms(
+    forms: tuple[tuple[str, float], ...], posts: Posts, random: np.random.Generator
+) -> list[str]:
+    """A form for each post, by weight, with keywords of the post's subject in it."""
     book = phrasebook()
     size = len(posts.subject)
     slot_rows = choose(_KEYWORD_WEIGHTS, random.random((size, KEYWORDS)))
     slots = _KEYWORD_SLOTS[slot_rows]
     pools = book.subject_pools[posts.subject[:, None], slots]
     keywords = book.pieces[draw_pieces(book, pools, random.random((size, KEYWORDS)))].tolist()
-    forms = [form.format for form, _ in WHERE_FORMS]
-    chosen = choose(_WHERE_WEIGHTS, random.random(size)).tolist()
-    return [forms[row](*words) for row, words in zip(chosen, keywords, strict=True)]
+    fills: list[Callable[..., str]] = [form.format for form, _ in forms]
+    weights = np.array([weight for _, weight in forms])
+    chosen = choose(weights, random.random(size)).tolist()
+    return [fills[row](*words) for row, words in zip(chosen, keywords, strict=True)]

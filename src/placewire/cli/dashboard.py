@@ -6,9 +6,9 @@ characters are, and the disagreement must not move anything.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
@@ -23,6 +23,7 @@ from rich.text import Text
 
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Sample
+from placewire.cli.words import asked, far, place, quoted
 
 LINE_EVERY_S = 3.0
 MOST_SAMPLES = 16
@@ -71,18 +72,18 @@ class Dashboard:
         if self.live is None and now - self.last_line_s >= LINE_EVERY_S:
             self.last_line_s = now
             self.console.print(plain_line(self.figures), highlight=False, soft_wrap=True)
-            for sample in samples[-1:]:
-                words = f"  {sample.time}  {sample.subscription}  {quoted(sample.text)}"
-                self.console.print(Text(f"{words}  {place(sample)}"), soft_wrap=True)
+            near = [sample for sample in samples if sample.distance_m is not None]
+            for sample in (near or samples)[-1:]:
+                self.console.print(Text(f"  {plain_sample(sample)}"), soft_wrap=True)
 
     def view(self) -> RenderableType:
         """The whole view as it is now."""
         room = max(3, min(MOST_SAMPLES, self.console.height - LINES_AROUND))
         if self.samples:
-            title = "what a dozen of them hear"
+            title = f"what {len(self.readable)} of them hear"
             rows = sample_table(list(self.samples)[-room:], self.console.width)
         else:
-            title = "a dozen of them, in words"
+            title = f"{len(self.readable)} of them, in words"
             rows = question_table(self.readable[:room])
         return Group(
             headline(self.figures),
@@ -129,8 +130,8 @@ def figure_table(figures: Figures) -> Table:
         ("objects", f"{counters.objects:,}"),
         ("objects/s", f"{figures.recent('objects'):,.0f}"),
         ("median", seconds(figures.latency_s(50))),
-        ("matches", f"{counters.results:,}"),
-        ("matches/s", f"{figures.recent('results'):,.0f}"),
+        ("results", f"{counters.results:,}"),
+        ("results/s", f"{figures.recent('results'):,.0f}"),
         ("p99", seconds(figures.latency_s(99))),
         ("subscriptions", f"{figures.live:,}"),
         ("dead letters", f"{counters.dead_letters:,}"),
@@ -146,34 +147,45 @@ def figure_table(figures: Figures) -> Table:
 
 
 def sample_table(samples: list[Sample], width: int) -> Table:
-    """Matches in words, newest last; positions where there is room for them."""
-    rows = []
+    """Results in words, newest last; positions where there is room for them."""
+    rows: list[list[str | Text]] = []
     for sample in samples:
-        where = [place(sample)] if width >= WIDE else []
-        rows.append([sample.time, sample.subscription, *where, quoted(sample.text)])
+        where = [place(sample.lon, sample.lat)] if width >= WIDE else []
+        rows.append([sample.time, sample.subscription, *where, said(sample)])
     return line_table(rows, ["dim", "cyan", *(["dim"] if width >= WIDE else []), ""])
+
+
+def said(sample: Sample) -> Text:
+    """The text of a result; of one that is among the nearest now, first how far it is."""
+    return Text.assemble((nearing(sample), "bold"), quoted(sample.text))
+
+
+def nearing(sample: Sample) -> str:
+    """How far an object is that entered a result, and how far the one that it pushed out."""
+    if sample.distance_m is None:
+        return ""
+    pushed = sample.dropped
+    out = f" pushes out {far(pushed.distance_m)}" if pushed and pushed.distance_m else ""
+    return f"{far(sample.distance_m)}{out}: "
 
 
 def question_table(readable: list[dict[str, Any]]) -> Table:
     """Subscriptions in words: who asks, and for what."""
-    rows = []
-    for event in readable:
-        where = event["where"]
-        shown = where if isinstance(where, str) else json.dumps(where, ensure_ascii=False)
-        rows.append([event["id"], shown])
-    return line_table(rows, ["cyan", ""])
+    return line_table([[event["id"], asked(event)] for event in readable], ["cyan", ""])
 
 
-def line_table(rows: list[list[str]], styles: list[str], right: frozenset[int] = NONE) -> Table:
+def line_table(
+    rows: Sequence[Sequence[str | Text]], styles: list[str], right: frozenset[int] = NONE
+) -> Table:
     """Rows of one line each: all columns are as wide as they need, the last has the rest."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for column, style in enumerate(styles[:-1]):
-        width = max((cell_len(row[column]) for row in rows), default=0)
+        width = max((cell_len(str(row[column])) for row in rows), default=0)
         justify: JustifyMethod = "right" if column in right else "left"
         table.add_column(width=width, style=style, justify=justify, no_wrap=True)
     table.add_column(style=styles[-1], no_wrap=True, overflow="ellipsis", ratio=1)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 
@@ -186,9 +198,15 @@ def plain_line(figures: Figures) -> str:
     else:
         done = (
             f"{counters.objects:,} objects, {figures.recent('objects'):,.0f}/s;"
-            f" {counters.results:,} matches, {figures.recent('results'):,.0f}/s"
+            f" {counters.results:,} results, {figures.recent('results'):,.0f}/s"
         )
     return f"{clock(figures)}  {share:3.0f}%  {done}; {seconds(figures.latencies_s[-1])} a batch"
+
+
+def plain_sample(sample: Sample) -> str:
+    """A result in one line, of any length."""
+    line = f"{sample.time}  {sample.subscription}  {said(sample)}  {place(sample.lon, sample.lat)}"
+    return f"{line}  out: {quoted(sample.dropped.text)}" if sample.dropped else line
 
 
 def clock(figures: Figures) -> str:
@@ -200,13 +218,3 @@ def clock(figures: Figures) -> str:
 
 def seconds(length_s: float) -> str:
     return f"{length_s:.2f} s"
-
-
-def place(sample: Sample) -> str:
-    return f"({sample.lon:.3f}, {sample.lat:.3f})"
-
-
-def quoted(text: str) -> str:
-    """A text on one line, without what makes a terminal's columns uncertain."""
-    kept = "".join(c if c.isprintable() else " " for c in text if c != "\ufe0f")
-    return f'"{" ".join(kept.split())}"'

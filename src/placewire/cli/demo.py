@@ -114,7 +114,7 @@ def play(
     from placewire.spark.replay import replay_on_spark
 
     readable = readable_subscriptions()[: options.subscriptions]
-    listener = Listener(coordinator.state, LogLines(log), [event["id"] for event in readable])
+    listener = Listener(coordinator.state, LogLines(log), readable)
     figures = Figures(coordinator.state, events, time.monotonic())
     letters: list[dict[str, Any]] = []
     with Dashboard(console, figures, readable) as dashboard:

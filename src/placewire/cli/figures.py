@@ -31,6 +31,7 @@ class Figures:
         self.total_events = total_events
         self.manifest: Manifest | None = None
         self.live = 0
+        self.updates = 0  # of the results; the others are matches
         self.started_s = at_s
         self.matching_from: Moment | None = None
         self.moments = deque([Moment(at_s, Counters())])
@@ -50,6 +51,7 @@ class Figures:
             self.latencies_s = []
         self.manifest = manifest
         self.live = count_live(self.state, manifest)
+        self.updates += manifest.updates.updates if manifest.updates else 0
         self.moments.append(Moment(at_s, manifest.counters))
         while len(self.moments) > 2 and self.moments[1].at_s < at_s - RECENT_S:
             self.moments.popleft()

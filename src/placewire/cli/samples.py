@@ -1,15 +1,16 @@
-"""Samples: the few matches that a person can read, found without looking at all the others."""
+"""Samples: the few results that a person can read, found without looking at all the others."""
 
 from __future__ import annotations
 
 import mmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.cli.standing import Neighbour, Standing, updates_of
 from placewire.model.events import ObjectEvent
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
@@ -22,13 +23,15 @@ CHUNK_BYTES = 1 << 24
 
 
 class Sample(NamedTuple):
-    """One match in words."""
+    """One result in words: a match, or an object that is among the nearest now."""
 
     time: str
     subscription: str
     text: str
     lon: float
     lat: float
+    distance_m: float | None = None
+    dropped: Sample | None = None  # what it pushed out
 
 
 class LogLines:
@@ -49,33 +52,80 @@ class LogLines:
         return msgspec.json.decode(line, type=ObjectEvent)
 
 
-class Listener:
-    """Hears the matches of a few subscriptions: counts all of them, keeps some in words."""
+class News(NamedTuple):
+    """A result by seqs: of a match the object, of an update how far it is and what it dropped."""
 
-    def __init__(self, state: StateDir, lines: LogLines, ids: list[str]) -> None:
+    seq: int
+    distance_m: float | None = None
+    dropped: Neighbour | None = None
+
+
+class Listener:
+    """Hears the results of a few subscriptions: counts all of them, keeps the last in words.
+
+    They are given as the `subscribe` events that made them, and stand through the whole log.
+    """
+
+    def __init__(self, state: StateDir, lines: LogLines, subscribes: list[dict[str, Any]]) -> None:
         self.state = state
         self.lines = lines
-        self.ids = ids
-        self.counts = np.zeros(len(ids), np.int64)
+        self.ids = [event["id"] for event in subscribes]
+        self.standing = {
+            event["id"]: Standing(event["k"]) for event in subscribes if event["kind"] == "nearest"
+        }
+        self.counts = np.zeros(len(self.ids), np.int64)
         self.last: dict[str, Sample] = {}
-        self._told = np.zeros(len(ids), np.int64)
+        self._told = np.zeros(len(self.ids), np.int64)
         self._rows: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
     def hear(self, manifest: Manifest) -> list[Sample]:
         """Look through a committed batch; gives a few samples in log order."""
         seqs, numbers = self._matches(manifest)
         self.counts += np.bincount(numbers, minlength=self.counts.size)
-        # One match a subscription, and first those that have told least: a storm is not all.
-        newest = {number: seq for seq, number in sorted(zip(seqs, numbers, strict=True))}
-        quiet = sorted(newest, key=lambda number: int(self._told[number]))[:SAMPLES_A_BATCH]
+        newest = {number: News(seq) for seq, number in sorted(zip(seqs, numbers, strict=True))}
+        newest |= self._follow(manifest)
+        for number, news in newest.items():
+            self.last[self.ids[number]] = self.sample(self.ids[number], news)
+        # One result a subscription, and first those that have told least: a storm is not all.
+        # Of equals updates come first, which are soon rare.
+        quiet = sorted(newest, key=lambda n: (self._told[n], newest[n].distance_m is None))
+        quiet = quiet[:SAMPLES_A_BATCH]
         self._told[quiet] += 1
-        samples = []
-        for number in sorted(quiet, key=lambda number: newest[number]):
-            found = self.lines.object_at(newest[number])
-            sample = Sample(found.ts[11:19], self.ids[number], found.text, found.lon, found.lat)
-            self.last[sample.subscription] = sample
-            samples.append(sample)
-        return samples
+        in_order = sorted(quiet, key=lambda number: newest[number].seq)
+        return [self.last[self.ids[number]] for number in in_order]
+
+    def sample(self, subscription: str, news: News) -> Sample:
+        """A result in words."""
+        found = self.lines.object_at(news.seq)
+        dropped = None
+        if news.dropped is not None:
+            dropped = self.sample(subscription, News(news.dropped.seq, news.dropped.distance_m))
+        return Sample(
+            found.ts[11:19],
+            subscription,
+            found.text,
+            found.lon,
+            found.lat,
+            news.distance_m,
+            dropped,
+        )
+
+    def neighbours(self, subscription: str) -> list[Sample]:
+        """The result of a `nearest` subscription as it stands, in words."""
+        standing = self.standing[subscription].neighbours
+        return [self.sample(subscription, News(one.seq, one.distance_m)) for one in standing]
+
+    def _follow(self, manifest: Manifest) -> dict[int, News]:
+        """Apply the batch's updates of these subscriptions; gives the newest of each."""
+        newest = {}
+        names = list(self.standing)
+        for name, entering in zip(names, updates_of(self.state, manifest, names), strict=True):
+            number = self.ids.index(name)
+            self.counts[number] += len(entering)
+            for one in entering:
+                dropped = self.standing[name].enter(one)
+                newest[number] = News(one.seq, one.distance_m, dropped)
+        return newest
 
     def _matches(self, manifest: Manifest) -> tuple[list[int], list[int]]:
         """The batch's matches of these subscriptions: seqs, and numbers of subscriptions."""

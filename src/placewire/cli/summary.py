@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 import placewire
-from placewire.cli.dashboard import line_table, quoted, seconds
+from placewire.cli.dashboard import line_table, said, seconds
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Listener
+from placewire.cli.words import far, quoted
 
 
 def print_summary(
@@ -34,8 +35,12 @@ def print_summary(
         event = quoted(letter["event"])[1:-1] or "(an empty line)"
         console.print(Text(f"  {event}", "dim"), no_wrap=True, overflow="ellipsis")
     console.print()
-    print_title(console, "what the dozen readable ones heard")
+    print_title(console, "what the readable ones heard")
     console.print(heard_table(listener))
+    if any(standing.neighbours for standing in listener.standing.values()):
+        console.print()
+        print_title(console, "what is nearest in the end")
+        console.print(standing_table(listener))
     console.print()
     print_title(console, "what to try next")
     for command, why in next_commands():
@@ -63,9 +68,10 @@ def totals_table(figures: Figures) -> Table:
             f"{figures.mean('objects'):,.0f} a second, in {figures.matching_s():.1f} s of matching",
         ],
         [
-            "matches",
+            "results",
             f"{counters.results:,}",
-            f"{figures.mean('results'):,.0f} a second, every one exactly once",
+            f"{counters.results - figures.updates:,} matches, {figures.updates:,} updates;"
+            " each exactly once",
         ],
         [
             "batches",
@@ -78,12 +84,22 @@ def totals_table(figures: Figures) -> Table:
 
 
 def heard_table(listener: Listener) -> Table:
-    """The readable subscriptions, how many matches each had, and one of them."""
-    rows = []
+    """The readable subscriptions, how many results each had, and the last."""
+    rows: list[list[str | Text]] = []
     for name, count in zip(listener.ids, listener.counts.tolist(), strict=True):
         last = listener.last.get(name)
-        rows.append([name, f"{count:,}", quoted(last.text) if last else ""])
+        rows.append([name, f"{count:,}", said(last) if last else ""])
     return line_table(rows, ["cyan", "bold", "dim"], frozenset({1}))
+
+
+def standing_table(listener: Listener) -> Table:
+    """The results of the readable `nearest` subscriptions after the last event, nearest first."""
+    rows = []
+    for name in listener.standing:
+        for rank, sample in enumerate(listener.neighbours(name)):
+            distance = far(sample.distance_m or 0.0)
+            rows.append(["" if rank else name, distance, sample.time, quoted(sample.text)])
+    return line_table(rows, ["cyan", "bold", "dim", ""], frozenset({1}))
 
 
 def next_commands() -> list[tuple[str, str]]:
@@ -99,6 +115,7 @@ def next_commands() -> list[tuple[str, str]]:
             "play it through the same pipeline, into a file",
         ),
         ("grep taksim-kahve results.jsonl | head", "what one of them heard"),
+        ("grep the-3-nearest results.jsonl | tail -3", "and how near another's nearest came"),
     ]
     readme = Path(placewire.__file__).parents[2] / "README.md"
     if readme.is_file():

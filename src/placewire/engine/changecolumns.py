@@ -13,7 +13,7 @@ from placewire.kernels.hashing import slices_hash
 from placewire.kernels.jit import read_only
 from placewire.model.regions import CIRCLE, EVERYWHERE, WORLD, circle_bounds
 from placewire.model.subscriptions import (
-    BOOLEAN,
+    NEAREST,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
@@ -51,14 +51,15 @@ def plain_changes(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )
     box = found.figures
-    circles = np.flatnonzero(found.region_kind == CIRCLE)
-    shape = np.ascontiguousarray(box[circles, :3]).reshape(-1)
-    for row in circles.tolist():
+    circles = found.region_kind == CIRCLE
+    shaped = circles | (found.kind == NEAREST)
+    shape = box[shaped, :3].reshape(-1)
+    for row in np.flatnonzero(circles).tolist():
         box[row] = circle_bounds(*box[row, :3].tolist())
     box[found.region_kind == EVERYWHERE] = WORLD
     rows = SubscriptionRows(
-        kind=np.full(found.expires_us.size, BOOLEAN, np.uint8),
-        k=np.zeros(found.expires_us.size, np.uint16),
+        kind=found.kind,
+        k=found.k,
         begin_seq=first_seq + found.line[found.subscribes].astype(np.int64),
         expires_us=found.expires_us,
         id_hash=np.zeros(found.expires_us.size, np.uint64),
@@ -66,7 +67,7 @@ def plain_changes(
         id_bytes=np.empty(0, np.uint8),
         region_kind=found.region_kind,
         box=box,
-        shape_offsets=lengths_to_offsets(3 * (found.region_kind == CIRCLE).astype(np.int64)),
+        shape_offsets=lengths_to_offsets(3 * shaped.astype(np.int64)),
         shape=shape,
         cover_mode=found.cover_mode,
         literal_offsets=found.literal_offsets,

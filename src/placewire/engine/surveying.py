@@ -18,6 +18,7 @@ from placewire.kernels.directory import changes_to_chains
 from placewire.kernels.jit import read_only
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import (
+    BOOLEAN,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
@@ -70,7 +71,10 @@ class Surveyor:
             self.rows.append(block.rows)
 
     def live_rows(self, most: int) -> tuple[SubscriptionRows, int]:
-        """Those that stand at the end, or an even choice of `most` of them, and their number."""
+        """Those that stand at the end, or an even choice of `most` of them, and their number.
+
+        Only boolean ones: plans cut their world, and no other's.
+        """
         if not self.changes:
             return no_rows(), 0
         previous = changes_to_chains(
@@ -82,8 +86,8 @@ class Surveyor:
         last[previous[previous >= 0]] = False
         # Rows lie in the order of the subscribes that made them.
         subscribes = np.concatenate([c.row for c in self.changes]) >= 0
-        live = np.flatnonzero(last[subscribes])
         rows = concat_rows(self.rows)
+        live = np.flatnonzero(last[subscribes] & (rows.kind == BOOLEAN))
         chosen = choose_evenly(live, most)
         return rows if chosen.size == rows.total else take_rows(rows, chosen), int(live.size)
 

@@ -1,8 +1,9 @@
 """Plain subscribes and unsubscribes read from a block of JSON Lines, as plain objects are.
 
 Plain is a subscribe of the kind `boolean` with a box or a circle and a `where` of lower-case words
-joined by one operator, or an unsubscribe: known keys, no escapes, no `data`. It is held to every
-rule of the format. A line in doubt stays slow, for a reader that knows the whole format.
+joined by one operator, one of the kind `nearest` with lower-case words as keywords, or an
+unsubscribe: known keys, no escapes, no `data`. It is held to every rule of the format. A line in
+doubt stays slow, for a reader that knows the whole format.
 """
 
 from __future__ import annotations
@@ -13,40 +14,54 @@ import numpy as np
 import numpy.typing as npt
 
 from placewire.kernels.bytewords import Bytes, byte_at
-from placewire.kernels.hashing import bytes_hash
+from placewire.kernels.changekeys import (
+    FIGURES,
+    ID,
+    KEYWORDS,
+    KIND,
+    LON,
+    MODE,
+    REGION,
+    TS,
+    TYPE,
+    UNSUBSCRIBE_KEYS,
+    WHERE,
+    WITHIN,
+    K,
+    key_at,
+    keys_complete,
+)
+from placewire.kernels.changevalues import (
+    BY_AND,
+    BY_OR,
+    FAILED,
+    MOST_WORDS,
+    Terms,
+    after_colon,
+    k_at,
+    keywords_at,
+    region_at,
+    words_at,
+)
 from placewire.kernels.jit import inlined, kernel, read_only
 from placewire.kernels.jsonlines import LINE_FEED, MOST_ID_CHARACTERS, Positions
 from placewire.kernels.numbers import number_at_byte
 from placewire.kernels.strings import QUOTE, after_blanks, spells, string_end
 from placewire.kernels.timestamps import timestamp_of_bytes
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
-from placewire.model.regions import BOX, CIRCLE, EVERYWHERE
-from placewire.model.subscriptions import NEVER_US
+from placewire.model.regions import CIRCLE, EVERYWHERE
+from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US
 
-MOST_WORDS = 256
-BLANK = 0x20
-
-TYPE, ID, TS, KIND, EXPIRES, REGION, WHERE = 1, 2, 4, 8, 16, 32, 64
-UNSUBSCRIBE_KEYS = TYPE | ID | TS
-SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
-ASKS = REGION | WHERE
-
-SUBSCRIBE, UNSUBSCRIBE, BOOLEAN = b'subscribe"', b'unsubscribe"', b'boolean"'
-TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
-EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
-BOX_KEY, CIRCLE_KEY = b'box"', b'circle"'
-LON_KEY, LAT_KEY, RADIUS_KEY = b'lon"', b'lat"', b'radius_m"'
-AND, OR = b" AND ", b" OR "
-BY_AND, BY_OR, BY_BLANK = 1, 2, 3
-
-FAILED = -1
+SUBSCRIBE_WORD, UNSUBSCRIBE_WORD = b'subscribe"', b'unsubscribe"'
+BOOLEAN_WORD, NEAREST_WORD, ANY_WORD, ALL_WORD = b'boolean"', b'nearest"', b'any"', b'all"'
 
 
 class PlainChanges(NamedTuple):
     """The plain changes of a block, in line order.
 
     `subscribes` marks those that make a row; the columns after it have one entry a row. `figures`
-    is the box, or the circle's lon, lat and radius. Literals are cut by `literal_offsets`.
+    is the box, or the circle's lon, lat and radius; of a `nearest` its point and the farthest
+    distance. Literals are cut by `literal_offsets`.
     """
 
     line: Positions
@@ -54,186 +69,46 @@ class PlainChanges(NamedTuple):
     id_start: npt.NDArray[np.int64]
     id_end: npt.NDArray[np.int64]
     subscribes: npt.NDArray[np.bool_]
+    kind: npt.NDArray[np.uint8]
+    k: npt.NDArray[np.uint16]
     expires_us: npt.NDArray[np.int64]
     region_kind: npt.NDArray[np.uint8]
     figures: npt.NDArray[np.float64]
     cover_mode: npt.NDArray[np.uint8]
     literal_offsets: npt.NDArray[np.int64]
-    literal_term: npt.NDArray[np.uint64]
+    literal_term: Terms
     literal_true: npt.NDArray[np.int16]
     literal_false: npt.NDArray[np.int16]
 
 
-@inlined
-def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """The bit of the key whose inside begins at `at`, and the place after its quote; 0 unknown."""
-    first = byte_at(raw, at)
-    if first == ord("t"):
-        if spells(raw, at, TYPE_KEY):
-            return TYPE, at + len(TYPE_KEY)
-        if spells(raw, at, TS_KEY):
-            return TS, at + len(TS_KEY)
-    elif first == ord("i"):
-        if spells(raw, at, ID_KEY):
-            return ID, at + len(ID_KEY)
-    elif first == ord("k"):
-        if spells(raw, at, KIND_KEY):
-            return KIND, at + len(KIND_KEY)
-    elif first == ord("r"):
-        if spells(raw, at, REGION_KEY):
-            return REGION, at + len(REGION_KEY)
-    elif first == ord("w"):
-        if spells(raw, at, WHERE_KEY):
-            return WHERE, at + len(WHERE_KEY)
-    elif first == ord("e") and spells(raw, at, EXPIRES_KEY):
-        return EXPIRES, at + len(EXPIRES_KEY)
-    return 0, at
+class _Change(NamedTuple):
+    """One plain change: the place of its line feed (FAILED for others), its keys and their values.
 
-
-@inlined
-def _after_colon(raw: Bytes, at: int) -> int:
-    """The start of the value whose colon comes at or after `at`; FAILED if there is none."""
-    at = after_blanks(raw, at)
-    if byte_at(raw, at) != ord(":"):
-        return FAILED
-    return after_blanks(raw, at + 1)
-
-
-@kernel
-def _region_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Read a box or circle that begins at `at` into `figures`: its kind and the place after it."""
-    if byte_at(raw, at) != ord("{"):
-        return 0, FAILED
-    at = after_blanks(raw, at + 1)
-    if byte_at(raw, at) != QUOTE:
-        return 0, FAILED
-    at += 1
-    if spells(raw, at, BOX_KEY):
-        kind = BOX
-        at = _box_at(raw, _after_colon(raw, at + len(BOX_KEY)), figures)
-    elif spells(raw, at, CIRCLE_KEY):
-        kind = CIRCLE
-        at = _circle_at(raw, _after_colon(raw, at + len(CIRCLE_KEY)), figures)
-    else:
-        return 0, FAILED
-    if at < 0:
-        return 0, FAILED
-    at = after_blanks(raw, at)
-    if byte_at(raw, at) != ord("}"):
-        return 0, FAILED
-    return kind, at + 1
-
-
-@kernel
-def _box_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> int:
-    """Read `[west, south, east, north]`; the place after it or FAILED."""
-    if at < 0 or byte_at(raw, at) != ord("["):
-        return FAILED
-    for k in range(4):
-        at, value = number_at_byte(raw, after_blanks(raw, at + 1))
-        limit = 90.0 if k & 1 else 180.0
-        if at < 0 or value < -limit or value > limit:
-            return FAILED
-        figures[k] = value
-        at = after_blanks(raw, at)
-        if byte_at(raw, at) != (ord(",") if k < 3 else ord("]")):
-            return FAILED
-    if figures[1] > figures[3]:
-        return FAILED
-    return at + 1
-
-
-@kernel
-def _circle_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> int:
-    """Read `{"lon": .., "lat": .., "radius_m": ..}`; the place after it or FAILED."""
-    if at < 0 or byte_at(raw, at) != ord("{"):
-        return FAILED
-    seen = 0
-    while True:
-        at = after_blanks(raw, at + 1)
-        if byte_at(raw, at) != QUOTE:
-            return FAILED
-        at += 1
-        if spells(raw, at, LON_KEY):
-            k = 0
-            at += len(LON_KEY)
-        elif spells(raw, at, LAT_KEY):
-            k = 1
-            at += len(LAT_KEY)
-        elif spells(raw, at, RADIUS_KEY):
-            k = 2
-            at += len(RADIUS_KEY)
-        else:
-            return FAILED
-        at = _after_colon(raw, at)
-        if at < 0 or seen & (1 << k):
-            return FAILED
-        seen |= 1 << k
-        at, value = number_at_byte(raw, at)
-        if at < 0:
-            return FAILED
-        figures[k] = value
-        at = after_blanks(raw, at)
-        if byte_at(raw, at) != ord(","):
-            break
-    if byte_at(raw, at) != ord("}") or seen != 7:
-        return FAILED
-    if abs(figures[0]) > 180.0 or abs(figures[1]) > 90.0 or not figures[2] > 0.0:
-        return FAILED
-    return at + 1
-
-
-@inlined
-def _is_word_byte(byte: np.uint8) -> bool:
-    """Whether the byte is a lower-case letter, a digit or an underscore of ASCII."""
-    return bool(0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39 or byte == 0x5F)
-
-
-@kernel
-def _words_at(
-    raw: Bytes,
-    at: int,
-    end: int,
-    k0: np.uint64,
-    k1: np.uint64,
-    terms: npt.NDArray[np.uint64],
-    first: int,
-) -> tuple[int, int]:
-    """Put the distinct terms of raw[at:end] at terms[first:]; their number (or FAILED), the joint.
-
-    Words are lower-case ASCII, so each is its own only token.
+    Its figures and terms are written where they belong should it turn out to be plain.
     """
-    count = words = joint = 0
-    while True:
-        start = at
-        while at < end and _is_word_byte(byte_at(raw, at)):
-            at += 1
-        words += 1
-        if at == start or words > MOST_WORDS:
-            return FAILED, 0
-        term = bytes_hash(raw, start, at, k0, k1)
-        known = False
-        for k in range(first, first + count):
-            known = known or terms[k] == term
-        if not known:
-            terms[first + count] = term
-            count += 1
-        if at == end:
-            return count, joint
-        if byte_at(raw, at) != BLANK:
-            return FAILED, 0
-        if spells(raw, at, AND):
-            found = BY_AND
-            at += len(AND)
-        elif spells(raw, at, OR):
-            found = BY_OR
-            at += len(OR)
-        else:
-            found = BY_BLANK
-            at += 1
-        if joint and found != joint:
-            return FAILED, 0
-        joint = found
+
+    end: int
+    seen: int
+    ts_us: int
+    id_start: int
+    id_end: int
+    expires_us: int
+    kind: int
+    k: int
+    region_kind: int
+    words: int
+    joint: int
+
+
+@inlined
+def _figure_at(raw: Bytes, at: int, key: int, figures: npt.NDArray[np.float64]) -> int:
+    """Read `lon`, `lat` or `within_m` into the figures; the place after it or FAILED."""
+    at, value = number_at_byte(raw, at)
+    if key == WITHIN:
+        figures[2] = value
+        return at if value > 0.0 else FAILED
+    figures[0 if key == LON else 1] = value
+    return at if abs(value) <= (180.0 if key == LON else 90.0) else FAILED
 
 
 @kernel
@@ -243,19 +118,16 @@ def _change_of_line(
     k0: np.uint64,
     k1: np.uint64,
     figures: npt.NDArray[np.float64],
-    terms: npt.NDArray[np.uint64],
+    terms: Terms,
     first: int,
-) -> tuple[int, int, int, int, int, int, int, int, int]:
-    """The line feed of the plain change that begins at `start`, and its fields; -1 for others.
-
-    The fields: seen keys, time, id's start and end, expiry, region kind, terms, joint. The region's
-    figures and the terms are written where they belong if the change turns out to be plain.
-    """
-    failed = (FAILED, 0, 0, 0, 0, 0, 0, 0, 0)
-    ts_us = id_start = id_end = words = joint = 0
+) -> _Change:
+    """The plain change of the line that begins at `start`."""
+    failed = _Change(FAILED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    ts_us = id_start = id_end = words = joint = k = 0
     expires_us = NEVER_US
-    kind = EVERYWHERE
-    comes = False
+    kind = BOOLEAN
+    region_kind = EVERYWHERE
+    comes = all_of_them = False
     seen = 0
     at = after_blanks(raw, start)
     if byte_at(raw, at) != ord("{"):
@@ -264,17 +136,21 @@ def _change_of_line(
         at = after_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return failed
-        key, at = _key_at(raw, at + 1)
+        key, at = key_at(raw, at + 1)
         if key == 0 or seen & key:
             return failed
         seen |= key
-        at = _after_colon(raw, at)
+        at = after_colon(raw, at)
         if at < 0:
             return failed
         if key == REGION:
-            kind, at = _region_at(raw, at, figures)
-            if at < 0:
-                return failed
+            region_kind, at = region_at(raw, at, figures)
+        elif key == KEYWORDS:
+            at, words = keywords_at(raw, at, k0, k1, terms, first)
+        elif key == K:
+            at, k = k_at(raw, at)
+        elif key & FIGURES:
+            at = _figure_at(raw, at, key, figures)
         else:
             if byte_at(raw, at) != QUOTE:
                 return failed
@@ -283,18 +159,23 @@ def _change_of_line(
             if quote < 0:
                 return failed
             if key == TYPE:
-                comes = spells(raw, at, SUBSCRIBE)
-                if not comes and not spells(raw, at, UNSUBSCRIBE):
+                comes = spells(raw, at, SUBSCRIBE_WORD)
+                if not comes and not spells(raw, at, UNSUBSCRIBE_WORD):
                     return failed
             elif key == KIND:
-                if not spells(raw, at, BOOLEAN):
+                kind = NEAREST if spells(raw, at, NEAREST_WORD) else BOOLEAN
+                if kind == BOOLEAN and not spells(raw, at, BOOLEAN_WORD):
+                    return failed
+            elif key == MODE:
+                all_of_them = spells(raw, at, ALL_WORD)
+                if not all_of_them and not spells(raw, at, ANY_WORD):
                     return failed
             elif key == ID:
                 if characters < 1 or characters > MOST_ID_CHARACTERS:
                     return failed
                 id_start, id_end = at, quote
             elif key == WHERE:
-                words, joint = _words_at(raw, at, quote, k0, k1, terms, first)
+                words, joint = words_at(raw, at, quote, k0, k1, terms, first)
                 if words < 0:
                     return failed
             else:
@@ -306,18 +187,22 @@ def _change_of_line(
                 else:
                     expires_us = time_us
             at = quote + 1
+        if at < 0:
+            return failed
         at = after_blanks(raw, at)
         if byte_at(raw, at) != ord(","):
             break
-    if byte_at(raw, at) != ord("}"):
+    if byte_at(raw, at) != ord("}") or not keys_complete(seen, comes, kind):
         return failed
-    if comes:
-        if seen & SUBSCRIBE_KEYS != SUBSCRIBE_KEYS or not seen & ASKS:
-            return failed
-    elif seen != UNSUBSCRIBE_KEYS:
-        return failed
+    if comes and kind == NEAREST:
+        joint = BY_AND if all_of_them else BY_OR
+        region_kind = CIRCLE if seen & WITHIN else EVERYWHERE
+        if not seen & WITHIN:
+            figures[2] = np.inf
     at = after_blanks(raw, at + 1)
-    return at, seen, ts_us, id_start, id_end, expires_us, kind, words, joint
+    return _Change(
+        at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, joint
+    )
 
 
 @kernel
@@ -336,6 +221,8 @@ def _scan_closed_lines(
     id_start = np.empty(size, np.int64)
     id_end = np.empty(size, np.int64)
     subscribes = np.empty(size, np.bool_)
+    kind = np.empty(size, np.uint8)
+    wanted = np.empty(size, np.uint16)
     expires_us = np.empty(size, np.int64)
     region_kind = np.empty(size, np.uint8)
     figures = np.zeros((size + 1, 4), np.float64)
@@ -350,34 +237,36 @@ def _scan_closed_lines(
         line = np.int64(lines[k])
         start, last = line_offsets[line], line_offsets[line + 1] - 1
         first = offsets[row]
-        seen = 0
+        plain = False
         if last >= start and byte_at(raw, last) == LINE_FEED:
-            end, seen, time_us, a, b, expires, kind, words, joint = _change_of_line(
-                raw, start, k0, k1, figures[row], terms, first
-            )
-            if end != last:
-                seen = 0
-        if seen == 0:
+            found = _change_of_line(raw, start, k0, k1, figures[row], terms, first)
+            plain = found.end == last
+        if not plain:
             slow[k - change] = line
             continue
         line_of[change] = line
-        ts_us[change] = time_us
-        id_start[change] = a
-        id_end[change] = b
-        subscribes[change] = seen != UNSUBSCRIBE_KEYS
-        if seen != UNSUBSCRIBE_KEYS:
-            expires_us[row] = expires
-            region_kind[row] = kind
+        ts_us[change] = found.ts_us
+        id_start[change] = found.id_start
+        id_end[change] = found.id_end
+        subscribes[change] = found.seen != UNSUBSCRIBE_KEYS
+        if found.seen != UNSUBSCRIBE_KEYS:
+            words, by_or = found.words, found.joint == BY_OR
+            kind[row] = found.kind
+            wanted[row] = found.k
+            expires_us[row] = found.expires_us
+            region_kind[row] = found.region_kind
             if words == 0:
                 cover_mode[row] = COVER_ANY
-            elif joint == BY_OR and words > 1:
+            elif by_or and words > 1:
                 cover_mode[row] = COVER_ALL
             else:
                 cover_mode[row] = COVER_ONE
             for w in range(words):
-                onward = w + 1 if w + 1 < words else (REJECT if joint == BY_OR else ACCEPT)
-                on_true[first + w] = ACCEPT if joint == BY_OR else onward
-                on_false[first + w] = onward if joint == BY_OR else REJECT
+                onward = w + 1 if w + 1 < words else (REJECT if by_or else ACCEPT)
+                on_true[first + w] = ACCEPT if by_or else onward
+                on_false[first + w] = onward if by_or else REJECT
+                if found.kind == NEAREST:  # only a list of terms: there is nothing to jump to
+                    on_true[first + w] = on_false[first + w] = 0
             row += 1
             offsets[row] = first + words
         change += 1
@@ -388,6 +277,8 @@ def _scan_closed_lines(
         id_start[:change],
         id_end[:change],
         subscribes[:change],
+        kind[:row],
+        wanted[:row],
         expires_us[:row],
         region_kind[:row],
         figures[:row],
@@ -412,6 +303,6 @@ def scan_changes(
     The last line of a log may lack its line feed; it is slow then.
     """
     at = lines.astype(np.int64)
-    # Every word but the first has a blank before it. Pages that are not written to cost nothing.
+    # Every word but the first has a byte before it. Pages that are not written to cost nothing.
     room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_WORDS
     return _scan_closed_lines(read_only(raw), line_offsets, lines, k0, k1, room)

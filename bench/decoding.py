@@ -1,0 +1,83 @@
+"""Decoding: subscribe lines to rows on one core, by the kernel and by the strict reader."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import chain
+from unittest import mock
+
+import msgspec
+import numpy as np
+
+from bench.settings import Choice
+from bench.tables import save_table
+from bench.workload import subscribe_events
+from placewire.engine import decode
+from placewire.engine.changecolumns import ChangeColumns, plain_changes
+from placewire.text.analyzer import Analyzer
+
+LINES = 200_000
+ROUNDS = 3
+KS = (1, 3, 5, 10)
+WITHIN_M = 5_000
+TS = "2026-01-01T00:00:00Z"
+ANALYZER = Analyzer(1, 2)
+
+
+def run(choice: Choice) -> None:
+    """Lines a second of each kind, the best of a few rounds."""
+    batches = choice.workload(1, LINES).subscriptions.to_batches()
+    booleans = list(chain.from_iterable(subscribe_events(batch, TS) for batch in batches))
+    nearest = list(map(nearest_event, range(LINES), booleans))
+    kinds = {
+        "boolean": booleans,
+        "nearest": nearest,
+        "nearest, within_m": [{**event, "within_m": WITHIN_M} for event in nearest],
+    }
+    rows = []
+    for name, events in kinds.items():
+        raw = block_of(events)
+        fast = lines_per_s(raw)
+        with mock.patch.object(decode, "plain_changes", scan_nothing):
+            slow = lines_per_s(raw)
+        rows.append((name, slow, fast, fast / slow))
+    headings = ("subscribe lines", "strict reader, lines/s", "kernel, lines/s", "ratio")
+    save_table("decoding", headings, rows)
+
+
+def nearest_event(number: int, event: dict[str, object]) -> dict[str, object]:
+    """A `nearest` subscription at the middle of a boolean one, with its keywords."""
+    west, south, east, north = event["region"]["box"]  # type: ignore[index]
+    where = str(event["where"])
+    return {
+        **{name: event[name] for name in ("type", "id", "ts")},
+        "kind": "nearest",
+        "lon": (west + east) / 2,
+        "lat": (south + north) / 2,
+        "keywords": [word for word in where.split() if word not in ("AND", "OR")],
+        "k": KS[number % len(KS)],
+        "mode": "any" if " OR " in where else "all",
+    }
+
+
+def block_of(events: Iterable[dict[str, object]]) -> np.ndarray:
+    return np.frombuffer(msgspec.json.Encoder().encode_lines(events), np.uint8)
+
+
+def scan_nothing(
+    raw: np.ndarray, offsets: np.ndarray, lines: np.ndarray, first_seq: int, analyzer: Analyzer
+) -> tuple[ChangeColumns, np.ndarray]:
+    """Leaves every line to the strict reader."""
+    return plain_changes(raw, offsets, lines[:0], first_seq, analyzer)[0], lines
+
+
+def lines_per_s(raw: np.ndarray) -> float:
+    """The best of a few rounds."""
+    best = 0.0
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        block = decode.decode_lines(raw, 0, ANALYZER, None, 1 << 50)
+        best = max(best, LINES / (time.perf_counter() - started))
+        assert block.rows.total == LINES
+    return best
