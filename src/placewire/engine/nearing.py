@@ -21,6 +21,7 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.state.segment import Segment
 
 LEAST_ROOM = 4_096
+NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
 class NearTarget(NamedTuple):
@@ -38,7 +39,7 @@ def find_near(probe: Probe, target: NearTarget) -> Matches:
     assert segment.balls is not None
     rows = segment.rows
     units = read_only(points_to_units(probe.lon, probe.lat))
-    found: list[tuple[NDArray[Any], ...]] = []
+    found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
     looked = 0
     for part in target.parts:
         room = max(LEAST_ROOM, 2 * segment.balls.longest[part])

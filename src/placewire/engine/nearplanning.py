@@ -191,6 +191,7 @@ class NearPlanner:
 
     def _plan(self, batch: int, live: LiveSegments) -> None:
         """Make the plan of what was seen."""
+        live.wait()
         near = [one for one in live.segments if one.results is not None]
         if not near:
             return

@@ -163,11 +163,17 @@ class LiveSegments:
                 return [free[i] for i in chosen]
         return []
 
-    def redeal(self, batch: int, deal: Callable[[LiveSegment], Deal]) -> None:
-        """Deal the `nearest` rows out anew: every segment of theirs is written again."""
+    def wait(self) -> None:
+        """Wait for a merge under way, and take it over."""
         if self.pending is not None:
             pending, self.pending = self.pending, None
             self._take_over(pending)
+
+    def redeal(self, batch: int, deal: Callable[[LiveSegment], Deal]) -> None:
+        """Deal the `nearest` rows out anew: every segment of theirs is written again.
+
+        No merge may be under way.
+        """
         for at, live in enumerate(self.segments):
             if live.results is None:
                 continue
