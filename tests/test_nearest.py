@@ -88,6 +88,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placewire.state.roster.JOINED", 3)
     monkeypatch.setattr("placewire.state.roster.LEAST_SWEPT", 20)
     monkeypatch.setattr("placewire.state.limits.KEPT_SEGMENTS", 2)
+    monkeypatch.setattr("placewire.engine.nearing.FIRST_STRETCH", 2)
+    monkeypatch.setattr("placewire.engine.nearing.ROOM", 8)
 
 
 @pytest.mark.parametrize(

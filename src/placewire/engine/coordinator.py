@@ -47,6 +47,9 @@ Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
 
 KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
 SWEEP_EVERY = 8
+MANY_NEAREST = 50_000
+FIRST_ROWS = 2_000
+MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
 
 
 class _Settled(NamedTuple):
@@ -84,6 +87,7 @@ class Coordinator:
         self.source = source
         self.delivered = -1
         self.expect_changes = True
+        self.looked_an_object: float | None = None  # postings of `nearest` rows, in the last batch
         names = parse_plans(plan)
         state.check()
         self._lock = state.lock()
@@ -139,6 +143,27 @@ class Coordinator:
             )
         return True
 
+    def cap_rows(self, rows: int) -> int:
+        """How many of the `rows` events that a batch may have the next one should have.
+
+        Many `nearest` subscriptions without results want all that has their terms: a short batch
+        lets their balls shrink, and their index follow, before the next one.
+        """
+        near = self.live.of_kind(NEAREST)
+        if sum(live.segment.rows.total for live in near) < MANY_NEAREST:
+            return rows
+        if self.looked_an_object is None:
+            return min(rows, FIRST_ROWS)
+        return min(rows, max(FIRST_ROWS, int(MOST_LOOKED / max(self.looked_an_object, 1.0))))
+
+    def _note_looked(self, blocks: list[BlockSummary], pieces: list[PieceSummary]) -> None:
+        """Remember how many postings of `nearest` rows an object met in the batch."""
+        near = {live.name for live in self.live.of_kind(NEAREST)}
+        objects = sum(block.objects for block in blocks)
+        if near and objects:
+            looked = sum(p.candidates for p in pieces if p.piece.segment in near)
+            self.looked_an_object = looked / objects
+
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
         """Run one batch and commit it; a batch that is committed already is left alone."""
         latest = self.latest
@@ -156,6 +181,7 @@ class Coordinator:
             # A log's first times leap, or changes came unannounced: once more, knowing better.
             blocks, pieces = run(self._context(batch, now_us, True))
         self.expect_changes = changed
+        self._note_looked(blocks, pieces)
         manifest = self._commit(batch, end, sorted(blocks, key=lambda b: b.index), pieces)
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:

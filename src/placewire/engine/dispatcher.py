@@ -15,7 +15,7 @@ from placewire.engine.clock import LeapEntry
 from placewire.engine.deadletters import dead_letter_arrays
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
-from placewire.engine.nearing import NearTarget, match_near
+from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import NearRef, PlanRef
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
@@ -175,15 +175,18 @@ def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float
     here = [entry for entry in context.segments if routes[entry.kind] is None]
     if not here or o.total == 0:
         return [], 0.0
-    probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
+    columns = (block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
     found: Found = []
-    sure = surely_valid(block)
-    for entry in here:
-        if entry.kind == NEAREST:
-            target = open_target(context, entry)
-            matches = match_near(probe, target, o.event, sure, context.scan_near)
-        else:
-            (matches,) = match_all(probe, [open_live(context, entry)], context.scan)
+    near = [entry for entry in here if entry.kind == NEAREST]
+    others = [entry for entry in here if entry.kind == BOOLEAN]
+    if others:
+        live = [open_live(context, entry) for entry in others]
+        found += zip(others, match_all(make_probe(*columns), live, context.scan), strict=True)
+    if near:
+        sure = surely_valid(block)
+    for entry in near:
+        target = open_target(context, entry)
+        matches = match_near(NearColumns(*columns), target, o.event, sure, context.scan_near)
         found.append((entry, matches))
     return found, time.perf_counter() - started
 
@@ -197,11 +200,12 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if entry.kind == part.kind]
-        probe = make_probe(*part[6:])
         if part.kind == NEAREST:
+            columns = NearColumns(*part[6:-1])
             targets = [open_target(context, entry, worker) for entry in entries]
-            matches = [match_near(probe, t, part.event, part.sure) for t in targets]
+            matches = [match_near(columns, t, part.event, part.sure) for t in targets]
         else:
+            probe = make_probe(*part[6:])
             matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
         found = [
             (entry, m._replace(object=part.object[m.object]))

@@ -7,7 +7,7 @@ stretches of the log that grow as the balls shrink.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from placewire.engine.facts import BlockFacts, object_nows, object_seqs
 from placewire.engine.merger import settle_matches
-from placewire.engine.nearing import NearTarget, find_near, scan_near
-from placewire.engine.worker import make_probe
+from placewire.engine.nearing import NearColumns, NearTarget, Stretches, find_near, scan_near
 from placewire.index.balls import Deal
 from placewire.kernels.balls import radii_to_limits
 from placewire.kernels.jit import read_only
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment
@@ -29,9 +28,6 @@ from placewire.state.manifest import PieceEntry
 from placewire.state.neighbours import Entrants, no_neighbours
 from placewire.state.results import LiveResults
 from placewire.state.segment import Segment, make_near_segment
-
-FIRST_STRETCH = 64  # objects that new rows meet at first
-LAST_STRETCH = 8_192
 
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and the seqs at which they ended
 
@@ -126,32 +122,21 @@ def enter_new_rows(
     results = LiveResults(segment, [], no_file)
     bases = first_objects(facts)
     parts = []
-    stretch = FIRST_STRETCH
     first = int(rows.begin_seq.min())
     for fact, base in zip(facts, bases.tolist(), strict=False):
-        for picked in stretches(fact, first, stretch):
+        stretches = Stretches(fact.arrays["object.event"], max(first - fact.first_seq, 0))
+        for picked in stretches:
             found = meet_new_rows(fact, base, picked, segment, results, row_end, scan)
+            stretches.found(int(found.row.size))
             if found.row.size:
                 parts.append(_enter(rows, results, found))
-            if results.stale:
+            if results.stale and stretches.left:
                 segment = make_near_segment(rows, results.neighbours)
                 results.indexed_area = results.area
-            stretch = min(2 * stretch, LAST_STRETCH)
     segment = make_near_segment(rows, results.neighbours, deal)
     if not parts:
         return segment, None
     return segment, Entered(rows, *(np.concatenate(c) for c in list(zip(*parts, strict=True))[1:]))
-
-
-def stretches(fact: BlockFacts, first_seq: int, size: int) -> Iterator[NDArray[np.int64]]:
-    """The block's objects from a seq on by stretches of the log, each in cell order."""
-    events = fact.arrays["object.event"]
-    order = np.argsort(events, kind="stable")
-    begin = int(np.searchsorted(events[order], max(first_seq - fact.first_seq, 0)))
-    while begin < order.size:
-        yield np.sort(order[begin : begin + size])
-        begin += size
-        size = min(2 * size, LAST_STRETCH)
 
 
 def meet_new_rows(
@@ -165,17 +150,16 @@ def meet_new_rows(
 ) -> _Candidates:
     """Candidates among some objects of a block, by the balls as they are."""
     a = fact.arrays
-    term_offsets, at = take_slices(a["object.term_offsets"], picked)
-    probe = make_probe(
-        a["object.code"][picked],
-        a["object.lon"][picked],
-        a["object.lat"][picked],
-        object_nows(fact)[picked],
-        term_offsets,
-        a["object.terms"][at],
+    columns = NearColumns(
+        a["object.code"],
+        a["object.lon"],
+        a["object.lat"],
+        object_nows(fact),
+        a["object.term_offsets"],
+        a["object.terms"],
     )
     target = NearTarget(segment, (0,), read_only(radii_to_limits(results.radius)))
-    found = (scan_near if scan else find_near)(probe, target)
+    found = (scan_near if scan else find_near)(columns.probe(picked), target)
     assert found.distance is not None
     objects = picked[found.object]
     seqs = object_seqs(fact)[objects]

@@ -6,21 +6,23 @@ that k others of the block precede and beat would not enter anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.worker import NONE_DEAD, Matches, Probe
-from placewire.kernels.balls import points_to_units
+from placewire.engine.worker import ALL_OF_THEM, NONE_DEAD, Matches, Probe, make_probe
+from placewire.kernels.balls import points_to_units, radii_to_limits
 from placewire.kernels.jit import read_only
 from placewire.kernels.nearing import objects_near_postings, objects_near_rows
 from placewire.kernels.ranking import candidates_entering_rows
-from placewire.model.subscriptions import NEVER_US
+from placewire.model.subscriptions import NEVER_US, take_slices
 from placewire.state.segment import Segment
 
 LEAST_ROOM = 4_096
+FIRST_STRETCH = 64  # objects
+ROOM = 1_000_000  # candidates that a stretch may have, about
 NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
@@ -31,6 +33,68 @@ class NearTarget(NamedTuple):
     parts: Sequence[int]
     limits: NDArray[np.float32]
     dead: NDArray[np.uint64] = NONE_DEAD
+    own: bool = False  # whether the limits are a copy
+
+    def shrink(self, rows: NDArray[np.uint32], radius: NDArray[np.float64]) -> NearTarget:
+        """The same with smaller balls of some rows; the limits that others see stay."""
+        limits = self.limits if self.own else self.limits.copy()
+        limits[rows] = np.minimum(limits[rows], radii_to_limits(radius))
+        return self._replace(limits=limits, own=True)
+
+
+class NearColumns(NamedTuple):
+    """Objects in cell order, as `make_probe` takes them."""
+
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8] = ALL_OF_THEM
+
+    def probe(self, picked: NDArray[np.int64]) -> Probe:
+        """Some of the objects, ready for matching; no subscription is met without a term."""
+        term_offsets, at = take_slices(self.term_offsets, picked)
+        return make_probe(
+            self.codes[picked],
+            self.lon[picked],
+            self.lat[picked],
+            self.now_us[picked],
+            term_offsets,
+            self.terms[at],
+            self.probed[at] if self.probed.size else self.probed,
+            np.zeros(picked.size, np.uint8),
+        )
+
+
+class Stretches:
+    """The objects of a block by stretches of the log, each in cell order.
+
+    The next one is as long as what the last one found allows.
+    """
+
+    def __init__(self, events: NDArray[np.uint32], first: int = 0) -> None:
+        self.order = np.argsort(events, kind="stable")
+        self.at = int(np.searchsorted(events[self.order], first))
+        self.size = FIRST_STRETCH
+        self.last = 0
+
+    @property
+    def left(self) -> int:
+        return int(self.order.size) - self.at
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        while self.left:
+            picked = np.sort(self.order[self.at : self.at + self.size])
+            self.at += picked.size
+            self.last = int(picked.size)
+            yield picked
+
+    def found(self, candidates: int) -> None:
+        """Say how many candidates the last stretch had."""
+        each = max(candidates / max(self.last, 1), 0.1)
+        self.size = max(FIRST_STRETCH, int(ROOM / each))
 
 
 def find_near(probe: Probe, target: NearTarget) -> Matches:
@@ -92,38 +156,69 @@ def scan_near(probe: Probe, target: NearTarget) -> Matches:
     return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)
 
 
+class Sifted(NamedTuple):
+    """Candidates by (row, event), each once, without those that k others precede and beat."""
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    event: NDArray[np.uint32]
+    distance: NDArray[np.float64]
+    full: NDArray[np.uint32]  # rows that have k of them
+    radius: NDArray[np.float64]  # how far the k-th of these is
+
+
 def sift_near(
     matches: Matches,
     events: NDArray[np.uint32],
     sure: NDArray[np.bool_],
     ks: NDArray[np.uint16],
-) -> Matches:
-    """Those candidates that could enter, by (row, event), each once.
+    before: Sifted | None = None,
+) -> Sifted:
+    """Those candidates that could enter, with those of earlier stretches of the block.
 
     `events` has the event of each object; one that is not `sure` may yet be refused.
     """
     assert matches.distance is not None
-    event = events[matches.object]
-    key = (matches.row.astype(np.uint64) << np.uint64(32)) | event
-    key, first = np.unique(key, return_index=True)
-    objects, rows, distance = (
-        matches.object[first],
-        matches.row[first],
-        matches.distance[first],
-    )
-    enters = candidates_entering_rows(
+    objects, rows, distance = matches.object, matches.row, matches.distance
+    if before is not None:
+        objects = np.concatenate([before.object, objects])
+        rows = np.concatenate([before.row, rows])
+        distance = np.concatenate([before.distance, distance])
+    key = (rows.astype(np.uint64) << np.uint64(32)) | events[objects]
+    _, first = np.unique(key, return_index=True)
+    objects, rows, distance = objects[first], rows[first], distance[first]
+    enters, full, radius = candidates_entering_rows(
         read_only(rows), read_only(distance), read_only(sure[objects]), read_only(ks)
     )
-    return matches._replace(object=objects[enters], row=rows[enters], distance=distance[enters])
+    objects = objects[enters]
+    return Sifted(objects, rows[enters], events[objects], distance[enters], full, radius)
 
 
 def match_near(
-    probe: Probe,
+    columns: NearColumns,
     target: NearTarget,
     events: NDArray[np.uint32],
     sure: NDArray[np.bool_],
     scan: bool = False,
 ) -> Matches:
-    """Candidates of a block for a segment's rows, by the index or by scanning."""
-    found = (scan_near if scan else find_near)(probe, target)
-    return sift_near(found, events, sure, target.segment.rows.k)
+    """Candidates of a block for a segment's rows, by the index or by scanning.
+
+    The block is taken in stretches of the log, so many objects at a time that their candidates
+    have room: subscriptions with fewer than k objects want everything that has their terms, and
+    only after a stretch it is known how far away is too far.
+    """
+    find = scan_near if scan else find_near
+    stretches = Stretches(events)
+    sifted: Sifted | None = None
+    looked = 0
+    for picked in stretches:
+        found = find(columns.probe(picked), target)
+        looked += found.candidates
+        stretches.found(int(found.object.size))
+        found = found._replace(object=picked[found.object].astype(np.uint32))
+        sifted = sift_near(found, events, sure, target.segment.rows.k, sifted)
+        if stretches.left and sifted.full.size:
+            target = target.shrink(sifted.full, sifted.radius)
+    if sifted is None:
+        return Matches(*NOTHING_FOUND[:2], NEVER_US, 0, NOTHING_FOUND[2])
+    return Matches(sifted.object, sifted.row, NEVER_US, looked, sifted.distance)

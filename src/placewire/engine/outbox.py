@@ -25,6 +25,7 @@ from placewire.state.roster import Named
 from placewire.state.segment import open_segment
 
 NO_OFFSETS = np.empty(0, np.int64)
+LINES_AT_ONCE = 200_000
 UPDATE_COLUMNS = (
     "seq",
     "distance",
@@ -56,7 +57,11 @@ def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterat
         kinds = []
         if number in by_block:
             kinds.append(match_lines(state, entry, by_block[number], with_data))
-        if updates is not None and cuts[number] < cuts[number + 1]:
+        if updates is not None and number not in by_block:
+            for first in range(cuts[number], cuts[number + 1], LINES_AT_ONCE):
+                last = min(first + LINES_AT_ONCE, cuts[number + 1])
+                yield update_lines(updates, first, last, with_data).text.data
+        elif updates is not None and cuts[number] < cuts[number + 1]:
             kinds.append(update_lines(updates, cuts[number], cuts[number + 1], with_data))
         if len(kinds) == 1:
             yield kinds[0].text.data

@@ -11,11 +11,11 @@ from placewire.engine.entering import Entered
 from placewire.engine.facts import BlockFacts, object_seqs
 from placewire.kernels.jit import read_only
 from placewire.kernels.resultlines import matches_to_order
-from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, take_slices
+from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import UpdatesEntry
-from placewire.state.roster import Named, Rosters, concat_named
+from placewire.state.roster import Named, Rosters, concat_named, take_texts
 
 NO_BYTES = np.empty(0, np.uint8)
 
@@ -58,7 +58,7 @@ def write_updates(
     rosters.add(batch, names.take(newcomers))
     id_offsets, id_bytes = name_subscriptions(entered)
     order = matches_to_order(read_only(seq), read_only(id_offsets), read_only(id_bytes))
-    offsets, at = take_slices(id_offsets, order)
+    offsets, texts = take_texts(id_offsets, id_bytes, order)
     added = names.take(objects[order])
     left = name_dropped(dropped[order], rosters)
     name = state.new_name(batch, "updates")
@@ -68,7 +68,7 @@ def write_updates(
             "seq": seq[order],
             "distance": distance[order],
             "subscription_offsets": offsets,
-            "subscription_bytes": id_bytes[at],
+            "subscription_bytes": texts,
             **{f"add.{field}": getattr(added, field) for field in Named._fields[1:]},
             **{f"drop.{field}": getattr(left, field) for field in Named._fields[1:]},
         },
@@ -82,9 +82,9 @@ def name_subscriptions(
     """The id of the subscription of every entry."""
     offsets, ids = [], []
     for part in entered:
-        some, at = take_slices(part.rows.id_offsets, part.row.astype(np.int64))
+        some, texts = take_texts(part.rows.id_offsets, part.rows.id_bytes, part.row)
         offsets.append(some)
-        ids.append(part.rows.id_bytes[at])
+        ids.append(texts)
     return concat_offsets(offsets), np.concatenate(ids)
 
 

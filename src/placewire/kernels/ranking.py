@@ -12,13 +12,17 @@ NOTHING = -1  # nothing was dropped
 @kernel
 def candidates_entering_rows(
     rows: np.ndarray, distances: np.ndarray, sure: np.ndarray, ks: np.ndarray
-) -> np.ndarray:
+) -> tuple:  # type: ignore[type-arg]
     """Which candidates could enter if nothing were known but those before them: bool[n].
 
     Candidates come by (row, seq), each once. One that is not `sure` bool[n] may yet be refused: it
-    is kept, and nothing is left out because of it. `ks` u16 has the k of every row.
+    is kept, and nothing is left out because of it. `ks` u16 has the k of every row. Then come the
+    rows u32 that have k of them for sure, and the distance of the k-th f64.
     """
     enters = np.empty(rows.size, np.bool_)
+    full_rows = np.empty(rows.size, np.uint32)
+    radii = np.empty(rows.size, np.float64)
+    full = 0
     best = np.empty(1024, np.float64)
     held = 0
     for i in range(rows.size):
@@ -35,7 +39,12 @@ def candidates_entering_rows(
             best[to] = best[to - 1]
             to -= 1
         best[to] = distance
-    return enters
+        if held == k:
+            if full == 0 or full_rows[full - 1] != rows[i]:
+                full_rows[full] = rows[i]
+                full += 1
+            radii[full - 1] = best[k - 1]
+    return enters, full_rows[:full].copy(), radii[:full].copy()
 
 
 @kernel

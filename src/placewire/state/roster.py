@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.model.subscriptions import concat_offsets, take_slices
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
+from placewire.model.subscriptions import concat_offsets
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import RosterEntry
@@ -34,11 +36,22 @@ class Named(NamedTuple):
 
     def take(self, picked: NDArray[np.int64]) -> Named:
         """Some of the objects, in the order picked."""
-        id_offsets, ids = take_slices(self.id_offsets, picked)
-        data_offsets, data = take_slices(self.data_offsets, picked)
         return Named(
-            self.seq[picked], id_offsets, self.id_bytes[ids], data_offsets, self.data_bytes[data]
+            self.seq[picked],
+            *take_texts(self.id_offsets, self.id_bytes, picked),
+            *take_texts(self.data_offsets, self.data_bytes, picked),
         )
+
+
+def take_texts(
+    offsets: NDArray[np.int64], texts: NDArray[np.uint8], picked: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The picked slices of a CSR column of bytes, one after another: offsets and bytes."""
+    starts, ends = offsets[:-1][picked], offsets[1:][picked]
+    found: tuple[NDArray[np.int64], NDArray[np.uint8]] = slices_to_buffer(
+        read_only(texts), read_only(starts), read_only(ends)
+    )
+    return found
 
 
 NOBODY = Named(
