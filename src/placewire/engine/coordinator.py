@@ -5,27 +5,22 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.engine.changes import NEVER_SEQ, gather_changes, resolve_changes
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
-from placewire.engine.entering import Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
-from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
-from placewire.engine.updates import write_updates
+from placewire.engine.settling import Settler
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN, KINDS, NEAREST, SubscriptionRows, take_rows
+from placewire.model.subscriptions import BOOLEAN, NEAREST
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
@@ -33,14 +28,10 @@ from placewire.state.manifest import (
     BlockEntry,
     Counters,
     Manifest,
-    PieceEntry,
-    UpdatesEntry,
     read_latest,
     read_manifest,
     write_manifest,
 )
-from placewire.state.roster import Rosters
-from placewire.state.segment import make_segment
 from placewire.state.sweeping import sweep
 
 Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
@@ -50,20 +41,6 @@ SWEEP_EVERY = 8
 MANY_NEAREST = 50_000
 FIRST_ROWS = 2_000
 MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
-
-
-class _Settled(NamedTuple):
-    """What a batch's changes came to."""
-
-    pieces: list[PieceEntry]
-    updates: UpdatesEntry | None
-    changes: int
-    idle_unsubscribes: int
-
-    @property
-    def results(self) -> int:
-        updates = self.updates.updates if self.updates is not None else 0
-        return updates + sum(p.matches for p in self.pieces)
 
 
 class Coordinator:
@@ -110,7 +87,9 @@ class Coordinator:
             )
             self.live = LiveSegments(state, self.latest.segments)
             self.near.asked = bool(self.live.of_kind(NEAREST))
-            self.rosters = Rosters(state, self.latest.rosters)
+            self.settler = Settler(
+                state, self.live, self.near, self.latest.rosters, self.planner.name == "scan"
+            )
         except BaseException:
             os.close(self._lock)
             raise
@@ -254,7 +233,7 @@ class Coordinator:
         if self.planned:
             for block, fact in zip(blocks, facts, strict=True):
                 self.sampler.observe(fact.arrays, block.events, self.sampling)
-        settled = self._settle(batch, blocks, facts, summaries, now_us)
+        settled = self.settler.settle(batch, blocks, facts, summaries, now_us)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
@@ -288,122 +267,13 @@ class Coordinator:
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
-            rosters=self.rosters.entries,
+            rosters=list(self.settler.rosters.entries),
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
         )
         write_manifest(self.state, manifest)
         return manifest
-
-    def _settle(
-        self,
-        batch: int,
-        blocks: list[BlockSummary],
-        facts: list[BlockFacts],
-        summaries: list[PieceSummary],
-        now_us: int | None,
-    ) -> _Settled:
-        """Apply the batch's changes, and make its matches final."""
-        changes, rows = gather_changes(facts)
-        resolved = resolve_changes(changes, rows, self.live.pairs())
-        arrays: dict[str, NDArray[Any]] = {}
-        pieces: list[PieceEntry] = []
-        name = self.state.new_name(batch, "settled")
-        ended = {
-            live.name: ends for live, ends in zip(self.live.segments, resolved.ended, strict=True)
-        }
-        known = {live.name: live for live in self.live.segments}
-        near: dict[str, list[PieceEntry]] = {}
-        for summary in summaries:
-            piece = summary.piece
-            fact = facts[piece.block]
-            ended_rows, ended_seqs = ended[piece.segment]
-            if known[piece.segment].segment.kind == NEAREST:
-                near.setdefault(piece.segment, []).append(piece)
-                continue
-            if (
-                not ended_rows.size
-                and not fact.clock.refused_event.size
-                and (now_us is None or summary.next_expiry_us > now_us)
-            ):
-                pieces.append(piece)
-                continue
-            stored = open_arrays(self.state.file(piece.file)).arrays
-            objects, of = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
-            expires_us = known[piece.segment].segment.rows.expires_us
-            stand = settle_matches(fact, objects, of, expires_us, ended_rows, ended_seqs)
-            if stand.all():
-                pieces.append(piece)
-                continue
-            label = f"settled{len(pieces)}"
-            arrays[f"{label}.object"], arrays[f"{label}.row"] = objects[stand], of[stand]
-            pieces.append(PieceEntry(piece.block, name, label, piece.segment, int(stand.sum())))
-        entered = [
-            enter_candidates(self.state, facts, known[segment], of_segment, ended[segment])
-            for segment, of_segment in near.items()
-        ]
-        for kind in KINDS:
-            picked = np.flatnonzero(rows.kind == kind)
-            if picked.size:
-                own = rows if picked.size == rows.total else take_rows(rows, picked)
-                ends = resolved.row_end[picked]
-                if kind == NEAREST:
-                    entered.append(self._add_near_rows(batch, facts, own, ends))
-                else:
-                    self._add_rows(batch, blocks, facts, own, ends, arrays, pieces, name)
-        for live, (ended_rows, _) in zip(self.live.segments, resolved.ended, strict=False):
-            live.end(ended_rows)
-            self.near.release(live, ended_rows)
-        if arrays:
-            write_arrays(self.state.file(name), arrays)
-        updates = write_updates(
-            self.state, batch, facts, [e for e in entered if e is not None], self.rosters
-        )
-        self.rosters.tidy(
-            batch, [x.results.neighbours for x in self.live.segments if x.results is not None]
-        )
-        pieces = [p for p in pieces if p.matches]
-        return _Settled(pieces, updates, int(changes.seq.size), resolved.idle_unsubscribes)
-
-    def _add_near_rows(
-        self,
-        batch: int,
-        facts: list[BlockFacts],
-        rows: SubscriptionRows,
-        row_end: NDArray[np.int64],
-    ) -> Entered | None:
-        """Let the batch's objects enter its own `nearest` rows, and make these live."""
-        segment, entered = enter_new_rows(
-            facts, rows, row_end, self.near.deal(rows), self.near.name == "scan"
-        )
-        self.live.add(batch, segment).end(np.flatnonzero(row_end != NEVER_SEQ))
-        return entered
-
-    def _add_rows(
-        self,
-        batch: int,
-        blocks: list[BlockSummary],
-        facts: list[BlockFacts],
-        rows: SubscriptionRows,
-        row_end: NDArray[np.int64],
-        arrays: dict[str, NDArray[Any]],
-        pieces: list[PieceEntry],
-        name: str,
-    ) -> None:
-        """Index the batch's own rows, match them with the batch's objects, make them live."""
-        segment = make_segment(rows)
-        new = self.live.add(batch, segment)
-        first = int(rows.begin_seq[0])
-        for number, (block, fact) in enumerate(zip(blocks, facts, strict=True)):
-            if block.objects == 0 or block.first_seq + block.events <= first:
-                continue
-            objects, of = match_new_rows(fact, segment, row_end, self.planner.name == "scan")
-            if objects.size:
-                label = f"new{number}"
-                arrays[f"{label}.object"], arrays[f"{label}.row"] = objects, of
-                pieces.append(PieceEntry(number, name, label, new.name, int(objects.size)))
-        new.end(np.flatnonzero(row_end != NEVER_SEQ))
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""

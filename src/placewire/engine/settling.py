@@ -1,0 +1,180 @@
+"""Settling: a batch's changes applied, its matches and updates final, its own rows live."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.changes import NEVER_SEQ, gather_changes, resolve_changes
+from placewire.engine.dispatcher import BlockSummary, PieceSummary
+from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new_rows
+from placewire.engine.facts import BlockFacts
+from placewire.engine.merger import match_new_rows, settle_matches
+from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.updates import write_updates
+from placewire.model.subscriptions import KINDS, NEAREST, SubscriptionRows, take_rows
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.manifest import PieceEntry, RosterEntry, UpdatesEntry
+from placewire.state.roster import Rosters
+from placewire.state.segment import make_segment
+
+
+class Settled(NamedTuple):
+    """What a batch's changes came to."""
+
+    pieces: list[PieceEntry]
+    updates: UpdatesEntry | None
+    changes: int
+    idle_unsubscribes: int
+
+    @property
+    def results(self) -> int:
+        updates = self.updates.updates if self.updates is not None else 0
+        return updates + sum(p.matches for p in self.pieces)
+
+
+class Outcome:
+    """The matches of a batch as they become final; what had to be written anew is one file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pieces: list[PieceEntry] = []
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def put(
+        self, block: int, segment: str, objects: NDArray[np.uint32], rows: NDArray[np.uint32]
+    ) -> None:
+        """Add matches of a block with a segment, if there are any."""
+        if objects.size:
+            label = f"settled{len(self.pieces)}"
+            self.arrays[f"{label}.object"], self.arrays[f"{label}.row"] = objects, rows
+            self.pieces.append(PieceEntry(block, self.name, label, segment, int(objects.size)))
+
+
+class Settler:
+    """Settles one batch after another on the live segments of the one writer."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        live: LiveSegments,
+        near: NearPlanner,
+        rosters: list[RosterEntry],
+        scan: bool,
+    ) -> None:
+        self.state = state
+        self.live = live
+        self.near = near
+        self.rosters = Rosters(state, rosters)
+        self.scan = scan
+
+    def settle(
+        self,
+        batch: int,
+        blocks: list[BlockSummary],
+        facts: list[BlockFacts],
+        summaries: list[PieceSummary],
+        now_us: int | None,
+    ) -> Settled:
+        """Apply the batch's changes, and make its matches and updates final."""
+        changes, rows = gather_changes(facts)
+        resolved = resolve_changes(changes, rows, self.live.pairs())
+        outcome = Outcome(self.state.new_name(batch, "settled"))
+        entered: list[Entered | None] = []
+        for live, ends in zip(list(self.live.segments), resolved.ended, strict=True):
+            found = [summary for summary in summaries if summary.piece.segment == live.name]
+            if live.segment.kind == NEAREST:
+                pieces = [summary.piece for summary in found]
+                entered.append(enter_candidates(self.state, facts, live, pieces, ends))
+            else:
+                for summary in found:
+                    self._settle_piece(outcome, facts, live, summary, ends, now_us)
+            live.end(ends[0])
+            self.near.release(live, ends[0])
+        for kind in KINDS:
+            picked = np.flatnonzero(rows.kind == kind)
+            if picked.size == 0:
+                continue
+            own = rows if picked.size == rows.total else take_rows(rows, picked)
+            row_end = resolved.row_end[picked]
+            if kind == NEAREST:
+                entered.append(self._add_near_rows(batch, facts, own, row_end))
+            else:
+                self._add_rows(batch, outcome, blocks, facts, own, row_end)
+        if outcome.arrays:
+            write_arrays(self.state.file(outcome.name), outcome.arrays)
+        updates = write_updates(
+            self.state, batch, facts, [e for e in entered if e is not None], self.rosters
+        )
+        self.rosters.tidy(
+            batch, [x.results.neighbours for x in self.live.segments if x.results is not None]
+        )
+        return Settled(outcome.pieces, updates, int(changes.seq.size), resolved.idle_unsubscribes)
+
+    def _settle_piece(
+        self,
+        outcome: Outcome,
+        facts: list[BlockFacts],
+        live: LiveSegment,
+        summary: PieceSummary,
+        ends: Ends,
+        now_us: int | None,
+    ) -> None:
+        """Let the matches of one block with one segment stand, or those of them that do."""
+        piece = summary.piece
+        fact = facts[piece.block]
+        if (
+            not ends[0].size
+            and not fact.clock.refused_event.size
+            and (now_us is None or summary.next_expiry_us > now_us)
+        ):
+            outcome.pieces.append(piece)
+            return
+        stored = open_arrays(self.state.file(piece.file)).arrays
+        objects, of = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
+        stand = settle_matches(fact, objects, of, live.segment.rows.expires_us, *ends)
+        if stand.all():
+            outcome.pieces.append(piece)
+        else:
+            outcome.put(piece.block, piece.segment, objects[stand], of[stand])
+
+    def _add_near_rows(
+        self,
+        batch: int,
+        facts: list[BlockFacts],
+        rows: SubscriptionRows,
+        row_end: NDArray[np.int64],
+    ) -> Entered | None:
+        """Let the batch's objects enter its own `nearest` rows, and make these live."""
+        segment, entered = enter_new_rows(
+            facts, rows, row_end, self.near.deal(rows), self.near.name == "scan"
+        )
+        new = self.live.add(batch, segment)
+        gone = np.flatnonzero(row_end != NEVER_SEQ)
+        new.end(gone)
+        self.near.release(new, gone)
+        return entered
+
+    def _add_rows(
+        self,
+        batch: int,
+        outcome: Outcome,
+        blocks: list[BlockSummary],
+        facts: list[BlockFacts],
+        rows: SubscriptionRows,
+        row_end: NDArray[np.int64],
+    ) -> None:
+        """Index the batch's own rows, match them with the batch's objects, make them live."""
+        segment = make_segment(rows)
+        new = self.live.add(batch, segment)
+        first = int(rows.begin_seq[0])
+        for number, (block, fact) in enumerate(zip(blocks, facts, strict=True)):
+            if block.objects == 0 or block.first_seq + block.events <= first:
+                continue
+            objects, of = match_new_rows(fact, segment, row_end, self.scan)
+            outcome.put(number, new.name, objects, of)
+        new.end(np.flatnonzero(row_end != NEVER_SEQ))
