@@ -1,4 +1,4 @@
-"""Figures of the benchmark: markdown tables and log-log line plots, kept under `bench/out/`."""
+"""Figures of the benchmark: markdown tables, log-log lines and bars, kept under `bench/out/`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -47,6 +47,26 @@ def draw_lines(
         xs, ys = zip(*sorted(points), strict=True)
         axes.plot(xs, ys, marker="o", label=label)
     axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend(frameon=False)
+    OUT.mkdir(parents=True, exist_ok=True)
+    path = OUT / f"{name}.png"
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def draw_bars(name: str, series: Mapping[str, Mapping[str, float]], *, y_label: str) -> Path:
+    """Draw a group of bars for each label of the series, a bar for each series in it."""
+    from matplotlib.figure import Figure
+
+    labels = list(next(iter(series.values())))
+    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    axes = figure.add_subplot(ylabel=y_label)
+    width = 0.8 / len(series)
+    for number, (of_series, values) in enumerate(series.items()):
+        places = [at + (number - (len(series) - 1) / 2) * width for at in range(len(labels))]
+        axes.bar(places, [values[label] for label in labels], width, label=of_series)
+    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
+    axes.grid(visible=True, axis="y", alpha=0.3)
     axes.legend(frameon=False)
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}.png"
