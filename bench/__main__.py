@@ -32,6 +32,7 @@ EXPERIMENTS = {
     "churn": churn.run,
     "hard": hard.run,
     "latency": latency.run,
+    "plan-latency": latency.run_plans,
     "partitioning": partitioning.run,
     "hybrid": hybrid.run,
     "levelling": partitioning.run_levelling,
