@@ -19,7 +19,7 @@ SETS = ("Q1", "Q2", "Q3", "Q2 rare", "Q3 rare")
 SCALED_SETS = ("Q1", "Q2", "Q3")
 WORKERS = 8
 SCALES = (4, 8, 16, 32)
-PASSES = 2  # over all plans: a noisy second hits one plan of one pass
+PASSES = 2  # over all plans at 8 workers: a noisy second hits one plan of one pass
 OBJECTS = 76_000  # the odd rows of posts_us
 HEADER = (
     "plan",
@@ -51,7 +51,7 @@ def sample_half(queries: QuerySet, cost: LoadModel) -> tuple[Sample, LoadModel]:
 
 
 def run_all(
-    queries: QuerySet, workers: int, names: tuple[str, ...], cost: LoadModel
+    queries: QuerySet, workers: int, names: tuple[str, ...], cost: LoadModel, passes: int = 1
 ) -> dict[str, ClusterRun]:
     """Every plan, made of half of the objects and run on all of them."""
     sample, planned = sample_half(queries, cost)
@@ -59,7 +59,7 @@ def run_all(
     posted = post_rows(queries.rows)
     plans = [METHODS[name](sample, workers, planned) for name in names]
     runs: dict[str, list[ClusterRun]] = {}
-    for _ in range(PASSES):
+    for _ in range(passes):
         native = run_native(workers, queries.objects, queries.rows)
         runs.setdefault("native", []).append(native)
         for leaves in plans:
@@ -114,7 +114,7 @@ def run(choice: Choice) -> None:
     speeds: dict[str, list[ClusterRun]] = {}
     for name in SETS:
         queries = query_set(name, drawn, count)
-        runs = run_all(queries, WORKERS, tuple(METHODS), cost)
+        runs = run_all(queries, WORKERS, tuple(METHODS), cost, PASSES)
         print(f"### {name}: {queries.rows.total:,} subscriptions, {WORKERS} workers\n")
         speeds[name] = list(runs.values())
         figures[name] = [row_of(run) for run in runs.values()]
@@ -175,7 +175,7 @@ def run_levelling(choice: Choice) -> None:
                 ("PS2Stream's load", calibrated.ps2stream),
                 ("postings met", calibrated.load),
             ):
-                kdt = run_all(queries, workers, ("kdt",), cost)["kdt"]
+                kdt = run_all(queries, workers, ("kdt",), cost, PASSES)["kdt"]
                 rows.append((f"{name}, {workers} workers, {levelled}", *row_of(kdt)[1:5]))
     save_table("levelling", ("kdt levelled by", *HEADER[1:5]), rows)
 

@@ -43,11 +43,15 @@ def draw_lines(
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
-    for label, points in series.items():
+    for number, (label, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
-        axes.plot(xs, ys, marker="o", label=label)
+        # Colours come round again after ten.
+        axes.plot(xs, ys, marker="o", linestyle="-" if number < 10 else "--", label=label)
     axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend(frameon=False)
+    if len(series) > 6:
+        figure.legend(loc="outside right center", frameon=False)
+    else:
+        axes.legend(frameon=False)
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}.png"
     figure.savefig(path, dpi=150)
