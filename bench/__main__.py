@@ -36,6 +36,7 @@ EXPERIMENTS = {
     "partitioning": partitioning.run,
     "hybrid": hybrid.run,
     "levelling": partitioning.run_levelling,
+    "repeats": partitioning.run_repeats,
     "plans": plans.run,
     "tornado": tornado.run,
 }

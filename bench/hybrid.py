@@ -1,23 +1,30 @@
 """Hybrid: what cutting by text could save, what plan `kdt` saves, and at which thresholds.
 
-By the load model alone, so that the figures are the same in every run but for the model's prices.
+By the load models alone, so that the figures are the same in every run but for the models' prices.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+from unittest.mock import patch
+
 import numpy as np
 
 from bench.partitioning import OBJECTS, least_load, sample_half
-from bench.queries import FREQUENT_SHARE, Drawn, draw, query_set
+from bench.queries import FREQUENT_SHARE, Drawn, QuerySet, draw, query_set
 from bench.settings import Choice
 from bench.tables import draw_bars, save_table
 from placewire.engine.calibrating import calibrate
+from placewire.plan import kdt as kdt_module
+from placewire.plan.cost import LoadModel
 from placewire.plan.kdt import plan_kdt
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plan.portion import whole_sample
+from placewire.plan.portion import portion_load, whole_sample
+from placewire.plan.sample import Sample
 from placewire.plan.similarity import text_similarity
-from placewire.route.measures import Measures, Objects, measure_plan, post_rows
+from placewire.route.measures import Measures, Objects, Posted, measure_plan, post_rows
 
 SETS = ("Q1", "Q2", "Q3", "Q2 at scale", "Q3 at scale", "Q2 rare", "Q3 rare")
 WORKERS = (8, 32)
@@ -27,8 +34,27 @@ PAPER_POSTS = 280_000_000
 HALVINGS = 5
 
 
+class Case(NamedTuple):
+    """A query set under a load model: what plans are made of, and what they are measured with."""
+
+    queries: QuerySet
+    sample: Sample
+    planned: LoadModel
+    objects: Objects
+    posted: Posted
+    charged: LoadModel
+
+    def measure(self, leaves: Leaves) -> Measures:
+        return measure_plan(leaves, self.objects, self.posted, self.charged)
+
+    def measure_singles(self, workers: int) -> list[Measures]:
+        """Every method that cuts in one way only."""
+        names = (*SPACE_METHODS, *TEXT_METHODS)
+        return [self.measure(METHODS[name](self.sample, workers, self.planned)) for name in names]
+
+
 def run(choice: Choice) -> None:
-    """Tables of the most frequent terms, of loads, and of thresholds."""
+    """Tables of the most frequent terms, of loads by both models, and of thresholds."""
     count = 1_000_000 if choice.full else 200_000
     drawn = draw(choice, OBJECTS, count)
     save_table(
@@ -36,62 +62,112 @@ def run(choice: Choice) -> None:
         ("posts", "terms", "the 1% most frequent", "tokens they cover, %"),
         cover_tokens(drawn),
     )
-    cost = calibrate().load
-    loads, thresholds = [], []
+    calibrated = calibrate()
+    loads, loads_of_paper, thresholds = [], [], []
     bars: dict[str, dict[str, float]] = {"better single method": {}, "kdt": {}}
     for name in SETS:
         queries = query_set(name, drawn, count)
-        sample, planned = sample_half(queries, cost)
-        o = queries.objects
-        objects, posted = Objects(o.codes, o.term_offsets, o.terms), post_rows(queries.rows)
-        charged = cost.in_stream(o.codes.size, queries.rows.total)
-        similarity = text_similarity(sample, whole_sample(sample))
-        least = least_load(queries, cost)
+        case = make_case(queries, calibrated.load)
+        of_paper = make_case(queries, calibrated.ps2stream)
+        least = least_load(queries, calibrated.load)
+        similarity = text_similarity(case.sample, whole_sample(case.sample))
         for workers in WORKERS:
-
-            def measure(leaves: Leaves) -> Measures:
-                return measure_plan(leaves, objects, posted, charged)  # noqa: B023
-
-            singles = [
-                measure(METHODS[plan](sample, workers, planned))
-                for plan in (*SPACE_METHODS, *TEXT_METHODS)
-            ]
-            leaves = plan_kdt(sample, workers, planned)
-            kdt = measure(leaves)
-            lightest = min(singles, key=lambda m: m.workload)
-            levellest = min(singles, key=lambda m: float(m.loads.max()))
+            label = f"{name}, {workers} workers"
+            singles = case.measure_singles(workers)
+            leaves = plan_kdt(case.sample, workers, case.planned)
+            kdt = case.measure(leaves)
+            with without_text():
+                by_space = case.measure(plan_kdt(case.sample, workers, case.planned))
+            lightest, levellest = least_of(singles)
+            busiest = float(kdt.loads.max())
             loads.append(
                 (
-                    f"{name}, {workers} workers",
+                    label,
                     similarity,
                     lightest.name,
                     lightest.workload / least,
                     lightest.workload / kdt.workload,
                     levellest.name,
-                    float(levellest.loads.max() / kdt.loads.max()),
+                    float(levellest.loads.max()) * workers / least,
+                    float(levellest.loads.max()) / busiest,
+                    float(by_space.loads.max()) / busiest,
                     f"{count_split(leaves)} of {leaves.total}",
                 )
             )
-            for label, load in zip(bars, (lightest.workload, kdt.workload), strict=True):
-                bars[label][f"{name}, {workers}"] = load / least
-            row: list[object] = [f"{name}, {workers} workers"]
-            for same in SAMES:
-                for delta in DELTAS:
-                    tried = plan_kdt(sample, workers, planned, delta=delta, same=same)
-                    row.append(measure(tried).workload / kdt.workload)
-            thresholds.append(row)
+            for series, load in zip(bars, (lightest.workload, kdt.workload), strict=True):
+                bars[series][f"{name}, {workers}"] = load / least
+            loads_of_paper.append((label, *compare_by_paper(of_paper, workers)))
+            thresholds.append((label, *try_thresholds(case, workers, kdt.workload)))
     save_table(
         "hybrid-loads",
-        ("set", "similarity", "least load of one method", "of it to the least possible",
-         "of it to kdt", "least busiest of one method", "of it to kdt's busiest",
-         "leaves of kdt cut by text"),
+        ("set", "similarity", "least load of one method", "to the least possible", "to kdt's",
+         "least busiest worker of one method", "to a share of the least possible", "to kdt's",
+         "kdt's without cuts by text", "leaves cut by text"),
         loads,
     )  # fmt: skip
     draw_bars("hybrid", bars, y_label="load to the least possible (set, workers)")
     save_table(
+        "hybrid-paper-loads",
+        ("set, by PS2Stream's load", "least load of one method", "to kdt's",
+         "least busiest worker of one method", "to kdt's"),
+        loads_of_paper,
+    )  # fmt: skip
+    save_table(
         "hybrid-thresholds",
         ("load to that of kdt", *(f"delta {d}, same {s}" for s in SAMES for d in DELTAS)),
         thresholds,
+    )
+
+
+def make_case(queries: QuerySet, cost: LoadModel) -> Case:
+    o = queries.objects
+    return Case(
+        queries,
+        *sample_half(queries, cost),
+        Objects(o.codes, o.term_offsets, o.terms),
+        post_rows(queries.rows),
+        cost.in_stream(o.codes.size, queries.rows.total),
+    )
+
+
+def least_of(plans: list[Measures]) -> tuple[Measures, Measures]:
+    """The plan with the least load, and the one whose busiest worker has the least."""
+    return (
+        min(plans, key=lambda plan: plan.workload),
+        min(plans, key=lambda plan: float(plan.loads.max())),
+    )
+
+
+def compare_by_paper(case: Case, workers: int) -> tuple[object, ...]:
+    """Single methods against `kdt`, planned and measured by the paper's own load."""
+    lightest, levellest = least_of(case.measure_singles(workers))
+    kdt = case.measure(plan_kdt(case.sample, workers, case.planned))
+    return (
+        lightest.name,
+        lightest.workload / kdt.workload,
+        levellest.name,
+        float(levellest.loads.max() / kdt.loads.max()),
+    )
+
+
+def try_thresholds(case: Case, workers: int, taken: float) -> list[float]:
+    """The load at each threshold, to that of the plan that is taken."""
+    return [
+        case.measure(plan_kdt(case.sample, workers, case.planned, delta=delta, same=same)).workload
+        / taken
+        for same in SAMES
+        for delta in DELTAS
+    ]
+
+
+def without_text() -> AbstractContextManager[object]:
+    """Plan `kdt` as if nothing could be cut by text."""
+
+    def price_text(sample, portion, weighed, most, cost):  # type: ignore[no-untyped-def]
+        return np.array([portion_load(sample, portion, cost), *[np.inf] * (most - 1)])
+
+    return patch.multiple(
+        kdt_module, price_text=price_text, cut_by_text=lambda sample, node, parts, cost: [node]
     )
 
 

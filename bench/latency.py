@@ -30,7 +30,7 @@ RATE = 10_000
 SUBSCRIPTIONS = 100_000
 TICK_S = 0.02
 WARM_S = 10.0
-PLAN_RATE = 5_000  # tuples/s: about a tenth of what the plans can do here
+PLAN_RATE = 5_000  # tuples/s: about a quarter of what the plans can do here
 PLAN_STANDING = 50_000
 PLAN_SECONDS = 12.0
 

@@ -20,6 +20,7 @@ SCALED_SETS = ("Q1", "Q2", "Q3")
 WORKERS = 8
 SCALES = (4, 8, 16, 32)
 PASSES = 2  # over all plans at 8 workers: a noisy second hits one plan of one pass
+REPEATS = 7
 OBJECTS = 76_000  # the odd rows of posts_us
 HEADER = (
     "plan",
@@ -178,6 +179,25 @@ def run_levelling(choice: Choice) -> None:
                 kdt = run_all(queries, workers, ("kdt",), cost, PASSES)["kdt"]
                 rows.append((f"{name}, {workers} workers, {levelled}", *row_of(kdt)[1:5]))
     save_table("levelling", ("kdt levelled by", *HEADER[1:5]), rows)
+
+
+def run_repeats(choice: Choice) -> None:
+    """Plan `kdt` against the methods by space on Q3, again and again: how far speeds can be told.
+
+    Methods by text are left out: they have half of these speeds.
+    """
+    count = 1_000_000 if choice.full else 200_000
+    queries = query_set("Q3", draw(choice, OBJECTS, count), count)
+    cost = calibrate().load
+    rows = []
+    for workers in SCALES:
+        ratios = []
+        for _ in range(REPEATS):
+            runs = run_all(queries, workers, (*SPACE_METHODS, "kdt"), cost)
+            best = max(runs[name].critical_per_s for name in SPACE_METHODS)
+            ratios.append(runs["kdt"].critical_per_s / best)
+        rows.append((f"Q3, {workers} workers", float(np.median(ratios)), min(ratios), max(ratios)))
+    save_table("repeats", ("kdt/best by space, critical path", "median", "least", "most"), rows)
 
 
 def judge(runs: dict[str, ClusterRun]) -> tuple[object, ...]:
