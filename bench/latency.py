@@ -32,7 +32,7 @@ TICK_S = 0.02
 WARM_S = 10.0
 PLAN_RATE = 5_000  # tuples/s: about a quarter of what the plans can do here
 PLAN_STANDING = 50_000
-PLAN_SECONDS = 12.0
+PLAN_SECONDS = 16.0
 
 
 class Waits(NamedTuple):
@@ -64,7 +64,7 @@ def run(choice: Choice) -> None:
 def run_plans(choice: Choice) -> None:
     """The same for every plan, with the papers' stream at a moderate speed."""
     sets = ("Q1", "Q2", "Q3") if choice.full else ("Q3",)
-    objects = int(PLAN_RATE * (PLAN_SECONDS + WARM_S))
+    objects = int(PLAN_RATE * (PLAN_SECONDS + WARM_S)) * 5 // 6  # the others are changes
     session = make_session("local[2]")
     for name, stream in draw_streams(choice, sets, objects, PLAN_STANDING).items():
         follow_plan(choice, session, stream, "shared")  # the JVM warms up
