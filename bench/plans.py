@@ -1,92 +1,88 @@
 """Plans through the whole pipeline on Spark, with the papers' stream: wall speed and latency.
 
-Five objects come to one insert or delete; a subscription lives for N(mu, 0.2 mu) inserts. All
-workers share this machine's two cores, so that a plan can only lose by routing here: what a cluster
-would see is in `partitioning`.
+All workers share this machine's two cores, so that a plan can only lose by routing here: what a
+cluster would see is in `partitioning`.
 """
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
-import msgspec
 import numpy as np
+from pyspark.sql import SparkSession
 
 from bench.settings import Choice
-from bench.tables import save_table
-from bench.workload import Workload, object_lines, subscribe_events
+from bench.stream import Stream, draw_streams
+from bench.tables import draw_bars, save_table
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
+from placewire.plan.methods import METHODS
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
 
-PLANS = ("shared", "grid", "kdtree", "metric", "kdt", "agrid", "qt", "auto")
+PLANS = ("shared", *METHODS, "auto")
+SETS = ("Q1", "Q2", "Q3")
 WORKERS = 8
-OBJECTS_A_CHANGE = 5
-TS = "2026-01-01T00:00:00Z"
-SMALL_BATCH = 10_000
-
-
-def write_stream(workload: Workload, standing: int, path: Path, seed: int = 3) -> int:
-    """The standing subscriptions, then the stream; gives how many lines the first part has."""
-    random = np.random.default_rng(seed)
-    lines = [
-        msgspec.json.encode(event)
-        for batch in workload.subscriptions.to_batches(max_chunksize=50_000)
-        for event in subscribe_events(batch, TS)
-    ]
-    objects = [line for block in object_lines(workload) for line in block.splitlines()]
-    # How many inserts each one lives; those that stand at the start are anywhere in their lives.
-    lives = np.maximum(random.normal(standing, 0.2 * standing, len(lines)), 1)
-    ages = np.where(np.arange(len(lines)) < standing, random.random(len(lines)) * lives, 0)
-    born = np.maximum(np.arange(len(lines)) - standing, 0)
-    leaving = iter(np.argsort(born + lives - ages, kind="stable").tolist())
-    coming = standing
-    with open(path, "wb") as log:
-        log.write(b"\n".join(lines[:standing]) + b"\n")
-        for number, line in enumerate(objects):
-            log.write(line + b"\n")
-            if number % (2 * OBJECTS_A_CHANGE) == OBJECTS_A_CHANGE and coming < len(lines):
-                log.write(lines[coming] + b"\n")
-                coming += 1
-            elif number % (2 * OBJECTS_A_CHANGE) == 0:
-                gone = f"s{next(leaving)}".encode()
-                log.write(b'{"type":"unsubscribe","id":"%b","ts":"%b"}\n' % (gone, TS.encode()))
-    return standing
+BATCHES = 4  # of the large ones; the first is not counted
+SMALL_BATCH = 5_000
+HEADER = (
+    "plan",
+    "tuples/s",
+    "of shared",
+    "copies an object",
+    "dispatch, ns an object",
+    "batch of 5,000: p50, s",
+    "p99, s",
+    "results",
+)
 
 
 def run(choice: Choice) -> None:
-    """Each plan on the same log: tuples a second in large batches, seconds of small ones."""
-    standing = 1_000_000 if choice.full else 200_000
-    objects = 1_000_000 if choice.full else 400_000
-    inserts = objects // (2 * OBJECTS_A_CHANGE) + 1
-    log = choice.folder / "stream.jsonl"
-    first = write_stream(choice.workload(objects, standing + inserts), standing, log)
-    tuples = log.read_bytes().count(b"\n") - first
+    """Each plan on the same logs: tuples a second in large batches, seconds of small ones."""
+    standing = 1_000_000 if choice.full else 50_000
+    objects = 1_000_000 if choice.full else 120_000
     session = make_session("local[2]")
-    rows = []
-    for plan in PLANS:
-        rows.append(run_plan(choice, session, log, plan, first, tuples))
-        print(f"{plan}: {rows[-1][1]:,.0f} tuples/s", flush=True)
+    speeds: dict[str, dict[str, float]] = {}
+    seconds: dict[str, dict[str, float]] = {}
+    for name, stream in draw_streams(choice, SETS, objects, standing).items():
+        log = write_log(stream, choice.folder / f"stream-{name}.jsonl")
+        run_plan(choice, session, log, "shared", stream)  # the JVM warms up
+        rows = []
+        for plan in PLANS:
+            rows.append(run_plan(choice, session, log, plan, stream))
+            print(f"{name}, {plan}: {rows[-1][1]:,.0f} tuples/s", flush=True)
+        save_table(
+            f"plans-{name}", HEADER, [(*row[:2], row[1] / rows[0][1], *row[2:]) for row in rows]
+        )
+        speeds[name] = {plan: row[1] for plan, row in zip(PLANS, rows, strict=True)}
+        seconds[name] = {plan: row[4] for plan, row in zip(PLANS, rows, strict=True)}
     session.stop()
     save_table(
         "plans",
-        ("plan", "tuples/s", "of shared", "copies an object", "dispatch, ns an object",
-         "batch of 10,000: p50, s", "p99, s", "results"),
-        [(*row[:2], row[1] / rows[0][1], *row[2:]) for row in rows],
-    )  # fmt: skip
+        ("plan", *(f"{name}, tuples/s" for name in SETS), *(f"{name}, batch, s" for name in SETS)),
+        [(p, *(speeds[n][p] for n in SETS), *(seconds[n][p] for n in SETS)) for p in PLANS],
+    )
+    draw_bars("plans", speeds, y_label="tuples/s through the pipeline, two cores")
+
+
+def write_log(stream: Stream, path: Path) -> Path:
+    """The whole stream as a file."""
+    path.write_bytes(b"\n".join([*stream.standing, *stream.tuples]) + b"\n")
+    return path
 
 
 def run_plan(
-    choice: Choice, session: object, log: Path, plan: str, first: int, tuples: int
-) -> tuple[object, ...]:
+    choice: Choice, session: SparkSession, log: Path, plan: str, stream: Stream
+) -> tuple[str, float, float, float, float, float, int]:
     """One plan: load, then the stream in large batches and its last part in small ones."""
-    state = StateDir(choice.folder / f"state-{plan}")
+    first, tuples = len(stream.standing), len(stream.tuples)
+    state = StateDir(choice.folder / "state")
     coordinator = Coordinator(state, Settings(), identify_log(log), plan, WORKERS, first)
     sent = routed = 0
     route_s = 0.0
@@ -105,20 +101,18 @@ def run_plan(
         return step(batch, end, counting)
 
     coordinator.step = watched  # type: ignore[method-assign]
-    big, small = [], []
     large_end = first + int(0.8 * tuples)
+    big: list[tuple[int, float]] = []
+    small: list[tuple[int, float]] = []
 
-    def replay(batch_rows: int, seconds: list[float], end: int) -> None:
+    def replay(batch_rows: int, done: list[tuple[int, float]], end: int) -> None:
         """Go on until `end` lines are done."""
-        last = time.perf_counter()
 
         def after(manifest: Manifest) -> None:
-            nonlocal last
-            seconds.append(time.perf_counter() - last)
-            last = time.perf_counter()
+            done.append((manifest.next_seq, time.perf_counter()))
 
         replay_on_spark(
-            session,  # type: ignore[arg-type]
+            session,
             coordinator,
             LogSource(str(log)),
             batch_rows=batch_rows,
@@ -128,18 +122,17 @@ def run_plan(
         )
 
     replay(first, [], first)
-    started = coordinator.latest.next_seq
-    replay(100_000, big, large_end)
-    done = coordinator.latest.next_seq - started
+    replay(-(-(large_end - first) // BATCHES), big, large_end)
     replay(SMALL_BATCH, small, first + tuples)
     coordinator.close()
-    results = coordinator.latest.counters.results
+    shutil.rmtree(state.root)
+    waits = np.diff([at for _, at in small])
     return (
         f"auto: {coordinator.planner.why.split(':')[0]}" if plan == "auto" else plan,
-        done * (len(big) - 1) / len(big) / sum(big[1:]),  # the first batch warms up
+        (big[-1][0] - big[0][0]) / (big[-1][1] - big[0][1]),
         sent / routed if routed else 1.0,
         1e9 * route_s / routed if routed else 0.0,
-        float(np.percentile(small[1:], 50)),
-        float(np.percentile(small[1:], 99)),
-        results,
+        float(np.percentile(waits, 50)),
+        float(np.percentile(waits, 99)),
+        coordinator.latest.counters.results,
     )

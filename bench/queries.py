@@ -5,13 +5,15 @@ All are drawn from the same even rows as the benchmark's workload: keywords and 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from bench.engine import KEY, probe_of, rows_of
 from bench.settings import Choice
-from bench.workload import KM_PER_DEG
+from bench.workload import KM_PER_DEG, Workload
 from placewire.engine.worker import Probe
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ONE, REJECT
 from placewire.model.subscriptions import (
@@ -24,8 +26,9 @@ from placewire.text.analyzer import Analyzer
 
 FREQUENT_SHARE = 0.01
 RARE_TOKENS = 0.9
+SCALED_TOKENS = 0.93
 REGIONS = 10  # a side: Q3 has 100
-SURPLUS = 3  # Q2 leaves out what has frequent keywords only
+SURPLUS = 6  # one row in five has a rare keyword
 
 
 class QuerySet(NamedTuple):
@@ -43,40 +46,65 @@ class Drawn(NamedTuple):
     rows: SubscriptionRows
 
 
+def draw_words(choice: Choice, objects: int, subscriptions: int) -> Workload:
+    """What all query sets of so many subscriptions are made of, as words."""
+    return choice.workload(objects, SURPLUS * subscriptions, skip=0)
+
+
 def draw(choice: Choice, objects: int, subscriptions: int) -> Drawn:
     """Draw once what all query sets are made of."""
-    workload = choice.workload(objects, SURPLUS * subscriptions, skip=0)
+    workload = draw_words(choice, objects, subscriptions)
     analyzer = Analyzer(*KEY)
     return Drawn(probe_of(workload.objects.combine_chunks(), analyzer), rows_of(workload, analyzer))
 
 
 def query_set(name: str, drawn: Drawn, count: int, seed: int = 11) -> QuerySet:
-    """`count` subscriptions of the set `name`: Q1, Q2, Q3, or Q2 and Q3 with rare keywords only.
+    """`count` subscriptions of the set `name`: Q1, Q2, Q3, and Q2 and Q3 in two other ways.
 
     PS2Stream's Q2 has at least one keyword beyond the 1% most frequent terms. In its 280 million
-    posts these cover nearly all tokens, and what is beyond them is rare indeed; in 153,000 posts
-    they cover 65%, and every text has terms that are asked for. `Q2 rare` keeps only keywords
-    beyond the terms that cover nine tokens of ten.
+    posts these cover some 93% of the tokens or more (`--only hybrid`), and what is beyond them is
+    rare indeed; in 153,000 posts they cover 65%. `Q2 at scale` has at least one keyword beyond the
+    terms that cover 93%. In both, an OR asks for its other keywords too, and every text has some of
+    those. `Q2 rare` keeps only keywords beyond the terms that cover nine tokens of ten.
     """
     random = np.random.default_rng(seed)
     rows = drawn.rows
     if name.endswith("rare"):
         rare_rows = without_keywords(rows, most_frequent(drawn, tokens=RARE_TOKENS))
     else:
-        rare_rows = take_rows(rows, has_other_keyword(rows, most_frequent(drawn)))
+        tokens = SCALED_TOKENS if name.endswith("at scale") else None
+        rare_rows = take_rows(rows, has_other_keyword(rows, most_frequent(drawn, tokens=tokens)))
     if name == "Q1":
         return QuerySet(name, drawn.objects, with_sides(rows, np.arange(count), 50, random))
     if name.startswith("Q2"):
         picked = np.arange(min(count, rare_rows.total))
         return QuerySet(name, drawn.objects, with_sides(rare_rows, picked, 100, random))
-    # Q3: each of 100 equal regions is of one kind or the other.
+    # Q3: each of 100 equal regions is of one kind or the other, and has the subscriptions that it
+    # would have in Q1: as many as its rows, whichever kind they are.
     second = random.random((REGIONS, REGIONS)) < 0.5
-    ones = np.flatnonzero(~second[regions(drawn, rows)])[: count // 2]
-    twos = np.flatnonzero(second[regions(drawn, rare_rows)])[: count // 2]
+    of_second = second[regions(drawn, rows)]
+    many = int(np.count_nonzero(of_second[:count]))
+    ones = np.flatnonzero(~of_second)[: count - many]
+    twos = np.flatnonzero(second[regions(drawn, rare_rows)])[:many]
     both = concat_rows(
         [with_sides(rows, ones, 50, random), with_sides(rare_rows, twos, 100, random)]
     )
     return QuerySet(name, drawn.objects, both)
+
+
+def as_workload(queries: QuerySet, drawn: Workload, seed: int = 13) -> Workload:
+    """A set as it would be logged, keywords as words, in any order; not one of rare keywords."""
+    rows = queries.rows
+    ids = rows.id_bytes.tobytes()
+    ends = rows.id_offsets.tolist()
+    numbers = np.array([int(ids[start + 1 : end]) for start, end in pairwise(ends)])
+    order = np.random.default_rng(seed).permutation(numbers.size)
+    table = drawn.subscriptions.take(pa.array(numbers[order]))
+    table = table.set_column(0, "id", drawn.subscriptions["id"].slice(0, order.size))
+    for column, of_box in zip(("west", "south", "east", "north"), rows.box[order].T, strict=True):
+        at = table.schema.get_field_index(column)
+        table = table.set_column(at, column, pa.array(np.round(of_box, 6)))
+    return Workload(drawn.objects, table.combine_chunks())
 
 
 def regions(drawn: Drawn, rows: SubscriptionRows) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Figures of the benchmark: markdown tables and log-log line plots, kept under `bench/out/`."""
+"""Figures of the benchmark: markdown tables, log-log lines and bars, kept under `bench/out/`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,10 +43,34 @@ def draw_lines(
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
-    for label, points in series.items():
+    for number, (label, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
-        axes.plot(xs, ys, marker="o", label=label)
+        # Colours come round again after ten.
+        axes.plot(xs, ys, marker="o", linestyle="-" if number < 10 else "--", label=label)
     axes.grid(visible=True, which="both", alpha=0.3)
+    if len(series) > 6:
+        figure.legend(loc="outside right center", frameon=False)
+    else:
+        axes.legend(frameon=False)
+    OUT.mkdir(parents=True, exist_ok=True)
+    path = OUT / f"{name}.png"
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def draw_bars(name: str, series: Mapping[str, Mapping[str, float]], *, y_label: str) -> Path:
+    """Draw a group of bars for each label of the series, a bar for each series in it."""
+    from matplotlib.figure import Figure
+
+    labels = list(next(iter(series.values())))
+    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    axes = figure.add_subplot(ylabel=y_label)
+    width = 0.8 / len(series)
+    for number, (of_series, values) in enumerate(series.items()):
+        places = [at + (number - (len(series) - 1) / 2) * width for at in range(len(labels))]
+        axes.bar(places, [values[label] for label in labels], width, label=of_series)
+    axes.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
+    axes.grid(visible=True, axis="y", alpha=0.3)
     axes.legend(frameon=False)
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}.png"

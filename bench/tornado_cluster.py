@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.cluster import ClusterRun, best_of, run_native, run_plan
+from bench.cluster import ClusterRun, best_of, run_native, run_plan, take_best
 from bench.tornado_queries import take_objects
 from bench.tornado_routing import UNITS, plan_uniform
 from placewire.engine.calibrating import calibrate
@@ -92,16 +92,6 @@ def run_leaves(load: Load, plans: Sequence[Leaves]) -> list[ClusterRun]:
         for _ in range(PASSES)
     ]
     return [take_best(runs) for runs in zip(*passes, strict=True)]
-
-
-def take_best(runs: Sequence[ClusterRun]) -> ClusterRun:
-    """Several runs of one plan as one."""
-    return runs[0]._replace(
-        dispatch_s=min(run.dispatch_s for run in runs),
-        busy_s=np.minimum.reduce([run.busy_s for run in runs]),
-        insert_s=np.minimum.reduce([run.insert_s for run in runs]),
-        small_batch_s=min(run.small_batch_s for run in runs),
-    )
 
 
 def run_agrid(load: Load, workers: int = WORKERS) -> ClusterRun:

@@ -16,12 +16,12 @@ from placewire.plan.kdt import (
     count_partitions,
     cut_by_similarity,
     cut_by_text,
-    cut_for_workers,
+    finish_plan,
     join_leaves,
-    level_workers,
     make_node,
     plan_kdt,
     price_parts,
+    without_dropped,
 )
 from placewire.plan.leaves import BY_CELL, Leaves, check_leaves, make_leaves
 from placewire.plan.merging import merge_loads, merge_portions
@@ -173,7 +173,7 @@ def plan_text(sample: Sample, workers: int) -> Leaves:
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("workers", [1, 2, 7, 70])
 def test_odd_samples_are_planned(name: str, workers: int) -> None:
-    for delta in (0.0, 0.01, 1.1):
+    for delta in (None, 0.0, 0.01, 1.1):
         leaves = plan_kdt(ODD[name], workers, COST, delta=delta, theta=40)
         check_leaves(leaves)
         assert leaves.workers == workers
@@ -204,8 +204,24 @@ def test_similar_words_are_still_cut_by_text_where_that_costs_less() -> None:
     assert parts_in(plan_kdt(sample, 4, COST), 0, SIDE) == [4]
 
 
+def test_what_nobody_asks_for_nearby_is_not_sent() -> None:
+    objects = [(10, 10, [0, 1]), (5000, 10, [0, 1]), (8000, 10, [0, 1])]
+    sample = make(objects, [((0, 0, 20, 20), [0]), ((4990, 0, 5010, 20), [1])])
+    assert without_dropped(sample) is sample
+    sent = without_dropped(
+        sample._replace(
+            pair_work=np.array([3.0, 0.0, 0.0, 3.0, 0.0, 0.0]),
+            object_work=np.array([4.0, 4.0, 1.0]),
+        )
+    )
+    assert sent.terms.tolist() == [0, 1]
+    assert sent.term_offsets.tolist() == [0, 1, 2, 2]
+    assert sent.pair_work.tolist() == [3.0, 3.0]
+    assert sent.object_work.tolist() == [4.0, 4.0, 0.0]
+
+
 def test_mixed_world_is_cut_by_text_here_and_by_space_there() -> None:
-    leaves = plan_kdt(mixed(), 6, COST, delta=0.8)
+    leaves = plan_kdt(mixed(), 6, COST)
     check_leaves(leaves)
     assert max(parts_in(leaves, 0, 1000)) > 1
     there = parts_in(leaves, 6000, 7000)
@@ -216,14 +232,14 @@ def test_mixed_world_is_cut_by_text_here_and_by_space_there() -> None:
 @pytest.mark.parametrize("workers", [4, 6, 8])
 def test_mixed_world_has_less_load_than_one_way_of_cutting(workers: int) -> None:
     sample = mixed()
-    hybrid = loads_of(sample, plan_kdt(sample, workers, COST, delta=0.8)).sum()
+    hybrid = loads_of(sample, plan_kdt(sample, workers, COST)).sum()
     assert hybrid < loads_of(sample, plan_space(sample, workers)).sum()
     assert hybrid < loads_of(sample, plan_text(sample, workers)).sum()
 
 
-@pytest.mark.parametrize("delta", [0.01, 0.8])
+@pytest.mark.parametrize("delta", [None, 0.0, 0.8])
 @pytest.mark.parametrize("sigma", [1.1, 1.5])
-def test_workers_are_level(delta: float, sigma: float) -> None:
+def test_workers_are_level(delta: float | None, sigma: float) -> None:
     for workers in (3, 5, 8):
         loads = loads_of(mixed(), plan_kdt(mixed(), workers, COST, delta=delta, sigma=sigma))
         assert loads.max() / loads.min() <= sigma
@@ -238,8 +254,8 @@ def test_cutting_ends_at_theta_nodes() -> None:
 
 def test_search_by_similarity_keeps_within_its_limit() -> None:
     for most in (1, 2, 5):
-        assert 1 <= len(cut_by_similarity(mixed(), COST, 0.8, most)) <= most
-    kinds = {node.by_text for node in cut_by_similarity(mixed(), COST, 0.8, 64)}
+        assert 1 <= len(cut_by_similarity(mixed(), COST, 0.8, 0.2, most)) <= most
+    kinds = {by_text for _, by_text in cut_by_similarity(mixed(), COST, 0.8, 0.2, 64)}
     assert kinds == {True, False}
 
 
@@ -259,9 +275,8 @@ def test_plans_are_the_same_every_time() -> None:
 
 def test_loads_of_the_merged_nodes_are_the_plan_s() -> None:
     for sample in (mixed(), ODD["some without term"], ODD["round the world"]):
-        nodes = cut_by_similarity(sample, COST, 0.8, 8)
-        nodes = cut_for_workers(sample, nodes, 6, COST) if len(nodes) < 6 else nodes
-        nodes, merged = level_workers(sample, nodes, 6, COST, 1.05, 40)
+        boxes = cut_by_similarity(sample, COST, 0.8, 0.2, 8)
+        nodes, merged = finish_plan(sample, boxes, 6, COST, 1.05, 40)
         loads = loads_of(sample, join_leaves(sample, nodes, merged, 6))
         np.testing.assert_allclose(loads, merged.loads)
 

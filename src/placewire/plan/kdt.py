@@ -24,7 +24,7 @@ from placewire.plan.similarity import text_similarity
 from placewire.plan.spaceparts import cut_space, find_cut, make_cut, price_space
 from placewire.plan.textparts import price_text, share_terms, split_by_parts, weigh_terms
 
-SAME_SIMILARITY = 0.2  # a cosine that is another's up to a fifth is "approximately" the same
+DELTAS = (0.0, 0.1, 0.8)
 
 
 class Node(NamedTuple):
@@ -46,57 +46,88 @@ def plan_kdt(
     workers: int,
     cost: LoadModel,
     *,
-    delta: float = 0.01,
+    delta: float | None = None,
+    same: float = 0.2,
     sigma: float = 1.5,
     theta: int = 256,
 ) -> Leaves:
     """Algorithm 1 of PS2Stream; the paper names no values for its thresholds.
 
-    `delta` is the similarity below which a node is one for text. The default is low, because a
-    node above it is cut by whichever costs less and one below it by text whatever that costs: on
-    the benchmark's posts, similarities 0.02 to 0.98, comparing came to no greater a sum of loads
-    than text alone in 11 of 12 settings. Raise it where regions differ much in their words: only
-    what is below it is searched for them.
+    `delta` is the similarity below which a node is one for text, and `same` the part of a cosine
+    by which another may differ and count as "approximately" the same. A node above `delta` is cut
+    by whichever costs less, one below it by text whatever that costs, and only what is below it is
+    searched for regions that differ in their words. No one value is good everywhere (`python -m
+    bench --only hybrid`): without one, `DELTAS` are tried and the least sum of level loads taken.
 
     `sigma` is how many times the smallest load the largest may be. From 1.5 down to 1.1 the sum of
     loads of the same posts grew by 14 to 16 % at 24 and 32 workers, for 0 to 3 % off the largest.
     `theta` is the most nodes to cut for that; the search by similarity may make half of them.
     """
-    sample = without_dropped(sample)
-    nodes = cut_by_similarity(sample, cost, delta, max(1, theta // 2))
+    sent = without_dropped(sample)
+    ways = {}
+    for threshold in DELTAS if delta is None else (delta,):
+        boxes = cut_by_similarity(sample, cost, threshold, same, max(1, theta // 2))
+        found = tuple((portion.box, by_text) for portion, by_text in boxes)
+        if found not in ways:
+            ways[found] = finish_plan(sent, boxes, workers, cost, sigma, theta)
+    nodes, merged = min(ways.values(), key=lambda way: (way[1].balance > sigma, way[1].loads.sum()))
+    return join_leaves(sent, nodes, merged, workers)
+
+
+def finish_plan(
+    sample: Sample,
+    boxes: list[tuple[Portion, bool]],
+    workers: int,
+    cost: LoadModel,
+    sigma: float,
+    theta: int,
+) -> tuple[list[Node], Merged]:
+    """The second phase: nodes for all workers, and their workers."""
+    nodes = [make_node(sample, portion, cost, by_text) for portion, by_text in boxes]
     if len(nodes) < workers:
         nodes = cut_for_workers(sample, nodes, workers, cost)
-    nodes, merged = level_workers(sample, nodes, workers, cost, sigma, theta)
-    return join_leaves(sample, nodes, merged, workers)
+    return level_workers(sample, nodes, workers, cost, sigma, theta)
 
 
 def without_dropped(sample: Sample) -> Sample:
-    """The sample with no work for objects that no posting is near: the router will drop them."""
+    """The sample as the router will send it, knowing the terms that are asked for in each cell.
+
+    Objects that no posting is near make no work, and terms without a posting near their object
+    are left out: by such a term a part gets no copy of the object.
+    """
     if sample.object_work.size == 0:
         return sample
-    return sample._replace(object_work=np.where(sample.object_work > 1.0, sample.object_work, 0.0))
+    near = sample.pair_work > 0.0
+    return sample._replace(
+        term_offsets=np.concatenate([[0], np.cumsum(near)])[sample.term_offsets],
+        terms=sample.terms[near],
+        pair_work=sample.pair_work[near],
+        object_work=np.where(sample.object_work > 1.0, sample.object_work, 0.0),
+    )
 
 
-def cut_by_similarity(sample: Sample, cost: LoadModel, delta: float, most: int) -> list[Node]:
+def cut_by_similarity(
+    sample: Sample, cost: LoadModel, delta: float, same: float, most: int
+) -> list[tuple[Portion, bool]]:
     """The first phase: cut boxes as long as that makes one side's texts less similar.
 
-    It makes at most `most` nodes, which the paper leaves open; breadth first, so that the limit
-    stops it at the same depth everywhere.
+    Gives the boxes, and of each whether it is one for text. It makes at most `most`, which the
+    paper leaves open; breadth first, so that the limit stops it at the same depth everywhere.
     """
-    nodes: list[Node] = []
+    boxes: list[tuple[Portion, bool]] = []
     root = whole_sample(sample)
     waiting = deque([(root, text_similarity(sample, root))])
     while waiting:
         portion, similarity = waiting.popleft()
         sides: list[tuple[Portion, float]] = []
-        if similarity < delta and len(nodes) + len(waiting) + 2 <= most:
+        if similarity < delta and len(boxes) + len(waiting) + 2 <= most:
             sides = least_similar_sides(sample, portion, cost)
         least = min((alike for _, alike in sides), default=similarity)
-        if abs(least - similarity) <= SAME_SIMILARITY * similarity:
-            nodes.append(make_node(sample, portion, cost, by_text=similarity < delta))
+        if abs(least - similarity) <= same * similarity:
+            boxes.append((portion, similarity < delta))
         else:
             waiting.extend(sides)
-    return nodes
+    return boxes
 
 
 def least_similar_sides(
