@@ -19,6 +19,7 @@ from bench import (
     loading,
     partitioning,
     plans,
+    routing,
     throughput,
     tornado,
 )
@@ -40,6 +41,7 @@ EXPERIMENTS = {
     "levelling": partitioning.run_levelling,
     "repeats": partitioning.run_repeats,
     "plans": plans.run,
+    "routing": routing.run,
     "tornado": tornado.run,
 }
 
