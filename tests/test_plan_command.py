@@ -33,7 +33,7 @@ from placewire.engine.calibrating import Calibration
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
-from placewire.engine.plannames import PLANS
+from placewire.engine.plannames import PLANS, PlanNames, parse_plans
 from placewire.engine.planning import CANDIDATES
 from placewire.engine.planref import read_plan, write_plan
 from placewire.engine.reading import LogSource
@@ -735,3 +735,39 @@ def test_a_name_is_a_name_even_if_a_file_has_it(command: Command) -> None:
     assert "kdt: is not" in command.refused(
         "replay", "log.jsonl", "--results", "results.jsonl", "--runner", "local", "--plan", "./kdt"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kdt", PlanNames("kdt", "shared")),
+        ("dkm", PlanNames("shared", "dkm")),
+        ("auto", PlanNames("auto", "auto")),
+        ("scan", PlanNames("scan", "scan")),
+        ("nearest=dkm,boolean=kdt", PlanNames("kdt", "dkm")),
+        (" nearest = sstd , boolean=scan", PlanNames("scan", "sstd")),
+        ("nearest=kop", PlanNames("shared", "kop")),
+    ],
+)
+def test_a_plan_for_each_kind(text: str, expected: PlanNames) -> None:
+    assert parse_plans(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("boolean=dkm", r"plan of boolean subscriptions: must be one of shared, .*, qt or a file"),
+        ("nearest=kdt", r"plan of nearest subscriptions: must be one of .*, sstd, got 'kdt'"),
+        ("nearest=", "got ''"),
+        ("foo=dkm", "a kind must be one of boolean, nearest, got 'foo'"),
+        ("=", "a kind must be one of boolean, nearest, got ''"),
+        ("nearest=dkm,nearest=kop", "nearest must have one plan, got 'dkm' and 'kop'"),
+        ("nearest=dkm,kdt", "each part must be KIND=NAME, got 'kdt'"),
+        ("", "must be one of .*, sstd or a file, got ''"),
+        ("nothing", "must be one of .*, sstd or a file, got 'nothing'"),
+        ("no/such.plan", "is no file that can be read"),
+    ],
+)
+def test_plans_that_are_not_there(text: str, said: str) -> None:
+    with pytest.raises(Unusable, match=said):
+        parse_plans(text)

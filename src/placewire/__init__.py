@@ -32,7 +32,10 @@ def __getattr__(name: str) -> Any:
     compiler in each of them would cost more than the batch.
     """
     from importlib import import_module
+    from importlib.metadata import version
 
+    if name == "__version__":
+        return version("placewire")
     if name not in _HOMES:
         raise AttributeError(f"module 'placewire' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -240,6 +240,10 @@ def describe(survey: Survey, options: PlanOptions) -> list[str]:
         f"objects {taken(objects, survey.objects_seen)},"
         f" subscriptions {taken(rows, survey.subscriptions_seen)}, workers {options.workers}"
     ]
+    if survey.others_seen:
+        lines.append(
+            f"{survey.others_seen:,} nearest subscriptions are left out: no plan here cuts them"
+        )
     lines += [
         f"{file.path}: {file.invalid:,} of {file.events:,} events are invalid and left out;"
         f" the first is {file.first_error}"

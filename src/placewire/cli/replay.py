@@ -112,20 +112,15 @@ def tell_plans(text: str, manifest: Manifest) -> None:
         name = getattr(names, kind)
         asked = name in PLANS[kind] and name not in UNPLANNED
         label = text if text == name and kind == "boolean" else f"{kind}={name}"
-        if entry.get("why"):
-            print(f"plan {label}: {entry['why']}", file=sys.stderr)
-        elif asked and kind == "boolean":
-            print(
-                f"plan {label}: not made, the log is too short for a sample of"
-                f" {SAMPLE_EVENTS} events",
-                file=sys.stderr,
-            )
-        elif asked and text != "auto":
-            print(
-                f"plan {label}: not made, it takes a sample of {SAMPLE_EVENTS} events and a"
-                " nearest subscription",
-                file=sys.stderr,
-            )
+        said = entry.get("why", "")
+        if said and entry.get("made") == manifest.batch:
+            said += "; the log ended before a batch ran by it (see --batch-rows)"
+        elif asked and not said and manifest.counters.events < SAMPLE_EVENTS:
+            said = f"not made, the log is too short for a sample of {SAMPLE_EVENTS} events"
+        elif asked and not said and text != "auto":
+            said = f"not made, there were no {kind} subscriptions or too few objects"
+        if said and (kind == "boolean" or entry.get("why") or text != "auto"):
+            print(f"plan {label}: {said}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -168,7 +163,7 @@ def count_workers(options: ReplayOptions) -> int:
     """How many workers there are; raises Unusable for a plan that cannot be read."""
     if options.workers is not None:
         return options.workers
-    saved = named_plan(options.plan)
+    saved = named_plan(parse_plans(options.plan).boolean)
     return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 
 

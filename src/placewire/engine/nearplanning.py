@@ -72,6 +72,7 @@ class NearPlanner:
         self.sampler = sampler
         self.asked = False  # whether there are `nearest` subscriptions
         self.why = ""
+        self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.method = "shared" if name == "auto" else name
         self.version = 1 if name in UNPLANNED else 0
         self.loads = np.zeros(workers)
@@ -173,6 +174,7 @@ class NearPlanner:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         if self.version == 0 and self.sampler.enough:
+            self.made = batch
             self._plan(batch, live)
         entry: dict[str, Any] = {
             "name": self.name,
@@ -181,6 +183,8 @@ class NearPlanner:
             "version": self.version,
             "why": self.why,
         }
+        if self.made is not None:
+            entry["made"] = self.made
         if self.rule is not None:
             entry |= {"rule": self.rule_file, "loads": self.loads.tolist()}
         if self.leaves is not None:
@@ -236,7 +240,7 @@ class NearPlanner:
         if self.name != "auto":
             self.why = (
                 f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
-                f" the largest load {worst_of(self.loads):.3g} times the mean"
+                f" the largest load {worst_of(self.loads):.2f} x the mean"
             )
 
     def _divide_objects(
@@ -262,7 +266,7 @@ class NearPlanner:
         write_plan(self.state.file(file), leaves, self.key)
         write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())
         self.leaves = PlanRef(self.workers, NOTHING, file, live)
-        self.why = f"{leaves.total} leaves, made of the first {self.sampler.events} events"
+        self.why = f"{leaves.total} leaves, made of {self.sampler.events} events"
 
 
 def ball_sample(

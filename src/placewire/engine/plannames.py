@@ -30,28 +30,36 @@ def parse_plans(text: str) -> PlanNames:
     A name alone is for the kinds that have such a plan; the others stay where they are read.
     """
     if "=" in text and not Path(text).is_file():
-        names = PlanNames()
+        named: dict[str, str] = {}
         for part in text.split(","):
-            kind, _, name = part.partition("=")
+            kind, equals, name = (word.strip() for word in part.partition("="))
+            if not equals:
+                raise Unusable(f"plan: each part must be KIND=NAME, got {part!r}")
             if kind not in PLANS:
                 raise Unusable(f"plan: a kind must be one of {', '.join(PLANS)}, got {kind!r}")
+            if kind in named:
+                raise Unusable(f"plan: {kind} must have one plan, got {named[kind]!r} and {name!r}")
             check_name(kind, name)
-            names = names._replace(**{kind: name})
-        return names
+            named[kind] = name
+        return PlanNames(**named)
     if text in EVERY_KIND:
         return PlanNames(text, text)
     if text in PLANS["nearest"]:
         return PlanNames(nearest=text)
-    check_name("boolean", text)
+    check_name("boolean", text, alone=True)
     return PlanNames(boolean=text)
 
 
-def check_name(kind: str, name: str) -> None:
-    """Raise Unusable unless the kind has such a plan."""
-    if name in PLANS[kind] or (kind == "boolean" and Path(name).is_file()):
+def check_name(kind: str, name: str, alone: bool = False) -> None:
+    """Raise Unusable unless the kind has such a plan; a name `alone` may be of any kind."""
+    files = kind == "boolean"
+    if name in PLANS[kind] or (files and name and Path(name).is_file()):
         return
-    if kind == "boolean" and (Path(name).suffix or Path(name).exists()):
+    if files and (Path(name).suffix or (name and Path(name).exists())):
         raise Unusable(f"plan {name}: is no file that can be read")
-    known = dict.fromkeys((*PLANS[kind], *(PLANS["nearest"] if kind == "boolean" else ())))
-    ending = " or a file" if kind == "boolean" else ""
-    raise Unusable(f"plan: must be one of {', '.join(known)}{ending}, got {name!r}")
+    known = dict.fromkeys((*PLANS[kind], *(PLANS["nearest"] if alone else ())))
+    of_kind = "" if alone else f" of {kind} subscriptions"
+    raise Unusable(
+        f"plan{of_kind}: must be one of {', '.join(known)}{' or a file' if files else ''},"
+        f" got {name!r}"
+    )

@@ -62,6 +62,7 @@ class Planner:
         self.machines: Callable[[], int] = lambda: 1
         self.version = 0
         self.why = ""
+        self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.leaves: Leaves | None = None
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
@@ -144,6 +145,7 @@ class Planner:
     def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
         """The plan's entry for the manifest: made anew once enough events were seen."""
         if self.version == 0 and self.sampler.enough:
+            self.made = batch
             self._plan(segments)
         self._write(batch, segments)
         entry: dict[str, Any] = {
@@ -152,6 +154,8 @@ class Planner:
             "version": self.version,
             "why": self.why,
         }
+        if self.made is not None:
+            entry["made"] = self.made
         if self.cost is not None:
             entry["cost"] = self.cost._asdict()
         if self.ref is not None:
@@ -172,7 +176,7 @@ class Planner:
         if self.name != "auto":
             leaves = METHODS[self.name](sample, self.workers, cost)
             self._adopt(leaves)
-            self.why = f"{leaves.total} leaves, made of the first {self.sampler.events} events"
+            self.why = f"{leaves.total} leaves, made of {self.sampler.events} events"
             return
         posted = post_rows(rows)
         choice = choose_plan(

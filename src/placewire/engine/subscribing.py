@@ -196,7 +196,7 @@ def check_kind(event: SubscribeEvent) -> None:
     if event.kind not in OWN_FIELDS:
         if event.kind in KINDS:
             raise InvalidEvent(f"kind {event.kind!r} is not supported yet")
-        raise InvalidEvent(f"kind must be one of {', '.join(KINDS)}, got {event.kind!r}")
+        raise InvalidEvent(f"kind must be one of {', '.join(OWN_FIELDS)}, got {event.kind!r}")
     if READ_FOREIGN[event.kind](event) != UNSET_FIELDS[event.kind]:
         for name in FOREIGN_FIELDS[event.kind]:
             if getattr(event, name) is not UNSET:

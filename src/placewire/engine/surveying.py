@@ -49,6 +49,7 @@ class Survey(NamedTuple):
     rows: SubscriptionRows
     objects_seen: int
     subscriptions_seen: int
+    others_seen: int  # subscriptions that are not boolean
     files: tuple[SurveyedFile, ...]
 
 
@@ -70,13 +71,13 @@ class Surveyor:
             self.changes.append(block.changes)
             self.rows.append(block.rows)
 
-    def live_rows(self, most: int) -> tuple[SubscriptionRows, int]:
+    def live_rows(self, most: int) -> tuple[SubscriptionRows, int, int]:
         """Those that stand at the end, or an even choice of `most` of them, and their number.
 
-        Only boolean ones: plans cut their world, and no other's.
+        Only boolean ones: plans cut their world, and no other's. Last comes how many others stand.
         """
         if not self.changes:
-            return no_rows(), 0
+            return no_rows(), 0, 0
         previous = changes_to_chains(
             read_only(np.concatenate([c.id_hash for c in self.changes])),
             read_only(concat_offsets([c.id_offsets for c in self.changes])),
@@ -87,9 +88,11 @@ class Surveyor:
         # Rows lie in the order of the subscribes that made them.
         subscribes = np.concatenate([c.row for c in self.changes]) >= 0
         rows = concat_rows(self.rows)
-        live = np.flatnonzero(last[subscribes] & (rows.kind == BOOLEAN))
+        standing = last[subscribes]
+        live = np.flatnonzero(standing & (rows.kind == BOOLEAN))
         chosen = choose_evenly(live, most)
-        return rows if chosen.size == rows.total else take_rows(rows, chosen), int(live.size)
+        rows = rows if chosen.size == rows.total else take_rows(rows, chosen)
+        return rows, int(live.size), int(np.count_nonzero(standing)) - int(live.size)
 
 
 def survey_files(
@@ -125,12 +128,13 @@ def survey_files(
                 lambda read, events: show(before + read, events),
             ),
         ]
-    rows, live = surveyor.live_rows(sample_subscriptions)
+    rows, live, others = surveyor.live_rows(sample_subscriptions)
     return Survey(
         Objects(*surveyor.objects.in_order()),
         SubscriptionRows(*map(read_only, rows)),
         surveyor.objects.seen,
         live,
+        others,
         tuple(files),
     )
 

@@ -68,9 +68,7 @@ def parse_keywords(words: object, tokens: Tokens) -> list[str]:
     for word in words:
         found = tokens(word)
         if not found:
-            raise InvalidEvent(
-                f"keywords: a keyword must have a word in it, got {_clip(repr(word))}"
-            )
+            raise InvalidEvent(f"keywords: a keyword must have a word in it, got {_clip(word)}")
         terms.update(dict.fromkeys(found))
     return list(terms)
 
