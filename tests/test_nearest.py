@@ -200,3 +200,78 @@ def test_radii_and_limits_bound_distances() -> None:
         assert chord <= radii_to_limits(np.array([radius]))[0]
         box = balls_to_boxes(np.array([lon]), np.array([lat]), np.array([radius]))[0]
         assert box_contains_point(box, other_lon, other_lat), (lon, lat, other_lon, other_lat)
+
+
+def test_an_index_follows_the_balls_that_objects_meet(tmp_path: Path) -> None:
+    """Many subscriptions that nothing comes for must not hide that the others' balls shrank."""
+    choose = random.Random(1)
+    lines = [
+        {
+            "type": "subscribe", "id": f"s{i}", "ts": "2026-03-01T12:00:00Z", "kind": "nearest",
+            "lon": choose.uniform(-10, 10), "lat": choose.uniform(-10, 10), "k": 1,
+            "keywords": ["coffee" if i % 5 < 2 else f"rare{i}"],
+        }
+        for i in range(2_000)
+    ]  # fmt: skip
+    lines += [
+        {
+            "type": "object", "id": f"o{i}", "ts": "2026-03-01T12:00:00Z", "text": "coffee",
+            "lon": choose.uniform(-10, 10), "lat": choose.uniform(-10, 10),
+        }
+        for i in range(3_000)
+    ]  # fmt: skip
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    coordinator = Coordinator(StateDir(tmp_path / "state"), Settings(), identify_log(path))
+    looked = []
+    for _ in replay_log(coordinator, LogSource(str(path)), 500, 1):
+        looked.append(coordinator.looked_an_object)
+    coordinator.close()
+    assert looked[-1] is not None
+    assert looked[4] is not None
+    assert looked[-1] < looked[4] / 20, looked
+
+
+def test_batches_are_short_only_where_objects_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Subscriptions without results are loaded in whole batches, then objects come in few."""
+    monkeypatch.setattr("placewire.engine.coordinator.MANY_NEAREST", 10)
+    monkeypatch.setattr("placewire.engine.coordinator.FIRST_ROWS", 7)
+    point = {"ts": "2026-03-01T12:00:00Z", "lon": 0, "lat": 0}
+    asked = {"type": "subscribe", "kind": "nearest", **point, "keywords": ["tea"], "k": 1}
+    lines = [{**asked, "id": f"s{i}"} for i in range(250)]
+    lines += [{"type": "object", "id": f"o{i}", **point, "text": "tea"} for i in range(60)]
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    coordinator = Coordinator(StateDir(tmp_path / "state"), Settings(), identify_log(path))
+    ends = [m.next_seq for m in replay_log(coordinator, LogSource(str(path)), 100, 1)]
+    coordinator.close()
+    assert ends == [100, 200, 257, 310]
+
+
+def test_loads_forget_what_ended_and_what_expired(tmp_path: Path) -> None:
+    """Under a plan a worker's load is that of its live subscriptions."""
+    path = tmp_path / "log.jsonl"
+    lines: list[dict[str, Any]] = []
+    for i in range(600):
+        ts = f"2026-03-01T12:{i // 60:02d}:{i % 60:02d}Z"
+        if i % 3 == 0:
+            lines.append({"type": "object", "id": "o", "ts": ts, "lon": 0, "lat": 0, "text": "tea"})
+            continue
+        asked: dict[str, Any] = {
+            "type": "subscribe", "id": f"s{i % 7}", "ts": ts, "kind": "nearest",
+            "lon": i % 90, "lat": 0, "keywords": ["tea"], "k": 1,
+        }  # fmt: skip
+        if i % 2:
+            asked |= {"id": f"e{i}", "expires": f"2026-03-01T12:{i // 60:02d}:59Z"}
+        lines.append(asked)
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    coordinator = Coordinator(
+        StateDir(tmp_path / "state"), Settings(), identify_log(path), "nearest=kop", 2, 50
+    )
+    for _ in replay_log(coordinator, LogSource(str(path)), 20, 1):
+        pass
+    loads = coordinator.near.loads
+    coordinator.close()
+    assert 7 <= loads.sum() <= 60, loads

@@ -119,6 +119,8 @@ def tell_plans(text: str, manifest: Manifest) -> None:
             said = f"not made, the log is too short for a sample of {SAMPLE_EVENTS} events"
         elif asked and not said and text != "auto":
             said = f"not made, there were no {kind} subscriptions or too few objects"
+        if "broadcast" in entry:
+            said += f"; {entry['sent']:,} objects sent, {entry['broadcast']:,} by plain broadcast"
         if said and (kind == "boolean" or entry.get("why") or text != "auto"):
             print(f"plan {label}: {said}", file=sys.stderr)
 

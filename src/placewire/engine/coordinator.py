@@ -123,7 +123,7 @@ class Coordinator:
         return True
 
     def cap_rows(self, rows: int) -> int:
-        """How many of the `rows` events that a batch may have the next one should have.
+        """How many of the `rows` events that a batch may have the next should have with objects.
 
         Many `nearest` subscriptions without results want all that has their terms: a short batch
         lets their balls shrink, and their index follow, before the next one.
@@ -137,10 +137,15 @@ class Coordinator:
 
     def _note_looked(self, blocks: list[BlockSummary], pieces: list[PieceSummary]) -> None:
         """Remember how many postings of `nearest` rows an object met in the batch."""
-        near = {live.name for live in self.live.of_kind(NEAREST)}
+        near = {live.name: live.results for live in self.live.of_kind(NEAREST)}
         objects = sum(block.objects for block in blocks)
+        looked = 0
+        for piece in pieces:
+            results = near.get(piece.piece.segment)
+            if results is not None:
+                looked += piece.candidates
+                results.note_looked(piece.candidates, piece.passed)
         if near and objects:
-            looked = sum(p.candidates for p in pieces if p.piece.segment in near)
             self.looked_an_object = looked / objects
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
@@ -251,7 +256,12 @@ class Coordinator:
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
-        near_plan = self.near.next_version(batch, self.live)
+        if self.near.broadcasts:
+            self.near.count_sent(sum(b.sent_near for b in blocks), sum(b.objects for b in blocks))
+        far_past = -(1 << 62)
+        near_plan = self.near.next_version(
+            batch, self.live, now_us if now_us is not None else far_past
+        )
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,

@@ -22,7 +22,7 @@ from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.subscriptions import BOOLEAN, NEAREST, take_slices
 from placewire.plan.reservoir import choose_evenly
 from placewire.route.protocol import Route
-from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.limits import current_limits
 from placewire.state.manifest import PieceEntry, SegmentEntry
@@ -69,6 +69,7 @@ class BlockSummary(msgspec.Struct, frozen=True):
     match_s: float
     write_s: float
     sent: int  # objects sent to workers, each once for every worker that gets it
+    sent_near: int = 0  # of these, for `nearest` subscriptions
 
 
 class PieceSummary(msgspec.Struct, frozen=True):
@@ -79,6 +80,7 @@ class PieceSummary(msgspec.Struct, frozen=True):
     candidates: int
     worker: int
     match_s: float
+    passed: int = 0  # of the candidates for `nearest` rows, those in the ball
 
 
 class Routed(NamedTuple):
@@ -114,6 +116,7 @@ class Dispatched(NamedTuple):
 
 def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     """Decode one block and write its file; match it here if the route says so."""
+    forget_deleted(context.batch)
     started = time.perf_counter()
     block = decode_block(context, ref)
     decode_s = time.perf_counter() - started
@@ -154,6 +157,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         match_s=match_s,
         write_s=write_s,
         sent=sum(int(part.object.size) for part in routed),
+        sent_near=sum(int(part.object.size) for part in routed if part.kind == NEAREST),
     )
     return Dispatched(summary, pieces, routed)
 
@@ -232,7 +236,7 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
     segment, dead = open_live(context, entry)
     assert segment.balls is not None
     path = StateDir(Path(context.root)).file
-    limits = current_limits(entry.name, segment, entry.deltas, path)
+    limits = current_limits(entry, segment, context.segments, path)
     parts: Sequence[int] = range(segment.balls.deal.parts)
     if context.near is not None:
         parts = context.near.parts(worker, segment.balls.deal.parts)
@@ -249,9 +253,12 @@ def add_pieces(
     worker: int,
     match_s: float,
 ) -> None:
-    """Put the matches of one block into a file's arrays, a piece for every segment that has any."""
+    """Put the matches of one block into a file's arrays, a piece for every segment that has any.
+
+    One of `nearest` rows is told of if objects looked at its postings, in vain or not.
+    """
     for number, (entry, matches) in enumerate(found):
-        if matches.object.size == 0:
+        if matches.object.size == 0 and (entry.kind == BOOLEAN or not matches.candidates):
             continue
         label = f"{prefix}.{number}"
         arrays[f"{label}.object"] = matches.object
@@ -261,7 +268,12 @@ def add_pieces(
         piece = PieceEntry(block, name, label, entry.name, int(matches.object.size))
         pieces.append(
             PieceSummary(
-                piece, int(matches.next_expiry_us), int(matches.candidates), worker, match_s
+                piece,
+                int(matches.next_expiry_us),
+                int(matches.candidates),
+                worker,
+                match_s,
+                matches.passed,
             )
         )
 

@@ -45,7 +45,7 @@ def replay_log(
     """Run what is left of a log, batch by batch."""
     while True:
         start = Offset(**coordinator.latest.offset)
-        refs = log.plan(start, coordinator.cap_rows(batch_rows), workers)
+        refs = log.plan_capped(start, batch_rows, coordinator.cap_rows(batch_rows), workers)
         if not refs:
             return
         manifest = coordinator.step(

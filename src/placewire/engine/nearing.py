@@ -210,10 +210,11 @@ def match_near(
     find = scan_near if scan else find_near
     stretches = Stretches(events)
     sifted: Sifted | None = None
-    looked = 0
+    looked = passed = 0
     for picked in stretches:
         found = find(columns.probe(picked), target)
         looked += found.candidates
+        passed += int(found.object.size)
         stretches.found(int(found.object.size))
         found = found._replace(object=picked[found.object].astype(np.uint32))
         sifted = sift_near(found, events, sure, target.segment.rows.k, sifted)
@@ -221,4 +222,4 @@ def match_near(
             target = target.shrink(sifted.full, sifted.radius)
     if sifted is None:
         return Matches(*NOTHING_FOUND[:2], NEVER_US, 0, NOTHING_FOUND[2])
-    return Matches(sifted.object, sifted.row, NEVER_US, looked, sifted.distance)
+    return Matches(sifted.object, sifted.row, NEVER_US, looked, sifted.distance, passed)

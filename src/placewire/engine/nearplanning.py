@@ -82,6 +82,8 @@ class NearPlanner:
         self.balls = LiveBalls(workers)
         self.balls_file = ""
         self._known: set[str] = set()  # segments whose balls the map has
+        self._counted: set[str] = set()  # segments whose rows are in the loads
+        self.sent = self.broadcast = 0  # objects to workers, and what a broadcast would have sent
         if saved.get("name") == name and saved.get("workers") == workers:
             self._resume(saved)
 
@@ -89,6 +91,7 @@ class NearPlanner:
         """Go on with the plan that the last commit named."""
         self.version = int(saved["version"])
         self.method, self.why = saved["method"], saved["why"]
+        self.sent, self.broadcast = saved.get("sent", 0), saved.get("broadcast", 0)
         if saved.get("rule"):
             self.rule_file = saved["rule"]
             self.loads = np.array(saved["loads"])
@@ -107,6 +110,11 @@ class NearPlanner:
         """
         wanted = self.asked or self.name != "auto"
         return self.version == 0 and wanted and not self.sampler.enough
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether objects go to every worker that may need them."""
+        return self.deals and bool(self.balls_file)
 
     @property
     def deals(self) -> bool:
@@ -170,12 +178,31 @@ class NearPlanner:
         self.balls_file = self.state.new_name(batch, "balls")
         write_arrays(self.state.file(self.balls_file), {"words": self.balls.words})
 
-    def next_version(self, batch: int, live: LiveSegments) -> dict[str, Any]:
+    def _settle_loads(self, live: LiveSegments, now_us: int) -> None:
+        """Take the loads anew where segments were merged: rows that expired went with them."""
+        names = {one.name for one in live.of_kind(NEAREST)}
+        merged, self._counted = not self._counted <= names, names
+        if self.rule is None or not merged:
+            return
+        self.loads = np.zeros(self.workers)
+        for one in live.of_kind(NEAREST):
+            if one.segment.balls is not None and one.segment.balls.deal.parts == self.workers:
+                deal = one.segment.balls.deal
+                alive = ~one.ended_mask() & (one.segment.rows.expires_us > now_us)
+                self.loads += np.bincount(deal.owner[alive], deal.cost[alive], self.workers)
+
+    def count_sent(self, sent: int, objects: int) -> None:
+        """Note how many objects were sent, and how many a plain broadcast would have sent."""
+        self.sent += sent
+        self.broadcast += objects * self.workers
+
+    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         if self.version == 0 and self.sampler.enough:
             self.made = batch
-            self._plan(batch, live)
+            self._plan(batch, live, now_us)
+        self._settle_loads(live, now_us)
         entry: dict[str, Any] = {
             "name": self.name,
             "method": self.method,
@@ -185,6 +212,8 @@ class NearPlanner:
         }
         if self.made is not None:
             entry["made"] = self.made
+        if self.broadcast:
+            entry |= {"sent": self.sent, "broadcast": self.broadcast}
         if self.rule is not None:
             entry |= {"rule": self.rule_file, "loads": self.loads.tolist()}
         if self.leaves is not None:
@@ -193,12 +222,12 @@ class NearPlanner:
             entry["balls"] = self.balls_file
         return entry
 
-    def _plan(self, batch: int, live: LiveSegments) -> None:
+    def _plan(self, batch: int, live: LiveSegments, now_us: int) -> None:
         """Make the plan of what was seen."""
+        if not self.asked:
+            return
         live.wait()
         near = [one for one in live.segments if one.results is not None]
-        if not near:
-            return
         self.version = 1
         codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
@@ -206,7 +235,8 @@ class NearPlanner:
         if self.name == "sstd":
             self._divide_objects(batch, codes, term_offsets, terms, rows, radius)
             return
-        alive = np.flatnonzero(~np.concatenate([one.ended_mask() for one in near]))
+        ended = np.concatenate([one.ended_mask() for one in near])
+        alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
         rows_alive = take_rows(rows, alive)
         sample = ball_sample(rows_alive, radius[alive], codes, term_offsets, terms)
         candidates = AUTO if self.name == "auto" else (self.name,)

@@ -29,7 +29,7 @@ def parse_plans(text: str) -> PlanNames:
 
     A name alone is for the kinds that have such a plan; the others stay where they are read.
     """
-    if "=" in text and not Path(text).is_file():
+    if "=" in text and not is_file(text):
         named: dict[str, str] = {}
         for part in text.split(","):
             kind, equals, name = (word.strip() for word in part.partition("="))
@@ -50,12 +50,20 @@ def parse_plans(text: str) -> PlanNames:
     return PlanNames(boolean=text)
 
 
+def is_file(name: str) -> bool:
+    """Whether that is the name of a file, however odd it is."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def check_name(kind: str, name: str, alone: bool = False) -> None:
     """Raise Unusable unless the kind has such a plan; a name `alone` may be of any kind."""
     files = kind == "boolean"
-    if name in PLANS[kind] or (files and name and Path(name).is_file()):
+    if name in PLANS[kind] or (files and is_file(name)):
         return
-    if files and (Path(name).suffix or (name and Path(name).exists())):
+    if files and Path(name).suffix:
         raise Unusable(f"plan {name}: is no file that can be read")
     known = dict.fromkeys((*PLANS[kind], *(PLANS["nearest"] if alone else ())))
     of_kind = "" if alone else f" of {kind} subscriptions"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from placewire.engine.calibrating import calibrate
-from placewire.engine.plannames import PLANS, UNPLANNED
+from placewire.engine.plannames import PLANS, UNPLANNED, is_file
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.engine.sampling import Sampler
 from placewire.model.errors import Unusable
@@ -193,7 +193,7 @@ class Planner:
 
 def named_plan(name: str) -> SavedPlan | None:
     """The plan of the file `name`, if that is one and not a method's name."""
-    return read_plan(Path(name)) if name not in PLANS["boolean"] and Path(name).is_file() else None
+    return read_plan(Path(name)) if name not in PLANS["boolean"] and is_file(name) else None
 
 
 def memory_of_machine() -> float:

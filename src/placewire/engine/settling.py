@@ -88,7 +88,7 @@ class Settler:
         for live, ends in zip(list(self.live.segments), resolved.ended, strict=True):
             found = [summary for summary in summaries if summary.piece.segment == live.name]
             if live.segment.kind == NEAREST:
-                pieces = [summary.piece for summary in found]
+                pieces = [summary.piece for summary in found if summary.piece.matches]
                 entered.append(enter_candidates(self.state, facts, live, pieces, ends))
             else:
                 for summary in found:

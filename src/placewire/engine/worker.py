@@ -47,6 +47,7 @@ class Matches(NamedTuple):
     next_expiry_us: int
     candidates: int
     distance: NDArray[np.float64] | None = None
+    passed: int = 0  # of the candidates, those in the ball
 
 
 def make_probe(

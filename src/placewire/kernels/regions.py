@@ -21,8 +21,8 @@ def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
     phi_a = math.radians(lat_a)
     phi_b = math.radians(lat_b)
     half_phi = math.sin((phi_b - phi_a) / 2.0)
-    half_lambda = math.sin(math.radians(lon_b - lon_a) / 2.0)
-    a = half_phi * half_phi + math.cos(phi_a) * math.cos(phi_b) * half_lambda * half_lambda
+    half_lambda = math.sin((math.radians(lon_b) - math.radians(lon_a)) / 2.0)
+    a = half_phi * half_phi + math.cos(phi_a) * math.cos(phi_b) * (half_lambda * half_lambda)
     d = 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(min(1.0, a)))
     return float(np.rint(1000.0 * d) / 1000.0)
 

@@ -46,7 +46,8 @@ def replay_on_spark(
             return
         try:
             start = Offset(**coordinator.latest.offset)
-            refs = log.plan(start, coordinator.cap_rows(batch_rows), max(workers, 2))
+            cap = coordinator.cap_rows(batch_rows)
+            refs = log.plan_capped(start, batch_rows, cap, max(workers, 2))
             if refs:
                 run = partial(run_on_spark, session, refs, workers)
                 after(coordinator.step(coordinator.latest.batch + 1, batch_end(refs), run))

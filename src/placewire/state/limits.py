@@ -7,7 +7,7 @@ only filter: a process that has seen fewer deltas finds more candidates, and no 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.balls import radii_to_limits
 from placewire.state.arrays import open_arrays
-from placewire.state.manifest import DeltaEntry
+from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import read_radii
 from placewire.state.segment import Segment
 
@@ -31,21 +31,24 @@ class _Known:
         self.applied: set[str] = set()
 
 
-_known: OrderedDict[str, _Known] = OrderedDict()
+_known: OrderedDict[Path, _Known] = OrderedDict()
 
 
 def current_limits(
-    name: str, segment: Segment, deltas: list[DeltaEntry], path: Callable[[str], Path]
+    entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
 ) -> NDArray[np.float32]:
-    """The limits of a segment's balls after these deltas."""
-    key = str(path(name))
+    """The limits of a segment's balls after its deltas; segments no longer `live` are forgotten."""
+    key = path(entry.name)
     known = _known.get(key)
     if known is None:
+        standing = {path(other.name) for other in live}
+        for old in [k for k in _known if k.parent == key.parent and k not in standing]:
+            del _known[old]
         known = _known[key] = _Known(segment)
         while len(_known) > KEPT_SEGMENTS:
             _known.popitem(last=False)
     _known.move_to_end(key)
-    for delta in deltas:
+    for delta in entry.deltas:
         if delta.file not in known.applied:
             rows, radius = read_radii(open_arrays(path(delta.file)).arrays, delta.label)
             limits = radii_to_limits(np.ascontiguousarray(radius))

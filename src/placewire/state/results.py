@@ -15,9 +15,10 @@ from placewire.state.manifest import DeltaEntry
 from placewire.state.neighbours import Entrants, Radii, enter, read_entrants, read_radii
 from placewire.state.segment import Segment
 
-# The index is made anew once the balls cover half of what they covered in it: an object then meets
-# at most about twice the postings that it would meet in a new one.
+# The index is made anew once its balls have shrunk to half: all together, by the area that they
+# cover, or those that objects meet, by how many of the postings looked at are still in the ball.
 SHRUNK = 0.5
+LOOKED = 100_000  # postings after which the share in the ball is taken
 MOST_DELTAS = 24
 
 
@@ -36,6 +37,9 @@ class LiveResults:
         self.deltas = list(deltas)
         self.fresh: list[Entrants] = []  # of the batch that is not committed yet
         self.since: list[Entrants] | None = None  # since a merge began to read these results
+        self.looked = self.passed = 0  # postings since the last share was taken
+        self.first_share: float | None = None  # in the ball, when the index was new
+        self.share = 1.0
         for delta in deltas:
             arrays = open_arrays(path(delta.file)).arrays
             enter(self.neighbours, read_entrants(arrays, delta.label))
@@ -46,7 +50,19 @@ class LiveResults:
     @property
     def stale(self) -> bool:
         """Whether the index looks for objects where few can enter any more."""
-        return self.area < SHRUNK * self.indexed_area
+        met = self.first_share is not None and self.share < SHRUNK * self.first_share
+        return met or self.area < SHRUNK * self.indexed_area
+
+    def note_looked(self, looked: int, passed: int) -> None:
+        """Workers looked at so many postings, and so many objects were in the ball."""
+        self.looked += looked
+        self.passed += passed
+        if self.looked < LOOKED:
+            return
+        self.share = self.passed / self.looked
+        if self.first_share is None:
+            self.first_share = self.share
+        self.looked = self.passed = 0
 
     def enter(self, candidates: Entrants) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Apply candidates by (row, seq); which entered, and the seq each dropped or -1."""

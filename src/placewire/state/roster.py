@@ -82,7 +82,7 @@ class Rosters:
     def __init__(self, state: StateDir, entries: list[RosterEntry]) -> None:
         self.state = state
         self.entries = list(entries)
-        self.swept = sum(entry.objects for entry in entries)  # objects after the last sweep
+        self.swept = 0  # objects after the last sweep of this process
 
     def read(self, entry: RosterEntry) -> Named:
         arrays: dict[str, Any] = open_arrays(self.state.file(entry.name)).arrays
