@@ -37,12 +37,13 @@ def draw_lines(
     *,
     x_label: str,
     y_label: str,
+    x_scale: str = "log",
 ) -> Path:
-    """Draw each series of (x, y) points as a line on two log axes; gives the PNG's path."""
+    """Draw each series of (x, y) points as a line, y on a log axis; gives the PNG's path."""
     from matplotlib.figure import Figure  # without pyplot: no display and no global state
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+    axes = figure.add_subplot(xscale=x_scale, yscale="log", xlabel=x_label, ylabel=y_label)
     for label, points in series.items():
         xs, ys = zip(*sorted(points), strict=True)
         axes.plot(xs, ys, marker="o", label=label)
