@@ -48,7 +48,7 @@ EXPERIMENTS = {
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
     f"nearest-{size // 1_000_000}m": partial(nearest_growth.run_sizes, sizes=(size,))
-    for size in nearest_growth.LARGE
+    for size in (nearest_growth.MANY, *nearest_growth.LARGE)
 }
 
 

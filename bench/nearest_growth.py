@@ -32,7 +32,8 @@ from placewire.engine.worker import Matches
 from placewire.model.subscriptions import take_rows
 from placewire.route.protocol import Share, SpreadRoute
 
-SIZES, LARGE = (100_000, 500_000), (1_000_000, 5_000_000, 10_000_000)
+SIZES, LARGE = (100_000, 500_000, 1_000_000), (5_000_000, 10_000_000)
+MANY = 1_000_000
 NAMES = (*PAPER, "dkm balls", "shared")
 TICKS = 10
 FEW_TICKS = 5  # from a million on
@@ -72,9 +73,9 @@ def run_sizes(choice: Choice, sizes: tuple[int, ...]) -> None:
 def run_size(source: Source, size: int) -> tuple[dict[str, Outcome], tuple[object, ...]]:
     """One size: every plan, then two cores."""
     say(f"{size:,} subscriptions")
-    standing = stand(source, size, told=size >= LARGE[0])
+    standing = stand(source, size, told=size >= MANY)
     say("first results are there; radii: " + ", ".join(f"{x:.3g}" for x in describe(standing)))
-    ticks = FEW_TICKS if size >= LARGE[0] else TICKS
+    ticks = FEW_TICKS if size >= MANY else TICKS
     row = run_two_cores(standing, Changes(standing, TICKS))
     say(f"two cores: {row[0]:.2f} ms")
     outcomes = compare(standing, NAMES, ticks)

@@ -48,7 +48,7 @@ def save_by(parameter: str, outcomes: dict[int, dict[str, Outcome]]) -> None:
     for what, of in (
         ("update, ms", lambda o: o.update_ms),
         ("max - min, ms", lambda o: o.balance_ms),
-        ("kNN, ms", lambda o: o.mean_ms(lambda tick: float(tick.knn_s.max()))),
+        ("kNN, ms", busiest_ms),
     ):
         print(f"\n{what} by {parameter}\n")
         short = what.split(",")[0].replace(" ", "")
@@ -58,10 +58,20 @@ def save_by(parameter: str, outcomes: dict[int, dict[str, Outcome]]) -> None:
         ]
         save_table(f"nearest-{label}-{short}", (what, *values), rows)
     series = {
-        name: [(value, by_name[name].update_ms) for value, by_name in outcomes.items()]
+        name: [(value, busiest_ms(by_name[name])) for value, by_name in outcomes.items()]
         for name in next(iter(outcomes.values()))
     }
-    draw_lines(f"nearest-{label}", series, x_label=parameter, y_label="update time, ms")
+    draw_lines(
+        f"nearest-{label}",
+        series,
+        x_label=parameter,
+        y_label="kNN update of the busiest worker, ms",
+        x_scale="log" if parameter == "subscriptions" else "linear",
+    )
+
+
+def busiest_ms(outcome: Outcome) -> float:
+    return outcome.mean_ms(lambda tick: float(tick.knn_s.max()))
 
 
 def run_parameters(standing: Standing) -> None:
@@ -99,7 +109,7 @@ def run_parameters(standing: Standing) -> None:
 
 def measure(outcome: Outcome) -> tuple[float, float, float, float]:
     return (
-        outcome.mean_ms(lambda tick: float(tick.knn_s.max())),
+        busiest_ms(outcome),
         outcome.balance_ms,
         outcome.mean_ms(lambda tick: tick.inserting_s),
         outcome.update_ms,

@@ -48,7 +48,11 @@ def draw_lines(
         xs, ys = zip(*sorted(points), strict=True)
         axes.plot(xs, ys, marker="o", label=label)
     axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend(frameon=False)
+    if x_scale == "linear":  # counts, and lines that leave no corner free
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        figure.legend(frameon=False, loc="outside right upper")
+    else:
+        axes.legend(frameon=False)
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}.png"
     figure.savefig(path, dpi=150)
