@@ -187,7 +187,8 @@ def compare(
     outcomes: dict[str, Outcome] = {}
     for name in names:
         outcomes[name] = run_plan(name, plans, changes)
-        say(f"{name}: {outcomes[name].update_ms:.2f} ms")
+        update, balance, busiest = outcomes[name].row()[1:4]
+        say(f"{name}: update {update:.4g} ms, kNN {busiest:.4g}, max - min {balance:.4g}")
         check_same(next(iter(outcomes.values())), outcomes[name])
     return outcomes
 
