@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from bench import (
@@ -17,6 +18,9 @@ from bench import (
     kernel,
     latency,
     loading,
+    nearest,
+    nearest_growth,
+    nearest_sweeps,
     partitioning,
     plans,
     routing,
@@ -43,26 +47,39 @@ EXPERIMENTS = {
     "plans": plans.run,
     "routing": routing.run,
     "tornado": tornado.run,
+    "nearest": nearest.run,
+    "nearest-sweeps": nearest_sweeps.run,
+    "nearest-growth": nearest_growth.run,
+}
+# Only when named: they need minutes, and up to 16 GB.
+LARGE = {
+    f"nearest-{size // 1_000_000}m": partial(nearest_growth.run_sizes, sizes=(size,))
+    for size in (nearest_growth.MANY, *nearest_growth.LARGE)
 }
 
 
 def main() -> None:
     """Run the chosen experiments; each prints its table and keeps it under bench/out."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--data", type=Path, help="a directory with posts_us.parquet")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="a directory with posts_us.parquet, and venues_us.parquet for nearest",
+    )
     parser.add_argument("--only", default=",".join(EXPERIMENTS), help="names, with commas")
     parser.add_argument("--full", action="store_true", help="the large sizes, beyond ten minutes")
     arguments = parser.parse_args()
     names = arguments.only.split(",")
-    unknown = [name for name in names if name not in EXPERIMENTS]
+    known = EXPERIMENTS | LARGE
+    unknown = [name for name in names if name not in known]
     if unknown:
-        parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+        parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(known)}")
     with tempfile.TemporaryDirectory(prefix="placewire-bench-") as folder:
         choice = Choice(arguments.data, arguments.full, Path(folder))
         for name in names:
             started = time.monotonic()
             print(f"## {name} ({choice.name})\n", flush=True)
-            EXPERIMENTS[name](choice)
+            known[name](choice)
             print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
 
 

@@ -37,18 +37,22 @@ def draw_lines(
     *,
     x_label: str,
     y_label: str,
+    x_scale: str = "log",
 ) -> Path:
-    """Draw each series of (x, y) points as a line on two log axes; gives the PNG's path."""
+    """Draw each series of (x, y) points as a line, y on a log axis; gives the PNG's path."""
     from matplotlib.figure import Figure  # without pyplot: no display and no global state
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+    axes = figure.add_subplot(xscale=x_scale, yscale="log", xlabel=x_label, ylabel=y_label)
     for number, (label, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
         # Colours come round again after ten.
         axes.plot(xs, ys, marker="o", linestyle="-" if number < 10 else "--", label=label)
     axes.grid(visible=True, which="both", alpha=0.3)
-    if len(series) > 6:
+    if x_scale == "linear":  # counts, and lines that leave no corner free
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        figure.legend(frameon=False, loc="outside right upper")
+    elif len(series) > 6:
         figure.legend(loc="outside right center", frameon=False)
     else:
         axes.legend(frameon=False)
