@@ -78,7 +78,9 @@ def _checked(life: CityLife) -> Hour:
     try:
         start = datetime.fromisoformat(life.start)
     except ValueError:
-        raise Unusable(f"city life: start must be a time, got {life.start!r}") from None
+        raise Unusable(
+            f"city life: start must be a time such as 2026-03-01T12:00:00Z, got {life.start!r}"
+        ) from None
     if start.tzinfo is None:
         raise Unusable(f"city life: start must have an offset or Z, got {life.start!r}")
     return Hour(round(start.timestamp() * 1e6), life.seconds)

@@ -21,7 +21,7 @@ from placewire.engine.settling import Settler
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN, NEAREST
-from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.manifest import (
@@ -289,6 +289,7 @@ class Coordinator:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
         spared = {self.live.pending.name} if self.live.pending else set()
         sweep(self.state, self.delivered, spared)
+        forget_deleted()
 
     def close(self) -> None:
         """Stop merging and give up the directory."""

@@ -116,7 +116,7 @@ class Dispatched(NamedTuple):
 
 def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     """Decode one block and write its file; match it here if the route says so."""
-    forget_deleted(context.batch)
+    forget_deleted()
     started = time.perf_counter()
     block = decode_block(context, ref)
     decode_s = time.perf_counter() - started

@@ -92,6 +92,7 @@ _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 
 _spaced_colon = re.compile(rb'"\s+:')
 
+_place = re.compile(r"at `\$\.([a-z_]+)`$")
 _surrogate = re.compile(rb"\\u[dD][89a-fA-F]")
 _long_number = re.compile(rb"[0-9]{309}")
 
@@ -101,7 +102,7 @@ def decode_event(line: bytes) -> AnyEvent:
     try:
         event = decode_deeply(line)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(mistyped(str(error))) from None
+        raise InvalidEvent(mistyped(str(error), line)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidEvent(malformed(line, error)) from None
     if b"\\" in line or line.count(b'":') != least_keys(event) or _spaced_colon.search(line):
@@ -156,13 +157,21 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def mistyped(said: str) -> str:
-    """msgspec's message in this house's words: an object is something else here."""
+def mistyped(said: str, line: bytes) -> str:
+    """msgspec's message in this house's words, with what was got where it names a field."""
+    said = said.replace("Expected `object`", "an event must be one JSON object")
     said = said.replace("Object missing required field", "the event is missing the field")
     said = said.replace("Object contains unknown field", "the event has an unknown field")
     if said.startswith("Invalid value") and said.endswith("`$.type`"):
         said += ", must be object, subscribe, unsubscribe or query"
-    return said
+    place = _place.search(said)
+    if place is None:
+        return said
+    try:
+        value = json.dumps(json.loads(line)[place.group(1)], ensure_ascii=False)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return said
+    return f"{said}, the value is {value if len(value) <= 60 else value[:57] + '...'}"
 
 
 def malformed(line: bytes, error: Exception) -> str:

@@ -135,15 +135,8 @@ _open: OrderedDict[str, ArrayFile] = OrderedDict()
 _open_lock = Lock()
 
 
-_tidied = -1
-
-
-def forget_deleted(batch: int) -> None:
-    """Let go of files that were swept, once in a batch: a mapped file keeps its room on disk."""
-    global _tidied  # noqa: PLW0603
-    if batch == _tidied:
-        return
-    _tidied = batch
+def forget_deleted() -> None:
+    """Let go of files that were swept: one that is mapped keeps its room on disk."""
     with _open_lock:
         for key in [key for key in _open if not os.path.exists(key)]:
             del _open[key]
