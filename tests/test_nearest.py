@@ -275,3 +275,33 @@ def test_loads_forget_what_ended_and_what_expired(tmp_path: Path) -> None:
     loads = coordinator.near.loads
     coordinator.close()
     assert 7 <= loads.sum() <= 60, loads
+
+
+def test_all_may_expire_before_the_plan_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge under way may leave no subscription to plan for."""
+    monkeypatch.setattr("placewire.state.live.INLINE_ROWS", 0)
+    for seed in range(6):
+        choose = random.Random(seed)
+        lines = []
+        for i in range(120):
+            ts = f"2026-03-01T12:{i // 60:02d}:{i % 60:02d}Z"
+            point = {"ts": ts, "lon": choose.uniform(-9, 9), "lat": 0}
+            if choose.random() < 0.5:
+                soon = i + choose.randint(1, 4)
+                lines.append(
+                    {
+                        "type": "subscribe", "id": f"s{i}", "kind": "nearest", **point, "k": 1,
+                        "keywords": ["tea"],
+                        "expires": f"2026-03-01T12:{soon // 60:02d}:{soon % 60:02d}Z",
+                    }
+                )  # fmt: skip
+            else:
+                lines.append({"type": "object", "id": f"o{i}", **point, "text": "tea"})
+        log = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = run_in_lives(log, folder, "nearest=kop", 2, 1 + seed, life=50)
+        expected = replay(log, with_data=True).results
+        assert [json.loads(line) for line in found.splitlines()] == expected

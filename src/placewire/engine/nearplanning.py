@@ -200,7 +200,6 @@ class NearPlanner:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         if self.version == 0 and self.sampler.enough:
-            self.made = batch
             self._plan(batch, live, now_us)
         self._settle_loads(live, now_us)
         entry: dict[str, Any] = {
@@ -228,7 +227,9 @@ class NearPlanner:
             return
         live.wait()
         near = [one for one in live.segments if one.results is not None]
-        self.version = 1
+        if not near:  # the merge has left none
+            return
+        self.version, self.made = 1, batch
         codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
         radius = np.concatenate([one.results.radius for one in near if one.results is not None])
