@@ -943,20 +943,17 @@ def replay(
     log: bytes,
     *,
     kinds: frozenset[str] = ALL_KINDS,
-    queries: bool = True,
     with_data: bool = False,
     settings: dict[str, Any] | None = None,
 ) -> Outcome:
-    """Replay a whole event log; kinds outside `kinds`, and queries if so told, are refused."""
+    """Replay a whole event log; subscriptions of kinds outside `kinds` are refused."""
     state = Replay(read_settings(settings), with_data)
     dead = []
     for seq, line in enumerate(lines_of(log)):
         try:
             event = read_event(seq, line, state.now, state.settings)
-            if isinstance(event, Ask) and event.kind not in kinds:
+            if isinstance(event, Ask) and not event.is_query and event.kind not in kinds:
                 refuse(f"kind {event.kind!r} is refused")
-            if isinstance(event, Ask) and event.is_query and not queries:
-                refuse("queries are refused")
         except InvalidEvent as error:
             text = line.decode("utf-8", "replace")
             dead.append({"seq": seq, "error": str(error), "event": text})

@@ -242,7 +242,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(starter: Starter, log: Path, tmp_path_factory: pytest.TempPathFactory) -> Files:
     files = starter.finish(log, tmp_path_factory.mktemp("undisturbed"))
-    expected = replay(log.read_bytes(), kinds=BUILT_KINDS, queries=False)
+    expected = replay(log.read_bytes(), kinds=BUILT_KINDS)
     assert files.results.count(b"\n") == len(expected.results) > 200
     assert files.dead.count(b"\n") == len(expected.dead) >= 26
     return files

@@ -52,7 +52,7 @@ def decode(log: bytes) -> DecodedBlock:
 
 def oracle_refuses(line: bytes) -> bool:
     """Whether the line is invalid; `max_ahead` cannot matter to a log of one event."""
-    return bool(oracle.replay(line + b"\n", kinds=BUILT_KINDS, queries=False).dead)
+    return bool(oracle.replay(line + b"\n", kinds=BUILT_KINDS).dead)
 
 
 def check_line(line: bytes) -> None:
@@ -456,7 +456,9 @@ def test_numbers_keep_their_last_bit() -> None:
         (dump({**SUBSCRIBE, "expires": "never"}), ["s1", "expires", "never"]),
         (dump({**SUBSCRIBE, "k": 3}), ["s1", "boolean", "k"]),
         (dump({**UNSUBSCRIBE, "type": "subscribe", "kind": "boolean"}), ["s1", "region", "where"]),
-        (dump(QUERY), ["q1"]),
+        (dump({**QUERY, "last": "P2D"}), ["q1", "last", "retention", "P2D"]),
+        (dump({**QUERY, "mode": "any"}), ["q1", "boolean", "mode"]),
+        (dump({**QUERY, "limit": 0}), ["q1", "limit", "1..10000", "0"]),
     ],
 )  # fmt: skip
 def test_errors_say_what_where_and_got(line: bytes, parts: list[str]) -> None:

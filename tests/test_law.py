@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logs import BUILT_KINDS, logs
+from logs import BUILT_KINDS, flowing, logs
 from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
@@ -19,10 +19,19 @@ from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
-from placewire.model.settings import Settings
+from placewire.model.settings import settings_of
 from placewire.plan.methods import METHODS
 from placewire.plan.nearest import NEAREST_METHODS
 from placewire.state.layout import StateDir
+
+# Settings that change what is retained; durations that logs of a few minutes outlive.
+tables = st.fixed_dictionaries(
+    {
+        "retention": st.sampled_from(["P1D", "PT20S", "PT3S"]),
+        "window": st.sampled_from([{"count": 3}, {"time": "PT10S"}, {"count": 100_000}]),
+        "reach_m": st.sampled_from([20015114.35, 1e5]),
+    }
+)
 
 
 class Run(NamedTuple):
@@ -32,7 +41,14 @@ class Run(NamedTuple):
 
 
 def run_local(
-    log: bytes, *, plan: str, workers: int, rows: int, sample_events: int = SAMPLE_EVENTS
+    log: bytes,
+    *,
+    plan: str,
+    workers: int,
+    rows: int,
+    sample_events: int = SAMPLE_EVENTS,
+    table: dict[str, Any] | None = None,
+    slice_us: int | None = None,
 ) -> Run:
     """Replay a log in this process."""
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +56,13 @@ def run_local(
         path.write_bytes(log)
         state = StateDir(Path(folder) / "state")
         coordinator = Coordinator(
-            state, Settings(), identify_log(path), plan, workers, sample_events
+            state,
+            settings_of(table or {}),
+            identify_log(path),
+            plan,
+            workers,
+            sample_events,
+            slice_us,
         )
         sink = FileSink(state, with_data=True)
         for manifest in replay_log(coordinator, LogSource(str(path)), rows, workers):
@@ -54,8 +76,8 @@ def run_local(
     return Run(results, dead, counters.idle_unsubscribes)
 
 
-def check_equals_oracle(log: bytes, run: Run) -> None:
-    expected = replay(log, kinds=BUILT_KINDS, queries=False, with_data=True)
+def check_equals_oracle(log: bytes, run: Run, table: dict[str, Any] | None = None) -> None:
+    expected = replay(log, kinds=BUILT_KINDS, with_data=True, settings=table)
     assert run.results == expected.results
     assert [(d["seq"], d["event"]) for d in run.dead] == [
         (d["seq"], d["event"]) for d in expected.dead
@@ -69,6 +91,18 @@ def check_equals_oracle(log: bytes, run: Run) -> None:
 @given(log=logs)
 def test_equals_oracle_however_it_is_cut(workers: int, rows: int, log: bytes) -> None:
     check_equals_oracle(log, run_local(log, plan="shared", workers=workers, rows=rows))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=flowing(), table=tables, slice_us=st.sampled_from([None, 1_000_000, 45_000_000]))
+def test_time_flows_through_the_store(
+    workers: int, rows: int, log: bytes, table: dict[str, Any], slice_us: int | None
+) -> None:
+    """Reports fall due, and what is retained is cut by slices, merged and dropped."""
+    run = run_local(log, plan="shared", workers=workers, rows=rows, table=table, slice_us=slice_us)
+    check_equals_oracle(log, run, table)
 
 
 @pytest.mark.parametrize("plan", [*METHODS, "auto"])

@@ -119,7 +119,7 @@ def lines(*events: bytes) -> bytes:
 
 
 def expected_of(log: bytes, **more: Any) -> Outcome:
-    return replay(log, kinds=BUILT_KINDS, queries=False, **more)
+    return replay(log, kinds=BUILT_KINDS, **more)
 
 
 def check_replay(

@@ -142,7 +142,7 @@ def test_machines_are_counted_by_their_executors(spark: SparkSession) -> None:
 
 
 def expected_of(log: bytes) -> Outcome:
-    return replay(log, kinds=BUILT_KINDS, queries=False, with_data=True)
+    return replay(log, kinds=BUILT_KINDS, with_data=True)
 
 
 @pytest.mark.parametrize("plan", ["shared", "grid"])

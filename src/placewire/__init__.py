@@ -10,17 +10,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placewire.api import Results, replay, run
-    from placewire.model.errors import Unusable
+    from placewire.api import Results, open_snapshot, replay, run
+    from placewire.engine.snapshot import Snapshot
+    from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
 
-__all__ = ["Results", "Settings", "Unusable", "replay", "run"]
+__all__ = [
+    "InvalidEvent",
+    "Results",
+    "Settings",
+    "Snapshot",
+    "Unusable",
+    "open_snapshot",
+    "replay",
+    "run",
+]
 
 _HOMES = {
     "Results": "placewire.api",
+    "open_snapshot": "placewire.api",
     "replay": "placewire.api",
     "run": "placewire.api",
     "Settings": "placewire.model.settings",
+    "InvalidEvent": "placewire.model.errors",
+    "Snapshot": "placewire.engine.snapshot",
     "Unusable": "placewire.model.errors",
 }
 

@@ -17,6 +17,7 @@ from placewire.engine.local import replay_log
 from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
+from placewire.engine.snapshot import Snapshot
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
 from placewire.model.settings import Settings, settings_of
@@ -47,6 +48,14 @@ def run(events: Iterable[dict[str, Any] | str | bytes], **options: Any) -> Resul
                 file.write(b"\n")
         totals = replay(log, results, dead_letters=dead, **options)
         return Results(read_lines(results), read_lines(dead), totals)
+
+
+def open_snapshot(state: Path | str) -> Snapshot:
+    """The retained objects of a state directory, open for queries; raises Unusable.
+
+    The state may be in use: a snapshot is of one commit, and `refresh` goes to the latest.
+    """
+    return Snapshot(Path(state))
 
 
 def replay(

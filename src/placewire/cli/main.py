@@ -98,6 +98,28 @@ def replay(
 
 
 @app.command()
+def query(
+    query: Annotated[
+        str,
+        typer.Argument(help="The query as JSON; - for one a line from standard input."),
+    ],
+    state: Annotated[Path, typer.Option(help="The state of a replay, running or not.")],
+    with_data: Annotated[
+        bool, typer.Option("--with-data", help="Add each object's data to its name.")
+    ] = False,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Tell how long each answer took.")
+    ] = False,
+) -> None:
+    """Ask about the objects that a state retains: boolean, nearest, relevant or trending."""
+    from placewire.cli.query import QueryOptions, run_query
+
+    code = run_query(QueryOptions(query, state, with_data, timing))
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
 def plan(
     objects: Annotated[
         Path, typer.Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")

@@ -8,6 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from placewire.engine.asking import (
+    Ask,
+    AskContext,
+    answer_here,
+    cut_queries,
+    gather_queries,
+    write_answers,
+)
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
@@ -16,23 +24,38 @@ from placewire.engine.log import Offset
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
+from placewire.engine.reporting import (
+    Advances,
+    DueRows,
+    Report,
+    ReportContext,
+    cut_groups,
+    gather_advances,
+    make_groups,
+    report_here,
+    write_reports,
+)
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
 from placewire.engine.settling import Settler
+from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN, NEAREST
+from placewire.model.subscriptions import BOOLEAN, NEAREST, TRENDING
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.manifest import (
     BlockEntry,
     Counters,
+    LinesEntry,
     Manifest,
     read_latest,
     read_manifest,
     write_manifest,
 )
+from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
+from placewire.text.lexicon import read_lexicon
 
 Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
 
@@ -58,6 +81,7 @@ class Coordinator:
         plan: str = "shared",
         workers: int | None = None,
         sample_events: int = SAMPLE_EVENTS,
+        slice_us: int | None = None,
     ) -> None:
         self.state = state
         self.settings = settings
@@ -86,6 +110,14 @@ class Coordinator:
                 self.sampler,
             )
             self.live = LiveSegments(state, self.latest.segments)
+            self.store = LiveStore(
+                state,
+                self.latest.store,
+                slice_us or -(-settings.retention_us // SLICES),
+                read_lexicon(settings.lexicon),
+            )
+            self.ask: Ask = answer_here
+            self.report: Report = report_here
             self.near.asked = bool(self.live.of_kind(NEAREST))
             self.settler = Settler(
                 state, self.live, self.near, self.latest.rosters, self.planner.name == "scan"
@@ -200,6 +232,8 @@ class Coordinator:
             scan=self.planner.name == "scan",
             scan_near=self.near.name == "scan",
             sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
+            settings=self.settings,
+            slice_us=self.store.slice_us,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -238,27 +272,40 @@ class Coordinator:
         if self.planned:
             for block, fact in zip(blocks, facts, strict=True):
                 self.sampler.observe(fact.arrays, block.events, self.sampling)
-        settled = self.settler.settle(batch, blocks, facts, summaries, now_us)
+        for block, fact in zip(blocks, facts, strict=True):
+            if block.stored is not None:
+                self.store.entries += leave_out(
+                    self.state, batch, block.stored, fact, self.store.slice_us, self.store.lexicon
+                )
+        advances = gather_advances(facts, latest.now_us)
+        settled = self.settler.settle(batch, blocks, facts, summaries, now_us, advances)
+        reports = self._report(batch, settled.due, advances)
+        answers = self._answer(batch, facts)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
         late_dead = self.state.new_name(batch, "refused") if refused else None
         if late_dead is not None:
             write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
-        self.live.compact(batch, now_us if now_us is not None else -(1 << 62))
+        far_past = -(1 << 62)
+        self.live.compact(batch, now_us if now_us is not None else far_past)
+        if now_us is not None:
+            windows = longest_window_us(self.live.of_kind(TRENDING))
+            self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
         refused_objects = sum(
             int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
         )
         counters = Counters(
             events=latest.counters.events + sum(b.events for b in blocks),
             objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
-            results=latest.counters.results + settled.results,
+            results=latest.counters.results
+            + settled.results
+            + sum(entry.lines for entry in (answers, reports) if entry is not None),
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         if self.near.broadcasts:
             self.near.count_sent(sum(b.sent_near for b in blocks), sum(b.objects for b in blocks))
-        far_past = -(1 << 62)
         near_plan = self.near.next_version(
             batch, self.live, now_us if now_us is not None else far_past
         )
@@ -277,7 +324,10 @@ class Coordinator:
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
+            answers=answers,
+            reports=reports,
             rosters=list(self.settler.rosters.entries),
+            store=list(self.store.entries),
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
@@ -285,15 +335,38 @@ class Coordinator:
         write_manifest(self.state, manifest)
         return manifest
 
+    def _answer(self, batch: int, facts: list[BlockFacts]) -> LinesEntry | None:
+        """Answer the batch's queries from the store, which has the batch's objects already."""
+        asked = gather_queries(facts)
+        if not asked:
+            return None
+        context = AskContext(
+            str(self.state.root), self.latest.key, self.settings, tuple(self.store.entries)
+        )
+        return write_answers(self.state, batch, asked, self.ask(context, cut_queries(asked)))
+
+    def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
+        """Make the reports that are due in the batch."""
+        groups = make_groups(due, self.store.entries)
+        if not groups:
+            return None
+        context = ReportContext(
+            str(self.state.root), tuple(self.store.entries), self.latest.next_seq, advances
+        )
+        made = self.report(context, cut_groups(groups))
+        return write_reports(self.state, batch, due, advances, made)
+
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
         spared = {self.live.pending.name} if self.live.pending else set()
+        spared |= self.store.spared
         sweep(self.state, self.delivered, spared)
         forget_deleted()
 
     def close(self) -> None:
         """Stop merging and give up the directory."""
         self.live.close()
+        self.store.close()
         os.close(self._lock)
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.changecolumns import finish_rows, join_changes, plain_changes
+from placewire.engine.querying import read_query
 from placewire.engine.subscribing import ChangesBuilder
 from placewire.kernels.blocks import codes_to_order, slices_to_buffer, times_to_clock
 from placewire.kernels.cells import points_to_codes
@@ -25,7 +26,6 @@ from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
     AnyEvent,
     ObjectEvent,
-    QueryEvent,
     SubscribeEvent,
     UnsubscribeEvent,
     check_point,
@@ -34,11 +34,13 @@ from placewire.model.events import (
     decode_event,
 )
 from placewire.model.objects import ObjectRows
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
 from placewire.model.times import parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 FAR_PAST_US = -(1 << 62)
+USUAL = Settings()
 
 
 class DeadLetter(NamedTuple):
@@ -60,6 +62,23 @@ class Changes(NamedTuple):
     id_bytes: NDArray[np.uint8]
 
 
+class Queries(NamedTuple):
+    """Queries of one block in log order: their lines, each of which is valid, as a CSR column."""
+
+    event: NDArray[np.uint32]
+    now_us: NDArray[np.int64]
+    line_offsets: NDArray[np.int64]
+    line_bytes: NDArray[np.uint8]
+
+
+class Texts(NamedTuple):
+    """The texts of a block's objects, in their order: slices of one buffer."""
+
+    raw: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
 class Leap(NamedTuple):
     """An event whose time is so far ahead that only the clock of all blocks can judge it."""
 
@@ -75,8 +94,10 @@ class DecodedBlock(NamedTuple):
     events: int
     objects: ObjectRows
     codes: NDArray[np.uint32]
+    texts: Texts
     changes: Changes
     rows: SubscriptionRows
+    queries: Queries
     dead: list[DeadLetter]
     leaps: list[Leap]
     first_ts_us: int | None
@@ -104,10 +125,11 @@ def decode_lines(
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
+    settings: Settings = USUAL,
 ) -> DecodedBlock:
     """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
     with collector_resting():
-        return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us)
+        return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings)
 
 
 @contextlib.contextmanager
@@ -128,12 +150,14 @@ def decode_all_lines(
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
+    settings: Settings,
 ) -> DecodedBlock:
     """Plain objects by the kernel, every other line by the strict decoder."""
     offsets = find_lines(raw)
     plain, slow = scan_objects(raw, offsets)
     dead: list[DeadLetter] = []
     objects: list[tuple[int, int, ObjectEvent, bytes, bytes]] = []
+    queries: list[tuple[int, int, bytes]] = []
     builder = ChangesBuilder(analyzer)
     changes, slow = plain_changes(raw, offsets, slow, first_seq, analyzer)
     for event, ts_us, decoded, line in decode_slow(raw, offsets, slow, dead):
@@ -147,7 +171,8 @@ def decode_all_lines(
             elif isinstance(decoded, UnsubscribeEvent):
                 builder.unsubscribe(event, ts_us, decoded.id)
             else:
-                refuse_query(decoded)
+                read_query(decoded, analyzer, settings)
+                queries.append((event, ts_us, line))
         except InvalidEvent as error:
             dead.append(DeadLetter(event, str(error), line))
     dead.sort(key=lambda letter: letter.event)
@@ -167,7 +192,7 @@ def decode_all_lines(
         columns = with_slow_objects(columns, objects)
     changes = join_changes(changes, builder.finish())
     block = finish_block(
-        len(offsets) - 1, columns, changes.event, changes.ts_us, analyzer, now_us, ahead_us
+        len(offsets) - 1, columns, changes.event, changes.ts_us, analyzer, now_us, ahead_us, queries
     )
     rows, hashes, row = finish_rows(changes, analyzer)
     leaps = [leap._replace(line=line_at(raw, offsets, leap.event)) for leap in block.leaps]
@@ -225,12 +250,6 @@ def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> b
     return line[:-1] if line.endswith(b"\n") else line
 
 
-def refuse_query(event: AnyEvent) -> None:
-    """Queries are not answered yet."""
-    if isinstance(event, QueryEvent):
-        raise InvalidEvent(f"query {event.id!r}: queries are not supported yet")
-
-
 def with_slow_objects(
     plain: ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
 ) -> ObjectColumns:
@@ -274,23 +293,27 @@ def finish_block(
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
+    queries: Sequence[tuple[int, int, bytes]] = (),
 ) -> DecodedBlock:
     """Run the block's clock, put the objects in cell order and analyse their texts."""
     event, ts = columns.event, columns.ts_us
-    if change_event.size:
-        event = np.concatenate([event, change_event])
+    query_event = np.array([query[0] for query in queries], np.uint32)
+    if change_event.size or query_event.size:
+        event = np.concatenate([event, change_event, query_event])
         order = np.argsort(event, kind="stable")
-        event, ts = event[order], np.concatenate([ts, change_ts])[order]
+        query_ts = np.array([query[1] for query in queries], np.int64)
+        event, ts = event[order], np.concatenate([ts, change_ts, query_ts])[order]
     # With no clock yet nothing is judged: the coordinator compares with the log's first event.
     start = FAR_PAST_US if now_us is None else now_us
     nows, leaping = times_to_clock(
         ts, start, np.iinfo(np.int64).max if now_us is None else ahead_us
     )
     leaps = [Leap(int(event[i]), int(ts[i]), int(nows[i]), b"") for i in np.flatnonzero(leaping)]
-    nows_of_objects, nows_of_changes = nows, nows[:0]
-    if change_event.size:
+    nows_of_objects, nows_of_changes, nows_of_queries = nows, nows[:0], nows[:0]
+    if change_event.size or query_event.size:
         nows_of_objects = nows[np.searchsorted(event, columns.event)]
         nows_of_changes = nows[np.searchsorted(event, change_event)]
+        nows_of_queries = nows[np.searchsorted(event, query_event)]
     codes = points_to_codes(columns.lon, columns.lat)
     order = codes_to_order(codes)
     id_offsets, id_bytes = slices_to_buffer(
@@ -298,7 +321,12 @@ def finish_block(
         read_only(columns.id_start[order].astype(np.int64)),
         read_only(columns.id_end[order].astype(np.int64)),
     )
-    terms = analyzer.analyse(columns.raw, columns.text_start[order], columns.text_end[order])
+    texts = Texts(
+        columns.raw,
+        columns.text_start[order].astype(np.int64),
+        columns.text_end[order].astype(np.int64),
+    )
+    terms = analyzer.analyse(*texts)
     events_in_order = columns.event[order]
     data = [columns.data.get(e, b"") for e in events_in_order.tolist()] if columns.data else []
     return DecodedBlock(
@@ -317,6 +345,7 @@ def finish_block(
             terms=terms.hashes,
         ),
         codes=codes[order],
+        texts=texts,
         changes=Changes(
             change_event,
             nows_of_changes,
@@ -326,6 +355,12 @@ def finish_block(
             np.empty(0, np.uint8),
         ),
         rows=no_rows(),
+        queries=Queries(
+            query_event,
+            nows_of_queries,
+            lengths_to_offsets(np.array([len(query[2]) for query in queries], np.int64)),
+            np.frombuffer(b"".join(query[2] for query in queries), np.uint8),
+        ),
         dead=[],
         leaps=leaps,
         first_ts_us=int(ts[0]) if ts.size else None,

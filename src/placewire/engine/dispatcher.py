@@ -18,16 +18,20 @@ from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import NearRef, PlanRef
+from placewire.engine.retaining import retain_block
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN, NEAREST, take_slices
 from placewire.plan.reservoir import choose_evenly
 from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.limits import current_limits
-from placewire.state.manifest import PieceEntry, SegmentEntry
+from placewire.state.manifest import PieceEntry, SegmentEntry, StoreEntry
 from placewire.state.segment import Segment, open_segment
+from placewire.state.store import describe, write_retained
 from placewire.text.analyzer import Analyzer
+from placewire.text.lexicon import read_lexicon
 
 Found = list[tuple[SegmentEntry, Matches]]
 
@@ -47,6 +51,8 @@ class BatchContext(NamedTuple):
     scan: bool = False
     scan_near: bool = False
     sample_objects: int = 0  # of each block, for the next plan
+    settings: Settings = Settings()
+    slice_us: int | None = None
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -70,6 +76,9 @@ class BlockSummary(msgspec.Struct, frozen=True):
     write_s: float
     sent: int  # objects sent to workers, each once for every worker that gets it
     sent_near: int = 0  # of these, for `nearest` subscriptions
+    stored: StoreEntry | None = None  # its objects, as they are retained
+    retain_s: float = 0.0
+    queries: int = 0
 
 
 class PieceSummary(msgspec.Struct, frozen=True):
@@ -139,6 +148,9 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
     write_s = time.perf_counter() - started
+    started = time.perf_counter()
+    stored = store_block(context, block, ref)
+    retain_s = time.perf_counter() - started
     summary = BlockSummary(
         index=ref.number,
         first_seq=ref.first_seq,
@@ -158,8 +170,23 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         write_s=write_s,
         sent=sum(int(part.object.size) for part in routed),
         sent_near=sum(int(part.object.size) for part in routed if part.kind == NEAREST),
+        stored=stored,
+        retain_s=retain_s,
+        queries=int(block.queries.event.size),
     )
     return Dispatched(summary, pieces, routed)
+
+
+def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> StoreEntry | None:
+    """Write a block's objects as they are retained."""
+    if block.objects.total == 0:
+        return None
+    state = StateDir(Path(context.root))
+    name = state.new_name(context.batch, f"objects{ref.number}")
+    lexicon = read_lexicon(context.settings.lexicon)
+    retained = retain_block(block, ref.first_seq, Analyzer(*context.key), lexicon)
+    write_retained(state.file(name), retained)
+    return describe(name, retained, context.slice_us)
 
 
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
@@ -168,7 +195,9 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     if ref.format == "parquet":
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
     raw = read_bytes(ref.path, ref.start, ref.end)
-    return decode_lines(raw, ref.first_seq, analyzer, context.now_us, context.ahead_us)
+    return decode_lines(
+        raw, ref.first_seq, analyzer, context.now_us, context.ahead_us, context.settings
+    )
 
 
 def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float]:
@@ -176,7 +205,7 @@ def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float
     started = time.perf_counter()
     o = block.objects
     routes = {BOOLEAN: context.route, NEAREST: context.near}
-    here = [entry for entry in context.segments if routes[entry.kind] is None]
+    here = [entry for entry in context.segments if routes.get(entry.kind, ...) is None]
     if not here or o.total == 0:
         return [], 0.0
     columns = (block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
@@ -332,6 +361,8 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
     if block.changes.event.size:
         arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
         arrays |= {f"rows.{k}": v for k, v in block.rows._asdict().items()}
+    if block.queries.event.size:
+        arrays |= {f"query.{k}": v for k, v in block.queries._asdict().items()}
     if block.dead:
         arrays |= dead_letter_arrays(block.dead)
     return arrays

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -43,30 +45,67 @@ class Lines(NamedTuple):
     text: NDArray[np.uint8]
 
 
+def ready_lines(stored: dict[str, NDArray[Any]], with_data: bool) -> Lines:
+    """Results that were written as lines already."""
+    label = "data" if with_data and "data.text" in stored else "plain"
+    return Lines(stored["seq"], stored[f"{label}.starts"], stored[f"{label}.text"])
+
+
+def cut_by_ends(lines: Lines, ends: list[int]) -> list[Lines | None]:
+    """The lines before each of some seqs, ascending, and not before an earlier one."""
+    cuts = [0, *np.searchsorted(lines.seq, ends).tolist()]
+    return [
+        cut_lines(lines, first, last) if first < last else None for first, last in pairwise(cuts)
+    ]
+
+
+def cut_lines(lines: Lines, first: int, last: int) -> Lines:
+    """Some of the lines."""
+    starts = lines.starts[first : last + 1]
+    text = lines.text[starts[0] : starts[-1]]
+    return Lines(lines.seq[first:last], starts - starts[0], text)
+
+
 def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
-    """The batch's results as JSON Lines, in the order of the specification, block by block."""
+    """The batch's results as JSON Lines, in the order of the specification, block by block.
+
+    At one seq types come in the order of their names: answer, match, report, update.
+    """
     by_block: dict[int, list[PieceEntry]] = {}
     for piece in manifest.pieces:
         by_block.setdefault(piece.block, []).append(piece)
+    ends = [entry.first_seq for entry in manifest.blocks[1:]] + [manifest.next_seq]
+    answers, reports = (
+        cut_by_ends(ready_lines(open_arrays(state.file(entry.file)).arrays, with_data), ends)
+        if entry is not None
+        else [None] * len(ends)
+        for entry in (manifest.answers, manifest.reports)
+    )
     updates = None
     if manifest.updates is not None:
         updates = open_arrays(state.file(manifest.updates.file)).arrays
-        ends = [entry.first_seq for entry in manifest.blocks[1:]] + [manifest.next_seq]
         cuts = [0, *np.searchsorted(updates["seq"], ends).tolist()]
     for number, entry in enumerate(manifest.blocks):
-        kinds = []
+        kinds: list[Lines] = []
+        if (some := answers[number]) is not None:
+            kinds.append(some)
         if number in by_block:
             kinds.append(match_lines(state, entry, by_block[number], with_data))
-        if updates is not None and number not in by_block:
+        if (some := reports[number]) is not None:
+            kinds.append(some)
+        if updates is not None and not kinds:
             for first in range(cuts[number], cuts[number + 1], LINES_AT_ONCE):
                 last = min(first + LINES_AT_ONCE, cuts[number + 1])
                 yield update_lines(updates, first, last, with_data).text.data
         elif updates is not None and cuts[number] < cuts[number + 1]:
             kinds.append(update_lines(updates, cuts[number], cuts[number + 1], with_data))
-        if len(kinds) == 1:
-            yield kinds[0].text.data
-        elif kinds:
-            yield lines_by_seq(*map(read_only, (*kinds[0], *kinds[1]))).data
+        if kinds:
+            yield reduce(merge_lines, kinds).text.data
+
+
+def merge_lines(one: Lines, other: Lines) -> Lines:
+    """Both, by seq; those of `one` first."""
+    return Lines(*lines_by_seq(*map(read_only, (*one, *other))))
 
 
 def match_lines(

@@ -13,14 +13,15 @@ from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new
 from placewire.engine.facts import BlockFacts
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.reporting import Advances, DueRows, find_due
 from placewire.engine.updates import write_updates
-from placewire.model.subscriptions import KINDS, NEAREST, SubscriptionRows, take_rows
+from placewire.model.subscriptions import KINDS, NEAREST, TRENDING, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment, LiveSegments
 from placewire.state.manifest import PieceEntry, RosterEntry, UpdatesEntry
 from placewire.state.roster import Rosters
-from placewire.state.segment import make_segment
+from placewire.state.segment import make_plain_segment, make_segment
 
 
 class Settled(NamedTuple):
@@ -28,6 +29,7 @@ class Settled(NamedTuple):
 
     pieces: list[PieceEntry]
     updates: UpdatesEntry | None
+    due: list[DueRows]  # `trending` rows that report in the batch
     changes: int
     idle_unsubscribes: int
 
@@ -79,17 +81,25 @@ class Settler:
         facts: list[BlockFacts],
         summaries: list[PieceSummary],
         now_us: int | None,
+        advances: Advances,
     ) -> Settled:
         """Apply the batch's changes, and make its matches and updates final."""
         changes, rows = gather_changes(facts)
         resolved = resolve_changes(changes, rows, self.live.pairs())
         outcome = Outcome(self.state.new_name(batch, "settled"))
         entered: list[Entered | None] = []
+        due: list[DueRows] = []
+        first_seq = facts[0].first_seq if facts else 0
         for live, ends in zip(list(self.live.segments), resolved.ended, strict=True):
             found = [summary for summary in summaries if summary.piece.segment == live.name]
             if live.segment.kind == NEAREST:
                 pieces = [summary.piece for summary in found if summary.piece.matches]
                 entered.append(enter_candidates(self.state, facts, live, pieces, ends))
+            elif live.segment.kind == TRENDING:
+                end_seq = np.full(live.segment.rows.total, NEVER_SEQ)
+                end_seq[ends[0]] = ends[1]
+                standing = ~live.ended_mask()
+                due.append(find_due(live.segment.rows, standing, end_seq, advances, first_seq))
             else:
                 for summary in found:
                     self._settle_piece(outcome, facts, live, summary, ends, now_us)
@@ -103,6 +113,11 @@ class Settler:
             row_end = resolved.row_end[picked]
             if kind == NEAREST:
                 entered.append(self._add_near_rows(batch, facts, own, row_end))
+            elif kind == TRENDING:
+                new = self.live.add(batch, make_plain_segment(own))
+                new.end(np.flatnonzero(row_end != NEVER_SEQ))
+                everybody = np.ones(own.total, np.bool_)
+                due.append(find_due(own, everybody, row_end, advances, first_seq))
             else:
                 self._add_rows(batch, outcome, blocks, facts, own, row_end)
         if outcome.arrays:
@@ -113,7 +128,9 @@ class Settler:
         self.rosters.tidy(
             batch, [x.results.neighbours for x in self.live.segments if x.results is not None]
         )
-        return Settled(outcome.pieces, updates, int(changes.seq.size), resolved.idle_unsubscribes)
+        return Settled(
+            outcome.pieces, updates, due, int(changes.seq.size), resolved.idle_unsubscribes
+        )
 
     def _settle_piece(
         self,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from operator import attrgetter
 
 import numpy as np
 
 from placewire.engine.changecolumns import ChangeColumns
+from placewire.engine.fields import (
+    check_kind,
+    read_expires,
+    read_k,
+    read_metres,
+    read_mode,
+    read_window,
+)
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent, check_point, compact_data
 from placewire.model.expression import (
+    ANY_TEXT,
     COVER_ALL,
-    COVER_ANY,
     COVER_ONE,
     Program,
     compile_expression,
@@ -22,29 +29,13 @@ from placewire.model.subscriptions import (
     BOOLEAN,
     NEAREST,
     NEVER_US,
+    TRENDING,
     SubscriptionRows,
     lengths_to_offsets,
     no_rows,
 )
-from placewire.model.times import parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.query import parse_keywords, parse_where
-
-KINDS = ("boolean", "nearest", "relevant", "trending")
-EVERY_FIELD = frozenset({"id", "ts", "kind", "expires", "data"})
-OWN_FIELDS = {
-    "boolean": frozenset({"region", "where"}),
-    "nearest": frozenset({"lon", "lat", "keywords", "k", "mode", "within_m"}),
-}
-FOREIGN_FIELDS = {
-    kind: tuple(n for n in SubscribeEvent.__struct_fields__ if n not in EVERY_FIELD | own)
-    for kind, own in OWN_FIELDS.items()
-}
-READ_FOREIGN = {kind: attrgetter(*names) for kind, names in FOREIGN_FIELDS.items()}
-UNSET_FIELDS = {kind: (UNSET,) * len(names) for kind, names in FOREIGN_FIELDS.items()}
-NEEDED_OF_NEAREST = ("lon", "lat", "keywords", "k")
-MOST_NEIGHBOURS = 1000
-ANY_TEXT = Program([], [], [], COVER_ANY, [])
 
 
 class ChangesBuilder:
@@ -70,6 +61,7 @@ class ChangesBuilder:
         self.on_true: list[int] = []
         self.on_false: list[int] = []
         self.cover: list[int] = []
+        self.paces: list[tuple[int, tuple[int, ...]]] = []  # where in the terms, the times
 
     def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
         """Add one subscription; raises InvalidEvent and leaves the builder as it was."""
@@ -79,16 +71,26 @@ class ChangesBuilder:
             if event.data is not UNSET:
                 compact_data(event.data)
             kind, k = BOOLEAN, 0
+            times: tuple[int, ...] = ()
             if event.kind == "boolean":
                 region, program = self._read_boolean(event)
-            else:
+            elif event.kind == "nearest":
                 kind, k = NEAREST, read_k(event.k)
                 region, program = self._read_nearest(event)
+            else:
+                kind, k, program = TRENDING, read_k(event.k), ANY_TEXT
+                region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
+                times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
         except InvalidEvent as error:
             raise InvalidEvent(f"subscription {event.id!r}: {error}") from None
         flags = [0] * len(program.terms)
         for literal in program.cover:
             flags[literal] = 1
+        if times:
+            # Times stand in the place of terms; what is put here for them is never looked up.
+            self.paces.append((len(self.terms), times))
+            flags = [0] * len(times)
+            program = program._replace(terms=[""] * 3, on_true=flags, on_false=flags)
         self.modes.append(program.cover_mode)
         self.literals.append(len(flags))
         self.terms += program.terms
@@ -121,17 +123,14 @@ class ChangesBuilder:
         """
         check_point(event.lon, event.lat)  # type: ignore[arg-type]
         point = float(event.lon), float(event.lat)  # type: ignore[arg-type]
-        if event.mode not in (UNSET, "any", "all"):
-            raise InvalidEvent(f"mode must be 'any' or 'all', got {event.mode!r}")
+        every = read_mode(event.mode)
         terms = parse_keywords(event.keywords, self.analyzer.tokens)
         nowhere = [0] * len(terms)
-        mode = COVER_ONE if event.mode == "all" or len(terms) == 1 else COVER_ALL
+        mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
         program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
         if event.within_m is UNSET:
             return NOWHERE_SPECIAL._replace(shape=(*point, math.inf)), program
-        within = float(event.within_m)
-        if within <= 0:
-            raise InvalidEvent(f"within_m must be > 0, got {within!r}")
+        within = read_metres(event.within_m, "within_m")
         return Region(CIRCLE, circle_bounds(*point, within), (*point, within)), program
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
@@ -162,6 +161,9 @@ class ChangesBuilder:
         known = {term: number for number, term in enumerate(dict.fromkeys(self.terms))}
         hashes = self.analyzer.hash_terms(list(known))
         numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
+        terms = hashes[numbers] if numbers.size else np.empty(0, np.uint64)
+        for at, times in self.paces:
+            terms[at : at + len(times)] = np.array(times, np.int64).view(np.uint64)
         return SubscriptionRows(
             kind=np.array(self.kinds, np.uint8),
             k=np.array(self.ks, np.uint16),
@@ -176,39 +178,8 @@ class ChangesBuilder:
             shape=np.array(self.shapes, np.float64),
             cover_mode=np.array(self.modes, np.uint8),
             literal_offsets=lengths_to_offsets(np.array(self.literals, np.int64)),
-            literal_term=hashes[numbers] if numbers.size else np.empty(0, np.uint64),
+            literal_term=terms,
             literal_true=np.array(self.on_true, np.int16),
             literal_false=np.array(self.on_false, np.int16),
             literal_cover=np.array(self.cover, np.uint8),
         )
-
-
-def read_expires(text: str) -> int:
-    """The time at which a subscription expires."""
-    try:
-        return parse_timestamp(text)
-    except InvalidEvent as error:
-        raise InvalidEvent(f"expires: {error}") from None
-
-
-def check_kind(event: SubscribeEvent) -> None:
-    """A kind that is built, with all of the fields it needs and only its own."""
-    if event.kind not in OWN_FIELDS:
-        if event.kind in KINDS:
-            raise InvalidEvent(f"kind {event.kind!r} is not supported yet")
-        raise InvalidEvent(f"kind must be one of {', '.join(OWN_FIELDS)}, got {event.kind!r}")
-    if READ_FOREIGN[event.kind](event) != UNSET_FIELDS[event.kind]:
-        for name in FOREIGN_FIELDS[event.kind]:
-            if getattr(event, name) is not UNSET:
-                raise InvalidEvent(f"a {event.kind} subscription has no field {name!r}")
-    if event.kind == "nearest":
-        for name in NEEDED_OF_NEAREST:
-            if getattr(event, name) is UNSET:
-                raise InvalidEvent(f"a nearest subscription needs the field {name!r}")
-
-
-def read_k(k: object) -> int:
-    """How many objects are wanted."""
-    if not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBOURS:
-        raise InvalidEvent(f"k must be 1..{MOST_NEIGHBOURS}, got {k!r}")
-    return k

@@ -263,17 +263,27 @@ def lines_by_seq(
     b_seqs: np.ndarray,
     b_starts: np.ndarray,
     b_bytes: np.ndarray,
-) -> np.ndarray:
-    """Two runs of lines by seq as one, those of `a` first where seqs are equal: u8[..]."""
+) -> tuple:  # type: ignore[type-arg]
+    """Two runs of lines by seq as one, those of `a` first where seqs are equal.
+
+    Gives seqs i64[n], starts i64[n + 1] and the bytes u8.
+    """
     out = np.empty(a_bytes.size + b_bytes.size, np.uint8)
+    seqs = np.empty(a_seqs.size + b_seqs.size, np.int64)
+    starts = np.empty(seqs.size + 1, np.int64)
+    starts[0] = 0
     at = 0
     a = 0
     b = 0
     while a < a_seqs.size or b < b_seqs.size:
+        seqs[a + b] = b_seqs[b] if a == a_seqs.size else a_seqs[a]
+        if b < b_seqs.size:
+            seqs[a + b] = min(seqs[a + b], b_seqs[b])
         if b == b_seqs.size or (a < a_seqs.size and a_seqs[a] <= b_seqs[b]):
             at = put_slice(out, at, a_bytes, a_starts[a], a_starts[a + 1])
             a += 1
         else:
             at = put_slice(out, at, b_bytes, b_starts[b], b_starts[b + 1])
             b += 1
-    return out
+        starts[a + b] = at
+    return seqs, starts, out

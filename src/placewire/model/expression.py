@@ -61,6 +61,9 @@ class Program(NamedTuple):
     cover: list[int]
 
 
+ANY_TEXT = Program([], [], [], COVER_ANY, [])  # what is asked where there is no expression
+
+
 def normal_form(node: Node, negated: bool = False) -> Form:
     """Push negations down to the words, flatten nested groups, drop repeated literals."""
     if isinstance(node, str):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 NEVER_US = np.iinfo(np.int64).max
 
-BOOLEAN, NEAREST = 0, 1  # kinds of rows
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest"}
+BOOLEAN, NEAREST, TRENDING = 0, 1, 2  # kinds of rows
+KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", TRENDING: "trending"}
 
 
 class SubscriptionRows(NamedTuple):
@@ -22,6 +22,9 @@ class SubscriptionRows(NamedTuple):
 
     A `nearest` row asks for `k` objects about a point: its shape is lon, lat and the farthest
     distance, its region the circle of these, everywhere if that is infinite.
+
+    A `trending` row has no words: the terms of its three literals are times instead, in
+    microseconds (see `read_pace`). Columns of their own would cost rows of all kinds.
     """
 
     kind: NDArray[np.uint8]
@@ -45,6 +48,20 @@ class SubscriptionRows(NamedTuple):
     @property
     def total(self) -> int:
         return int(self.begin_seq.size)
+
+
+class Pace(NamedTuple):
+    """When `trending` rows report: at begun + n * every, on objects of the window before."""
+
+    begun_us: NDArray[np.int64]
+    window_us: NDArray[np.int64]
+    every_us: NDArray[np.int64]
+
+
+def read_pace(rows: SubscriptionRows) -> Pace:
+    """The times of rows that are all `trending`."""
+    times = rows.literal_term.view(np.int64).reshape(-1, 3)
+    return Pace(times[:, 0], times[:, 1], times[:, 2])
 
 
 # Each CSR column's offsets and the flat columns they cut.

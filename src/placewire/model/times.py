@@ -67,7 +67,7 @@ def parse_timestamp(text: str) -> int:
 def format_timestamp(ts_us: int) -> str:
     """The time in UTC with `Z`, with a fraction only when it is not zero: parses back to itself."""
     text = (_EPOCH + timedelta(microseconds=ts_us)).replace(tzinfo=None).isoformat()
-    return (text.rstrip("0") if "." in text else text) + "Z"
+    return text + "Z"
 
 
 def parse_duration(text: str) -> int:

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 
 from placewire.index.balls import concat_deals, take_deal
 from placewire.kernels.directory import bits_to_mask
-from placewire.model.subscriptions import BOOLEAN, concat_rows, take_rows
+from placewire.model.subscriptions import BOOLEAN, TRENDING, concat_rows, take_rows
 from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import Neighbours, concat_neighbours, take_neighbours
-from placewire.state.segment import Segment, make_near_segment, make_segment, whole_rows
+from placewire.state.segment import (
+    Segment,
+    make_near_segment,
+    make_plain_segment,
+    make_segment,
+    whole_rows,
+)
 
 SMALLEST_TIER = 1 << 14
 FAN_IN = 4
@@ -81,6 +87,8 @@ def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
     rows = concat_rows(parts)
     if sources[0].segment.kind == BOOLEAN:
         return Merged(make_segment(rows), row_maps)
+    if sources[0].segment.kind == TRENDING:
+        return Merged(make_plain_segment(rows), row_maps)
     results = [s.neighbours for s in sources if s.neighbours is not None]
     neighbours = concat_neighbours(
         [take_neighbours(n, picked) for n, picked in zip(results, pickings, strict=True)]

@@ -31,6 +31,11 @@ class StateDir:
         self.manifests = root / "manifests"
         self.sink = root / "sink"
 
+    @classmethod
+    def at(cls, root: str) -> StateDir:
+        """The directory by its name, as tasks carry it."""
+        return cls(Path(root))
+
     def check(self) -> None:
         """Refuse a directory that is something else, and leave it as it is; raises Unusable."""
         mark = self.root / "FORMAT"

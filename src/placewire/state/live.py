@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from placewire.index.balls import Deal
 from placewire.kernels.directory import bits_to_mask, mark_bits
-from placewire.model.subscriptions import BOOLEAN, KINDS, NEAREST
+from placewire.model.subscriptions import KINDS, NEAREST
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.compaction import Merged, Source, choose_merge, merge_segments
 from placewire.state.layout import StateDir
@@ -132,7 +132,7 @@ class LiveSegments:
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
-        return LiveSegment(name, segment) if segment.kind == BOOLEAN else self._open(name)
+        return self._open(name) if segment.kind == NEAREST else LiveSegment(name, segment)
 
     def compact(self, batch: int, now_us: int) -> None:
         """Take over a finished merge, and start or do the next one."""

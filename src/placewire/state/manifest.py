@@ -59,6 +59,30 @@ class UpdatesEntry(msgspec.Struct, frozen=True):
     updates: int
 
 
+class StoreEntry(msgspec.Struct, frozen=True):
+    """A file of retained objects: how many, of which part of the log, of which times.
+
+    All of them are in the time slice `slice`, if it has one. Their parts are those of plan file
+    `plan`, if they were placed by one.
+    """
+
+    name: str
+    objects: int
+    first_seq: int
+    last_seq: int
+    first_us: int
+    last_us: int
+    slice: int | None = None
+    plan: str | None = None
+
+
+class LinesEntry(msgspec.Struct, frozen=True):
+    """Results of the batch that are written as JSON Lines already, in order."""
+
+    file: str
+    lines: int
+
+
 class BlockEntry(msgspec.Struct, frozen=True):
     """One block of the batch's outbox: where its objects' ids and its dead letters are."""
 
@@ -94,7 +118,10 @@ class Manifest(msgspec.Struct, frozen=True):
     blocks: list[BlockEntry] = []
     pieces: list[PieceEntry] = []
     updates: UpdatesEntry | None = None
+    answers: LinesEntry | None = None
+    reports: LinesEntry | None = None
     rosters: list[RosterEntry] = []
+    store: list[StoreEntry] = []
     late_dead: str | None = None
     changes: int = 0
     counters: Counters = Counters()
@@ -108,7 +135,8 @@ class Manifest(msgspec.Struct, frozen=True):
             names |= {delta.file for delta in segment.deltas}
             if segment.dead is not None:
                 names.add(segment.dead)
-        names |= {roster.name for roster in self.rosters}
+        names |= {roster.name for roster in self.rosters} | {kept.name for kept in self.store}
+        names |= {lines.file for lines in (self.answers, self.reports) if lines is not None}
         if self.updates is not None:
             names.add(self.updates.file)
         if self.late_dead is not None:

@@ -32,6 +32,8 @@ class Segment(NamedTuple):
 
     @property
     def kind(self) -> int:
+        if self.rows.total:
+            return int(self.rows.kind[0])
         return BOOLEAN if self.balls is None else NEAREST
 
 
@@ -58,6 +60,12 @@ def make_near_segment(
         index_balls(rows, radius, deal or one_part(rows.total)),
         Neighbours(*map(read_only, neighbours)),
     )
+
+
+def make_plain_segment(rows: SubscriptionRows) -> Segment:
+    """Rows that are looked at one by one, with a directory of their ids alone."""
+    rows = SubscriptionRows(*map(read_only, rows))
+    return Segment(rows, NO_INDEX, *make_directory(rows))
 
 
 def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:

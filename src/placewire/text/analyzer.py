@@ -145,7 +145,9 @@ class CodePointTable:
         absorbed = not decomposed.endswith(tail) or (
             len(decomposed) > len(tail) and unicodedata.combining(decomposed[-len(tail) - 1]) > 0
         )
-        guard = unicodedata.combining(decomposed[-1]) if absorbed else 0
+        # A mark that folds to a word keeps its place among breaks: U+037A ends with such a one.
+        worded = any(re.search(r"\w", mark.casefold()) for mark in tail)
+        guard = unicodedata.combining(decomposed[-1]) if absorbed or worded else 0
         return STARTER, self._context(self._lefts, (self._composing(starters[-1]), guard))
 
     def _composing(self, starter: str) -> str:

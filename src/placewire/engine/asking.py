@@ -1,0 +1,156 @@
+"""Queries in the log: those of a batch, answered in order and written as lines of the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from placewire.engine.answering import Json, Section, Span, answer_query
+from placewire.engine.facts import BlockFacts
+from placewire.engine.querying import read_query
+from placewire.model.events import QueryEvent, decode_event
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import lengths_to_offsets
+from placewire.state.arrays import write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.manifest import LinesEntry, StoreEntry
+from placewire.state.store import open_retained
+from placewire.text.analyzer import Analyzer
+from placewire.text.lexicon import read_lexicon
+
+QUERIES_A_TASK = 256
+
+
+class Asked(NamedTuple):
+    """A valid query of the batch: its place in the log, the clock there, its line."""
+
+    seq: int
+    now_us: int
+    line: bytes
+
+
+class AskContext(NamedTuple):
+    """What a process must know to answer queries; small, and pickled into each task."""
+
+    root: str
+    key: tuple[int, int]
+    settings: Settings
+    store: tuple[StoreEntry, ...]
+
+
+class Answered(NamedTuple):
+    """Answers as lines, without the objects' data and with it; the same if there is none."""
+
+    lines: list[bytes]
+    lines_with_data: list[bytes]
+
+
+Ask = Callable[[AskContext, list[list[Asked]]], list[Answered]]
+
+
+def gather_queries(facts: Sequence[BlockFacts]) -> list[Asked]:
+    """The queries of a batch that the clock accepts, in log order."""
+    asked = []
+    for fact in facts:
+        arrays = fact.arrays
+        if "query.event" not in arrays:
+            continue
+        raw = arrays["query.line_bytes"].tobytes()
+        edges = arrays["query.line_offsets"].tolist()
+        events = arrays["query.event"]
+        nows = fact.clock.nows(events, arrays["query.now_us"]).tolist()
+        refused = np.isin(events, fact.clock.refused_event).tolist()
+        for i, event in enumerate(events.tolist()):
+            if not refused[i]:
+                line = raw[edges[i] : edges[i + 1]]
+                asked.append(Asked(fact.first_seq + event, nows[i], line))
+    return asked
+
+
+def cut_queries(asked: Sequence[Asked], size: int = QUERIES_A_TASK) -> list[list[Asked]]:
+    """Queries in portions for tasks."""
+    return [list(asked[at : at + size]) for at in range(0, len(asked), size)]
+
+
+def answer_here(context: AskContext, portions: list[list[Asked]]) -> list[Answered]:
+    """Answer in this process."""
+    return [answer_portion(context, portion) for portion in portions]
+
+
+def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
+    """Answer some queries from the store's files."""
+    analyzer = Analyzer(*context.key)
+    lexicon = read_lexicon(context.settings.lexicon)
+    sections = open_sections(StateDir.at(context.root), context.store)
+    answered = Answered([], [])
+    for asked in portion:
+        event = decode_event(asked.line)
+        assert isinstance(event, QueryEvent)
+        query = read_query(event, analyzer, context.settings)
+        span = Span(asked.now_us - query.last_us, asked.now_us, before_seq=asked.seq)
+        answer = answer_query(query, span, sections, lexicon, with_data=True)
+        head = {"seq": asked.seq, "type": "answer", "query": query.id}
+        answered.lines_with_data.append(encode_line(head | answer))
+        answered.lines.append(encode_line(head | without_data(answer)))
+    return answered
+
+
+def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:
+    """The store's files, mapped, with what their entries say."""
+    return [
+        Section(
+            open_retained(state.file(entry.name)),
+            entry.first_seq,
+            entry.last_seq,
+            entry.first_us,
+            entry.last_us,
+        )
+        for entry in entries
+    ]
+
+
+def without_data(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer whose objects are named without their data."""
+    if not any("data" in named for named in answer.get("objects", ())):
+        return answer
+    objects = [{k: v for k, v in named.items() if k != "data"} for named in answer["objects"]]
+    return answer | {"objects": objects}
+
+
+def encode_line(answer: dict[str, Any]) -> bytes:
+    """An answer as one line of JSON."""
+    for named in answer.get("objects", ()):
+        if "data" in named and isinstance(named["data"], Json):
+            named["data"] = msgspec.Raw(named["data"])
+    return msgspec.json.encode(answer) + b"\n"
+
+
+def write_answers(
+    state: StateDir, batch: int, asked: Sequence[Asked], answered: Sequence[Answered]
+) -> LinesEntry | None:
+    """Write the answers of a batch, those with data apart if they differ."""
+    plain = [line for part in answered for line in part.lines]
+    full = [line for part in answered for line in part.lines_with_data]
+    labelled = {"plain": plain, "data": full if full != plain else []}
+    return write_lines(state, batch, "answers", [one.seq for one in asked], labelled)
+
+
+def write_lines(
+    state: StateDir, batch: int, what: str, seqs: Sequence[int], labelled: dict[str, list[bytes]]
+) -> LinesEntry | None:
+    """Write lines of results by seq, in one or more versions."""
+    if not seqs:
+        return None
+    arrays: dict[str, Any] = {"seq": np.array(seqs, np.int64)}
+    for label, lines in labelled.items():
+        if lines:
+            arrays[f"{label}.starts"] = lengths_to_offsets(
+                np.array([len(line) for line in lines], np.int64)
+            )
+            arrays[f"{label}.text"] = np.frombuffer(b"".join(lines), np.uint8)
+    name = state.new_name(batch, what)
+    write_arrays(state.file(name), arrays)
+    return LinesEntry(name, len(seqs))

@@ -1,0 +1,49 @@
+"""Retaining: a block's objects as the store keeps them, indexed by the process that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.decode import DecodedBlock
+from placewire.index.retained import Retained, Rows, build_retained
+from placewire.text.analyzer import Analyzer, TermSets
+from placewire.text.lexicon import Lexicon
+from placewire.text.words import words_of_terms
+
+Place = Callable[
+    [NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]], NDArray[np.int32]
+]  # codes and terms of objects to their parts of a plan
+
+
+def retain_block(
+    block: DecodedBlock,
+    first_seq: int,
+    analyzer: Analyzer,
+    lexicon: Lexicon | None,
+    place: Place | None = None,
+) -> Retained:
+    """Index a block's objects."""
+    o = block.objects
+    words, numbers = words_of_terms(analyzer, TermSets(o.term_offsets, o.terms), *block.texts)
+    part = np.zeros(o.total, np.int32)
+    if place is not None:
+        part = place(block.codes, o.term_offsets, o.terms)
+    has_data = o.data_bytes.size > 0
+    rows = Rows(
+        seq=first_seq + o.event.astype(np.int64),
+        ts_us=o.ts_us,
+        lon=o.lon,
+        lat=o.lat,
+        code=block.codes,
+        part=part,
+        id_offsets=o.id_offsets,
+        id_bytes=o.id_bytes,
+        data_offsets=o.data_offsets if has_data else o.data_offsets[:1],
+        data_bytes=o.data_bytes,
+        term_offsets=o.term_offsets,
+        terms=numbers,
+    )
+    return build_retained(rows, words, lexicon)

@@ -1,0 +1,265 @@
+"""Searching retained objects for those nearest a point, and for the most relevant ones.
+
+Both keep the best k so far in arrays in order, so that one section after another can be searched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.finding import first_in_list, row_has_earlier, row_has_term
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.regions import distance_m
+from placewire.kernels.retained import first_row_at
+
+SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
+
+
+@inlined
+def keep_best(
+    best: np.ndarray,
+    best_seq: np.ndarray,
+    best_section: np.ndarray,
+    best_row: np.ndarray,
+    count: int,
+    measure: float,
+    seq: int,
+    section: int,
+    row: int,
+) -> int:
+    """Put a row among the best, by (measure, seq) ascending, if it belongs there; gives how many.
+
+    A row that is there already, as one found in the first phase is in the second, stays.
+    """
+    k = best.size
+    if count == k and (
+        measure > best[k - 1] or (measure == best[k - 1] and seq >= best_seq[k - 1])
+    ):
+        return count
+    at = count
+    while at > 0 and (
+        best[at - 1] > measure or (best[at - 1] == measure and best_seq[at - 1] > seq)
+    ):
+        at -= 1
+    if at > 0 and best[at - 1] == measure and best_seq[at - 1] == seq:
+        return count
+    last = count if count < k else k - 1
+    for i in range(last, at, -1):
+        best[i], best_seq[i] = best[i - 1], best_seq[i - 1]
+        best_section[i], best_row[i] = best_section[i - 1], best_row[i - 1]
+    best[at], best_seq[at], best_section[at], best_row[at] = measure, seq, section, row
+    return min(count + 1, k)
+
+
+@inlined
+def row_is_asked(
+    offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int, every: bool
+) -> bool:
+    """Whether a row of the list of asked term `number` is a candidate that is met here first.
+
+    With `every` it must have all terms, and only one list is walked.
+    """
+    if every:
+        for other in range(asked.size):
+            if other != number and not row_has_term(offsets, terms, row, asked[other]):
+                return False
+        return True
+    return not row_has_earlier(offsets, terms, row, asked, number)
+
+
+@kernel
+def nearest_in_lists(
+    stretches: np.ndarray,
+    seeding: bool,
+    code: int,
+    lon: float,
+    lat: float,
+    within_m: float,
+    lons: np.ndarray,
+    lats: np.ndarray,
+    ts_us: np.ndarray,
+    seqs: np.ndarray,
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    list_offsets: np.ndarray,
+    lists: np.ndarray,
+    asked: np.ndarray,
+    every: bool,
+    after_us: int,
+    until_us: int,
+    after_seq: int,
+    before_seq: int,
+    section: int,
+    best: np.ndarray,
+    best_seq: np.ndarray,
+    best_section: np.ndarray,
+    best_row: np.ndarray,
+    count: int,
+) -> int:
+    """Put the candidates of one section among the best; gives how many these are now.
+
+    `asked` i64 are terms, -1 for one that no row has. If `seeding`, only the rows of each list
+    next to the point along the curve are looked at, in the one stretch; otherwise all in the
+    stretches.
+    """
+    k = best.size
+    walked = asked.size
+    first_term = 0
+    if every:
+        for number in range(asked.size):
+            if asked[number] < 0:
+                return count
+            here = list_offsets[asked[number] + 1] - list_offsets[asked[number]]
+            if here < list_offsets[asked[first_term] + 1] - list_offsets[asked[first_term]]:
+                first_term = number
+        walked = first_term + 1
+    for number in range(first_term, walked):
+        if asked[number] < 0:
+            continue
+        begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
+        for s in range(stretches.shape[0]):
+            first = first_in_list(lists, begin, end, stretches[s, 0])
+            last = end
+            if seeding:
+                row = first_row_at(codes, stretches[s, 0], stretches[s, 1], code)
+                last = first_in_list(lists, first, end, stretches[s, 1])
+                middle = first_in_list(lists, first, last, row)
+                first = max(first, middle - SEEDS * k)
+                last = min(last, middle + SEEDS * k)
+            for at in range(first, last):
+                row = np.int64(lists[at])
+                if row >= stretches[s, 1]:
+                    break
+                if ts_us[row] <= after_us or ts_us[row] > until_us:
+                    continue
+                if seqs[row] <= after_seq or seqs[row] >= before_seq:
+                    continue
+                if not row_is_asked(term_offsets, terms, row, asked, number, every):
+                    continue
+                distance = distance_m(lon, lat, lons[row], lats[row])
+                if distance <= within_m:
+                    count = keep_best(
+                        best,
+                        best_seq,
+                        best_section,
+                        best_row,
+                        count,
+                        distance,
+                        seqs[row],
+                        section,
+                        row,
+                    )
+    return count
+
+
+@inlined
+def score_row(
+    lon: float,
+    lat: float,
+    alpha: float,
+    reach_m: float,
+    row_lon: float,
+    row_lat: float,
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    row: int,
+    asked: np.ndarray,
+    weights: np.ndarray,
+    ask_norm: float,
+    row_norm: float,
+) -> float:
+    """The score of the specification's section 7, as it is rounded; terms in code-point order.
+
+    `asked` are terms in that order, -1 for one that no row has, `weights` their idf.
+    """
+    spatial = max(0.0, 1.0 - distance_m(lon, lat, row_lon, row_lat) / reach_m)
+    textual = 0.0
+    if ask_norm != 0.0 and row_norm != 0.0:
+        for number in range(asked.size):
+            if asked[number] >= 0 and row_has_term(offsets, terms, row, asked[number]):
+                textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
+    score = alpha * spatial + (1.0 - alpha) * textual
+    return float(np.rint(1e9 * score) / 1e9)
+
+
+@kernel
+def relevant_in_lists(
+    stretches: np.ndarray,
+    lon: float,
+    lat: float,
+    alpha: float,
+    reach_m: float,
+    lons: np.ndarray,
+    lats: np.ndarray,
+    ts_us: np.ndarray,
+    seqs: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    norms: np.ndarray,
+    list_offsets: np.ndarray,
+    lists: np.ndarray,
+    asked: np.ndarray,
+    weights: np.ndarray,
+    ask_norm: float,
+    after_us: int,
+    until_us: int,
+    after_seq: int,
+    before_seq: int,
+    section: int,
+    best: np.ndarray,
+    best_seq: np.ndarray,
+    best_section: np.ndarray,
+    best_row: np.ndarray,
+    count: int,
+) -> int:
+    """Put the candidates of one section among the best, by (-score, -seq); gives how many.
+
+    Without norms every term weighs 1, and the norm of a row is the root of its number of terms.
+    """
+    for number in range(asked.size):
+        if asked[number] < 0:
+            continue
+        begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
+        for s in range(stretches.shape[0]):
+            for at in range(first_in_list(lists, begin, end, stretches[s, 0]), end):
+                row = np.int64(lists[at])
+                if row >= stretches[s, 1]:
+                    break
+                if ts_us[row] <= after_us or ts_us[row] > until_us:
+                    continue
+                if seqs[row] <= after_seq or seqs[row] >= before_seq:
+                    continue
+                if row_has_earlier(term_offsets, terms, row, asked, number):
+                    continue
+                if norms.size:
+                    norm = norms[row]
+                else:
+                    norm = np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row]))
+                score = score_row(
+                    lon,
+                    lat,
+                    alpha,
+                    reach_m,
+                    lons[row],
+                    lats[row],
+                    term_offsets,
+                    terms,
+                    row,
+                    asked,
+                    weights,
+                    ask_norm,
+                    norm,
+                )
+                count = keep_best(
+                    best,
+                    best_seq,
+                    best_section,
+                    best_row,
+                    count,
+                    -score,
+                    -seqs[row],
+                    section,
+                    row,
+                )
+    return count

@@ -1,0 +1,49 @@
+"""The lexicon: how rare words are, for the score of the specification's section 7."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.errors import Unusable
+from placewire.model.settings import Lexicon as LexiconFile
+from placewire.text.words import Words
+
+
+class Lexicon:
+    """Document frequencies, and idf made of them."""
+
+    def __init__(self, documents: int, df: dict[str, int]) -> None:
+        self.documents = documents
+        self.df = {term.encode(): frequency for term, frequency in df.items()}
+
+    def idf(self, word: bytes) -> float:
+        """ln(1 + N / (1 + df))."""
+        return math.log(1 + self.documents / (1 + self.df.get(word, 0)))
+
+    def idf_of(self, words: Words) -> NDArray[np.float64]:
+        """The idf of every word."""
+        raw, edges = words.raw.tobytes(), words.offsets.tolist()
+        idf = np.full(words.hashes.size, math.log(1 + self.documents))
+        for number, (begin, end) in enumerate(pairwise(edges)):
+            if raw[begin:end] in self.df:
+                idf[number] = self.idf(raw[begin:end])
+        return idf
+
+
+@lru_cache(4)
+def read_lexicon(path: str | None) -> Lexicon | None:
+    """The lexicon of a file, none for no file; raises Unusable."""
+    if path is None:
+        return None
+    try:
+        found = msgspec.json.decode(Path(path).read_bytes(), type=LexiconFile)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Unusable(f"lexicon {path}: cannot be read: {error}") from None
+    return Lexicon(found.documents, found.df)
