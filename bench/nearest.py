@@ -27,10 +27,10 @@ from placewire.plan.balls import enclose_balls, place_balls
 from placewire.plan.leaves import NOTHING
 from placewire.plan.nearest import NEAREST_METHODS, BallSample
 from placewire.plan.qt import plan_qt
+from placewire.plan.questions import assume_kind
 from placewire.plan.sample import make_sample
 from placewire.plan.sop import split_space
-from placewire.plan.sstd import SstdCost
-from placewire.plan.statistics import CKQ, assume_kind
+from placewire.plan.traits import CKQ
 from placewire.route.leafroute import LeafRoute, make_tables
 from placewire.route.live import LiveTerms
 from placewire.route.protocol import SpreadRoute
@@ -140,7 +140,7 @@ def plan_sstd(standing: Standing, workers: int) -> LeafRoute:
         box=balls_to_boxes(sample.lon, sample.lat, standing.radius),
     )
     cut = make_sample(codes[order], o.term_offsets, o.terms, balls)
-    leaves = plan_qt(cut, workers, SstdCost(traits=assume_kind(cut, CKQ)))
+    leaves = plan_qt(cut._replace(traits=assume_kind(cut, CKQ)), workers)
     leaves = leaves._replace(summary=NOTHING)
     return LeafRoute(workers, NOTHING, make_tables(leaves), LiveTerms(leaves).tables)
 

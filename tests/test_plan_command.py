@@ -756,7 +756,7 @@ def test_a_plan_for_each_kind(text: str, expected: PlanNames) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("boolean=dkm", r"plan of boolean subscriptions: must be one of shared, .*, qt or a file"),
+        ("boolean=dkm", r"plan of boolean subscriptions: must be one of shared, .*, text or "),
         ("nearest=kdt", r"plan of nearest subscriptions: must be one of .*, sstd, got 'kdt'"),
         ("nearest=", "got ''"),
         ("foo=dkm", "a kind must be one of boolean, nearest, got 'foo'"),

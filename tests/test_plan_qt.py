@@ -1,4 +1,4 @@
-"""The QT-tree: every plan is whole, no split costs, text and space win where they should."""
+"""The QT-tree and its halves: every plan is whole, text and space win where they should."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewire.kernels.cells import points_to_codes
 from placewire.plan.leaves import BY_LEAF, Leaves, check_leaves
-from placewire.plan.qt import Node, find_leaves, grow_tree, plan_qt
+from placewire.plan.qt import plan_qt, plan_quadtree, plan_text
+from placewire.plan.qttree import BY_TEXT, Node, find_leaves, grow_tree
+from placewire.plan.questions import add_questions, assume_kind
 from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.sstd import SSTD, SstdCost
-from placewire.plan.statistics import CRQ, SRQ, assume_kind
+from placewire.plan.sstd import SSTD
+from placewire.plan.traits import CRQ, CTQ, SKQ, SRQ, STQ
+from placewire.route.placement import place_objects
+from test_questions import questions_of
 from test_statistics import TERMS, sample_of, samples, traits_drawn
 
 EVERYWHERE = (0, 0, SIDE - 1, SIDE - 1)
@@ -61,14 +66,19 @@ def inner_nodes(node: Node) -> Iterator[Node]:
         yield from inner_nodes(child)
 
 
-def check_plan(leaves: Leaves, workers: int) -> None:
+def check_plan(leaves: Leaves, workers: int, name: str = "qt") -> None:
     """What every QT plan must be."""
     check_leaves(leaves)
-    assert (leaves.name, leaves.workers, leaves.summary) == ("qt", workers, BY_LEAF)
+    assert (leaves.name, leaves.workers, leaves.summary) == (name, workers, BY_LEAF)
     for at in range(leaves.total):
         terms = leaves.terms[leaves.term_offsets[at] : leaves.term_offsets[at + 1]]
         assert (np.diff(terms.astype(object)) > 0).all()
     assert len({tuple(box) for box in leaves.box.tolist()}) == leaves.total
+
+
+def of_kind(sample: Sample, kind: int) -> Sample:
+    """The sample with all rows of one kind."""
+    return sample._replace(traits=assume_kind(sample, kind))
 
 
 def same_plans(one: Leaves, other: Leaves) -> bool:
@@ -84,18 +94,18 @@ def test_odd_samples(name: str, workers: int) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_odd_samples_with_other_kinds(name: str) -> None:
     for seed in range(2):
-        cost = SstdCost(traits=traits_drawn(ODD[name], seed))
-        check_plan(plan_qt(ODD[name], 5, cost), 5)
+        sample = ODD[name]._replace(traits=traits_drawn(ODD[name], seed))
+        check_plan(plan_qt(sample, 5), 5)
 
 
 @settings(max_examples=20, deadline=None)
 @given(samples, st.integers(1, 20), st.integers(1, 40), st.booleans())
 def test_any_sample(sample: Sample, workers: int, theta: int, snapshot: bool) -> None:
-    cost = SstdCost(traits=assume_kind(sample, SRQ if snapshot else CRQ))
-    plan = plan_qt(sample, workers, cost, theta=theta)
+    sample = of_kind(sample, SRQ if snapshot else CRQ)
+    plan = plan_qt(sample, workers, theta=theta)
     check_plan(plan, workers)
-    assert same_plans(plan, plan_qt(sample, workers, cost, theta=theta))
-    root = grow_tree(sample, cost, theta)
+    assert same_plans(plan, plan_qt(sample, workers, theta=theta))
+    root = grow_tree(sample, SSTD, theta)
     for node in inner_nodes(root):
         total = sum(leaf.load for leaf in find_leaves(node))
         assert total <= node.load * (1 + 1e-8)
@@ -109,7 +119,7 @@ def test_a_split_taken_never_raises_the_total() -> None:
         for kind in (CRQ, SRQ):
             before = np.inf
             for theta in (1, 4, 16):
-                root = grow_tree(sample, SstdCost(traits=assume_kind(sample, kind)), theta)
+                root = grow_tree(of_kind(sample, kind), SSTD, theta)
                 total = sum(leaf.load for leaf in find_leaves(root))
                 assert total <= before * (1 + 1e-9)
                 before = total
@@ -138,15 +148,15 @@ def test_space_wins_for_local_subscriptions() -> None:
 def test_text_wins_for_snapshots_of_everywhere() -> None:
     """Everyone asks about the whole world for one term: quarters would all be asked everything."""
     sample = sample_of(scattered(200), [(EVERYWHERE, [i % TERMS]) for i in range(48)])
-    cost = SstdCost(traits=assume_kind(sample, SRQ))
-    root = grow_tree(sample, cost, 4)
+    sample = of_kind(sample, SRQ)
+    root = grow_tree(sample, SSTD, 4)
     assert root.by_text
     leaves = list(find_leaves(root))
     assert sum(leaf.load for leaf in leaves) < 0.3 * root.load
     # The terms are shared out evenly, and each object is in the part of its term.
     assert sorted(leaf.keywords.size for leaf in leaves if leaf.keywords is not None) == [3] * 4
     assert sum(leaf.portion.objects.size for leaf in leaves) == sample.objects
-    plan = plan_qt(sample, 4, cost, theta=4)
+    plan = plan_qt(sample, 4, theta=4)
     assert plan.total == 1
     assert plan.part_worker.tolist() != [0] * 4
     assert sorted(plan.part_worker.tolist()) == [0, 1, 2, 3]
@@ -156,7 +166,7 @@ def test_text_wins_for_snapshots_of_everywhere() -> None:
 def test_the_first_part_sees_all_for_those_who_need_no_term() -> None:
     wide = [(EVERYWHERE, [i % TERMS]) for i in range(480)]
     sample = sample_of(scattered(200), [*wide, (EVERYWHERE, [ANY])])
-    root = grow_tree(sample, SstdCost(traits=assume_kind(sample, SRQ)), 16)
+    root = grow_tree(of_kind(sample, SRQ), SSTD, 16)
     assert root.by_text
     first, *others = root.children
     assert first.first
@@ -173,7 +183,7 @@ def test_objects_that_share_terms_share_a_part() -> None:
         (int(c), int(r), [2 * (t[0] // 2), 2 * (t[0] // 2) + 1]) for c, r, t in scattered(90)
     ]
     sample = sample_of(objects, [(EVERYWHERE, [i % TERMS]) for i in range(48)])
-    root = grow_tree(sample, SstdCost(traits=assume_kind(sample, SRQ)), 4)
+    root = grow_tree(of_kind(sample, SRQ), SSTD, 4)
     assert root.by_text
     assert sum(leaf.portion.objects.size for leaf in root.children) == 90
 
@@ -231,14 +241,13 @@ def test_quarters_of_a_part_cut_the_others_too() -> None:
     narrow = [((c, r, c + HALF - 1, r + HALF - 1), [0]) for c, r in corners for _ in range(200)]
     objects = [(*random.integers(0, SIDE, 2).tolist(), [t]) for t in range(4) for _ in range(100)]
     sample = sample_of(objects, wide + narrow)
-    kind = np.full(840, SRQ, np.int8)
-    cost = SstdCost(traits=assume_kind(sample, SRQ)._replace(kind=kind))
-    root = grow_tree(sample, cost, 7)
+    sample = of_kind(sample, SRQ)
+    root = grow_tree(sample, SSTD, 7)
     assert root.by_text
     quartered = [child for child in root.children if child.children]
     assert len(quartered) == 1
     assert not quartered[0].by_text
-    plan = plan_qt(sample, 7, cost, theta=7)
+    plan = plan_qt(sample, 7, theta=7)
     check_plan(plan, 7)
     assert plan.total == 4
     assert np.diff(plan.part_offsets).tolist() == [4] * 4
@@ -246,3 +255,112 @@ def test_quarters_of_a_part_cut_the_others_too() -> None:
     # The quartered part has a worker in each quarter, every other part has one in all.
     assert sorted(len(set(column)) for column in workers.T.tolist()) == [1, 1, 1, 4]
     assert len(set(workers.ravel().tolist())) == 7
+
+
+# The halves
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7, 200])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_samples_of_the_halves(name: str, workers: int) -> None:
+    quarters = plan_quadtree(ODD[name], workers)
+    check_plan(quarters, workers, "quadtree")
+    assert (np.diff(quarters.part_offsets) == 1).all()
+    words = plan_text(ODD[name], workers)
+    check_plan(words, workers, "text")
+    assert words.total == 1
+
+
+def test_quarters_are_those_of_the_tree_where_space_wins() -> None:
+    ordinary = ODD["ordinary"]
+    assert same_plans(plan_quadtree(ordinary, 4)._replace(name="qt"), plan_qt(ordinary, 4))
+
+
+def test_quarters_where_text_would_win() -> None:
+    sample = sample_of(scattered(200), [(EVERYWHERE, [i % TERMS]) for i in range(48)])
+    assert plan_qt(of_kind(sample, SRQ), 4).terms.size > 0
+    assert plan_quadtree(of_kind(sample, SRQ), 4).total >= 64
+
+
+def test_text_gives_every_worker_a_share_of_boolean_subscriptions() -> None:
+    plan = plan_text(ODD["ordinary"], 4)
+    assert plan.terms.tolist() == ODD["ordinary"].lexicon.tolist()
+    assert plan.part_worker.size >= 4
+    parts = plan.part_worker[plan.term_part]
+    assert set(parts.tolist()) == {0, 1, 2, 3}
+    assert np.bincount(parts).max() <= TERMS / 2
+
+
+def test_text_goes_by_hash_where_nobody_asks() -> None:
+    for name in ("nothing", "no objects", "no subscriptions"):
+        plan = plan_text(ODD[name], 5)
+        assert plan.part_worker.tolist() == [0, 1, 2, 3, 4]
+        assert plan.terms.size == 0
+
+
+def test_text_divides_even_if_objects_then_go_to_several() -> None:
+    """Objects have many terms: to divide raises the total, and is done all the same."""
+    sample = of_kind(sample_of(scattered(100, 6), [(EVERYWHERE, [t]) for t in range(TERMS)]), CRQ)
+    assert not grow_tree(sample, SSTD, 4).by_text
+    wide = of_kind(sample, SRQ)
+    root = grow_tree(wide, SSTD, 4, BY_TEXT)
+    assert root.by_text
+    assert sum(leaf.portion.objects.size for leaf in find_leaves(root)) > 100
+
+
+# Objects that are kept
+
+
+def kept(sample: Sample, kinds: list[int]) -> Sample:
+    """The sample with questions about the whole world, for a term each or for two."""
+    world = (-180.0, -90.0, 180.0, 90.0)
+    asked = [
+        (kind, world, [] if kind in (STQ, CTQ) else [t, (t + at) % TERMS][: 1 + at % 2], True, 1.0)
+        for at, kind in enumerate(kinds)
+        for t in range(TERMS)
+    ]
+    return add_questions(sample, questions_of(asked, sample.lexicon), 1.0)
+
+
+def codes_of(sample: Sample) -> np.ndarray:
+    """Codes in the middle of the plan cells of a sample's objects."""
+    lon = (sample.object_column + 0.5) * 360 / SIDE - 180
+    lat = (sample.object_row + 0.5) * 180 / SIDE - 90
+    codes: np.ndarray = points_to_codes(lon, lat)
+    return codes
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_kept_objects_are_in_one_leaf_each(name: str) -> None:
+    sample = kept(ODD[name], [SRQ, SKQ, STQ, CTQ])
+    for make, plan in ((plan_qt, "qt"), (plan_quadtree, "quadtree"), (plan_text, "text")):
+        check_plan(make(sample, 5), 5, plan)
+    root = grow_tree(sample, SSTD, 16)
+    rows = np.concatenate([leaf.portion.objects for leaf in find_leaves(root)])
+    assert np.sort(rows).tolist() == list(range(sample.objects))
+    for node in inner_nodes(root):
+        total = sum(leaf.load for leaf in find_leaves(node))
+        assert total <= node.load * (1 + 1e-8)
+
+
+def test_kept_objects_are_where_they_will_be_placed() -> None:
+    sample = kept(sample_of(scattered(300, 3), []), [SRQ])
+    root = grow_tree(sample, SSTD, 4, BY_TEXT)
+    assert root.by_text
+    plan = plan_qt(sample, 4, theta=4, way=BY_TEXT)
+    terms = sample.lexicon[sample.terms]
+    parts = place_objects(plan, codes_of(sample), sample.term_offsets, terms)
+    for part, child in enumerate(root.children):
+        assert np.flatnonzero(parts == part).tolist() == child.portion.objects.tolist()
+        assert child.load < root.load
+
+
+def test_objects_that_nobody_asks_for_are_kept_too() -> None:
+    sample = sample_of([(5, 5, [])] * 9 + [(5, 5, [0])], [(EVERYWHERE, [0])])
+    assert grow_tree(sample, SSTD, 1).portion.objects.size == 1
+    assert grow_tree(kept(sample, [SRQ]), SSTD, 1).portion.objects.size == 10
+
+
+def test_trending_gives_text_no_say() -> None:
+    sample = kept(sample_of(scattered(200), []), [STQ, CTQ])
+    assert not any(node.by_text for node in inner_nodes(grow_tree(sample, SSTD, 16)))

@@ -11,19 +11,11 @@ from hypothesis import strategies as st
 
 from placewire.plan.cost import CostModel
 from placewire.plan.portion import WORLD
+from placewire.plan.questions import assume_kind
 from placewire.plan.sample import ANY, SIDE, Sample
 from placewire.plan.sstd import SstdCost
-from placewire.plan.statistics import (
-    CRQ,
-    KINDS,
-    SRQ,
-    STQ,
-    Traits,
-    assume_kind,
-    cell_statistics,
-    describe_cell,
-    gather_statistics,
-)
+from placewire.plan.statistics import cell_statistics, describe_cell, gather_statistics
+from placewire.plan.traits import CRQ, KINDS, SRQ, STQ, Traits
 
 TERMS = 12
 
@@ -83,7 +75,7 @@ def traits_drawn(sample: Sample, seed: int) -> Traits:
 @given(samples, st.integers(0, 99))
 def test_counts_add_up_at_every_level(sample: Sample, seed: int) -> None:
     traits = traits_drawn(sample, seed)
-    tree = gather_statistics(sample, traits, capacity=3, most=80)
+    tree = gather_statistics(sample._replace(traits=traits), capacity=3, most=80)
     width = tree.box[:, 2] - tree.box[:, 0]
     leaf = tree.first_child < 0
     for size in np.unique(width):
@@ -147,14 +139,14 @@ def test_kinds_are_told_apart() -> None:
     costs = []
     for kind in range(KINDS):
         traits = assume_kind(sample, kind)._replace(duration=np.full(12, 2.5), span=5.0)
-        model: CostModel = SstdCost(traits=traits)
-        costs.append(model.cost(sample, *everything))
+        model: CostModel = SstdCost()
+        costs.append(model.cost(sample._replace(traits=traits), *everything))
     # Half of the keywords are there; a continuous query sees half of the objects.
     assert costs == pytest.approx([5.0, 5.0, 10.0, 5.0, 5.0, 5.0])
     weighed = SstdCost(1, 2, 3, 4, 5, 6)
     for kind in range(KINDS):
         traits = assume_kind(sample, kind)._replace(duration=np.full(12, 2.5), span=5.0)
-        cost = weighed._replace(traits=traits).cost(sample, *everything)
+        cost = weighed.cost(sample._replace(traits=traits), *everything)
         assert cost == pytest.approx(costs[kind] * (kind + 1))
 
 
@@ -162,7 +154,7 @@ def test_a_mix_of_kinds_is_the_sum() -> None:
     sample = sample_of([(0, 0, [0])] * 6, [((0, 0, 0, 0), [0])] * 4)
     kind = np.array([SRQ, STQ, CRQ, CRQ], np.int8)
     traits = assume_kind(sample, CRQ)._replace(kind=kind, duration=np.array([1.0, 1.0, 2.0, 4.0]))
-    cost = SstdCost(traits=traits).cost(sample, np.arange(6), np.arange(4))
+    cost = SstdCost().cost(sample._replace(traits=traits), np.arange(6), np.arange(4))
     assert cost == pytest.approx((6 + 6 + 6 * 2.0 + 6 * 4.0) / 4)
 
 
@@ -170,7 +162,7 @@ def test_keyword_numbers_raise_the_share_to_a_power() -> None:
     sample = sample_of([(0, 0, [0])] * 8, [((0, 0, 0, 0), [0]), ((0, 0, 0, 0), [1])] * 2)
     length = np.array([1, 2, 3, 3], np.int8)
     traits = assume_kind(sample, SRQ)._replace(length=length)
-    cost = SstdCost(traits=traits).cost(sample, np.arange(8), np.arange(4))
+    cost = SstdCost().cost(sample._replace(traits=traits), np.arange(8), np.arange(4))
     assert cost == pytest.approx(8 * (0.5 + 0.25 + 2 * 0.125) / 4)
 
 
@@ -185,6 +177,7 @@ def test_rows_without_keywords_always_look() -> None:
     sample = sample_of([(0, 0, [])] * 5, [((0, 0, 0, 0), [ANY])] * 2)
     traits = assume_kind(sample, SRQ)
     assert traits.length.tolist() == [0, 0]
-    assert SstdCost(traits=traits).cost(sample, np.arange(5), np.arange(2)) == pytest.approx(5)
-    cell = describe_cell(sample, traits, np.arange(5), np.arange(2))
+    sample = sample._replace(traits=traits)
+    assert SstdCost().cost(sample, np.arange(5), np.arange(2)) == pytest.approx(5)
+    cell = describe_cell(sample, np.arange(5), np.arange(2))
     assert cell.keywords.size == 0

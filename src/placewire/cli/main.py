@@ -69,7 +69,8 @@ def replay(
         str,
         typer.Option(
             help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
-            " hypergraph, metric, termhash, kdt, agrid, qt; or a file of `placewire plan`."
+            " hypergraph, metric, termhash, kdt, agrid, qt, quadtree, text; or a file of"
+            " `placewire plan`."
             " For nearest subscriptions: kop, sop, dkm, ps2, sstd; a plan for each kind:"
             " nearest=dkm,boolean=kdt."
         ),

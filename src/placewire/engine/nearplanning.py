@@ -36,9 +36,9 @@ from placewire.plan.nearest import (
     rule_to_arrays,
 )
 from placewire.plan.qt import plan_qt
+from placewire.plan.questions import assume_kind
 from placewire.plan.sample import make_sample
-from placewire.plan.sstd import SstdCost
-from placewire.plan.statistics import CKQ, assume_kind
+from placewire.plan.traits import CKQ
 from placewire.route.ballroute import LiveBalls
 from placewire.route.choice import spread_workers
 from placewire.route.live import LiveTerms
@@ -290,9 +290,8 @@ class NearPlanner:
             box=balls_to_boxes(lon, lat, radius),
         )
         sample = make_sample(codes, term_offsets, terms, balls)
-        leaves: Leaves = plan_qt(
-            sample, self.workers, SstdCost(traits=assume_kind(sample, CKQ))
-        )._replace(summary=NOTHING)
+        sample = sample._replace(traits=assume_kind(sample, CKQ))
+        leaves: Leaves = plan_qt(sample, self.workers)._replace(summary=NOTHING)
         file, live = self.state.new_name(batch, "plan"), self.state.new_name(batch, "live")
         write_plan(self.state.file(file), leaves, self.key)
         write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())

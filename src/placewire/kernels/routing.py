@@ -65,6 +65,19 @@ def key_of_leaf_term(leaf: int, term: np.uint64) -> np.uint64:
 
 
 @inlined
+def part_listing_term(leaf: int, term: np.uint64, term_table: np.ndarray) -> int:
+    """The part, counted from the leaf's first, that lists a term there; NOBODY if none does."""
+    number = term_table[entry_of_hash(term_table, key_of_leaf_term(leaf, term)) + ONE]
+    return np.int64(number) if number != EMPTY else np.int64(NOBODY)
+
+
+@inlined
+def part_by_hash(term: np.uint64, parts: int) -> int:
+    """The part of a term that is not listed."""
+    return np.int64((term >> HALF) % np.uint64(parts))
+
+
+@inlined
 def owner_of_term(
     leaf: int,
     term: np.uint64,
@@ -77,10 +90,9 @@ def owner_of_term(
     parts = part_offsets[leaf + 1] - first
     part = np.int64(0)
     if parts > 1:
-        entry = entry_of_hash(term_table, key_of_leaf_term(leaf, term))
-        number = term_table[entry + ONE]
-        by_hash = (term >> HALF) % np.uint64(parts)
-        part = np.int64(number if number != EMPTY else by_hash)
+        part = part_listing_term(leaf, term, term_table)
+        if part == NOBODY:
+            part = part_by_hash(term, parts)
     return part_worker[first + part]
 
 

@@ -13,7 +13,7 @@ from placewire.plan.kdtree import plan_kdtree
 from placewire.plan.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
 from placewire.plan.leaves import NO_SPLIT as NO_TERMS
 from placewire.plan.metric import plan_metric
-from placewire.plan.qt import plan_qt
+from placewire.plan.qt import plan_qt, plan_quadtree, plan_text
 from placewire.plan.rtree import plan_rtree
 from placewire.plan.sample import SIDE, Sample
 from placewire.plan.uniform import plan_grid
@@ -40,6 +40,8 @@ METHODS: dict[str, Method] = {
     "kdt": plan_kdt,
     "agrid": lambda sample, workers, cost: plan_agrid(sample, workers),
     "qt": lambda sample, workers, cost: plan_qt(sample, workers),
+    "quadtree": lambda sample, workers, cost: plan_quadtree(sample, workers),
+    "text": lambda sample, workers, cost: plan_text(sample, workers),
 }
 SPACE_METHODS = ("grid", "kdtree", "rtree")
 TEXT_METHODS = ("frequency", "hypergraph", "metric")

@@ -22,6 +22,7 @@ from placewire.kernels.cells import (
 from placewire.kernels.interning import hashes_to_numbers
 from placewire.kernels.postings import ANY_TERM
 from placewire.model.subscriptions import SubscriptionRows
+from placewire.plan.traits import Traits
 
 PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
 SIDE = 1 << PLAN_LEVEL
@@ -40,6 +41,9 @@ class Sample(NamedTuple):
 
     `pair_work` f64 is what each (object, term) pair costs beside the object itself, which costs 1;
     `object_work` f64[n] is the whole of an object. Empty when every object costs the same.
+
+    `traits` tell subscriptions of other kinds and snapshot queries apart, which are rows as well;
+    without them all are boolean subscriptions.
     """
 
     object_column: NDArray[np.int32]
@@ -53,6 +57,7 @@ class Sample(NamedTuple):
     frequency: NDArray[np.int64]
     pair_work: NDArray[np.float64] = NO_WORK
     object_work: NDArray[np.float64] = NO_WORK
+    traits: Traits | None = None
 
     @property
     def objects(self) -> int:

@@ -9,25 +9,15 @@ from numpy.typing import NDArray
 
 from placewire.kernels.parts import terms_present
 from placewire.plan.sample import Sample
-from placewire.plan.statistics import (
-    CRQ,
-    KINDS,
-    LONGEST,
-    SKQ,
-    SRQ,
-    CellStatistics,
-    Traits,
-    assume_kind,
-    describe_cell,
-)
+from placewire.plan.statistics import CellStatistics, describe_cell
+from placewire.plan.traits import CRQ, KINDS, LONGEST, SKQ, SRQ
 
 
 class SstdCost(NamedTuple):
     """The workload of a part under a random query (equation 2 of SSTD).
 
     The constants weigh the kinds: what one object costs one query that looks at it. SSTD has them
-    all equal. `traits` tell the kinds of a sample's rows; without them all are continuous range
-    queries, as boolean subscriptions are.
+    all equal.
     """
 
     per_srq: float = 1.0
@@ -36,16 +26,11 @@ class SstdCost(NamedTuple):
     per_crq: float = 1.0
     per_ckq: float = 1.0
     per_ctq: float = 1.0
-    traits: Traits | None = None
     name: str = "sstd"
 
     @property
     def by_part(self) -> bool:
         return True
-
-    def traits_of(self, sample: Sample) -> Traits:
-        """The traits of a sample's rows, given or assumed."""
-        return assume_kind(sample, CRQ) if self.traits is None else self.traits
 
     def weigh_kinds(self, cell: CellStatistics) -> NDArray[np.float64]:
         """f64[6]: the workload of one object of the cell, were all keywords there.
@@ -71,7 +56,7 @@ class SstdCost(NamedTuple):
         subscriptions: NDArray[np.int64],
         postings: float = 0.0,
     ) -> float:
-        cell = describe_cell(sample, self.traits_of(sample), objects, subscriptions)
+        cell = describe_cell(sample, objects, subscriptions)
         size = sample.lexicon.size
         return self.weigh_cell(
             cell, terms_present(sample.term_offsets, sample.terms, objects, size)

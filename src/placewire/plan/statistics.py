@@ -1,8 +1,7 @@
 """The statistics quadtree of SSTD: for each cell who asks there, for what and for how long.
 
 Six kinds of query are told apart: range, nearest and trending ones, each answered once (snapshot)
-or standing (continuous). A sample has only standing range queries, that is boolean subscriptions;
-`Traits` say what else its rows may be.
+or standing (continuous).
 """
 
 from __future__ import annotations
@@ -16,26 +15,11 @@ from numpy.typing import NDArray
 from placewire.kernels.parts import terms_counted
 from placewire.kernels.quadtree import rows_to_histograms
 from placewire.plan.portion import Box, take_box, whole_sample
+from placewire.plan.questions import traits_of
 from placewire.plan.sample import Sample
+from placewire.plan.traits import KINDS, LONGEST
 
-# Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
-SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
-KINDS = 6
-LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
 LIVES = 32  # classes of duration: class i ends at 2^i
-
-
-class Traits(NamedTuple):
-    """What a sample does not say of its m rows, and the time its objects took to arrive.
-
-    `kind` i8[m]; `length` i8[m], the number of keywords that an object must have all of, at most
-    LONGEST; `duration` f64[m] in the unit of `span`: how far back or ahead a row looks.
-    """
-
-    kind: NDArray[np.int8]
-    length: NDArray[np.int8]
-    duration: NDArray[np.float64]
-    span: float
 
 
 class CellStatistics(NamedTuple):
@@ -55,6 +39,11 @@ class CellStatistics(NamedTuple):
     keyword_offsets: NDArray[np.int64]
     keywords: NDArray[np.int32]
     keyword_counts: NDArray[np.int64]
+
+    @property
+    def rate(self) -> float:
+        """The objects that arrive in a unit of time: E_obj."""
+        return self.objects / self.span
 
     @property
     def kinds(self) -> NDArray[np.int64]:
@@ -108,25 +97,11 @@ class Statistics(NamedTuple):
         return shares
 
 
-def assume_kind(sample: Sample, kind: int) -> Traits:
-    """All rows of one kind, each looking as far as the sample reaches.
-
-    A row counts as one keyword, because a sample keeps only those under which rows are posted, or
-    as none if it needs none.
-    """
-    rows = sample.subscriptions
-    needs_none = np.zeros(rows, np.int8)
-    needs_none[:] = sample.posts[sample.post_offsets[:-1]] < 0
-    return Traits(np.full(rows, kind, np.int8), 1 - needs_none, np.ones(rows), 1.0)
-
-
 def describe_cell(
-    sample: Sample,
-    traits: Traits,
-    objects: NDArray[np.int64],
-    subscriptions: NDArray[np.int64],
+    sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
 ) -> CellStatistics:
     """The statistics of some objects and rows of a sample."""
+    traits = traits_of(sample)
     shape = (KINDS, LONGEST + 1, LIVES)
     lengths, lives, lived = rows_to_histograms(
         subscriptions, traits.kind, traits.length, traits.duration, shape
@@ -136,7 +111,7 @@ def describe_cell(
     counts = list(found)
     for k in np.flatnonzero(lengths.any(axis=1)):
         of_kind = terms_counted(
-            sample.post_offsets, sample.posts, subscriptions[kind == k], sample.lexicon.size
+            traits.keyword_offsets, traits.keywords, subscriptions[kind == k], sample.lexicon.size
         )
         found[k] = np.flatnonzero(of_kind)
         counts[k] = of_kind[found[k]]
@@ -165,18 +140,15 @@ def quarter_box(box: Box) -> list[Box]:
     ]
 
 
-def gather_statistics(
-    sample: Sample, traits: Traits | None = None, *, capacity: int = 4096, most: int = 1024
-) -> Statistics:
+def gather_statistics(sample: Sample, *, capacity: int = 4096, most: int = 1024) -> Statistics:
     """Build the tree, always quartering the fullest cell.
 
     It ends when no cell has more than `capacity` objects and rows, or with `most` cells.
     """
-    if traits is None:
-        traits = assume_kind(sample, CRQ)
+    sample = sample._replace(traits=traits_of(sample))
     whole = whole_sample(sample)
     boxes, first_child = [whole.box], [-1]
-    cells = [describe_cell(sample, traits, whole.objects, whole.subscriptions)]
+    cells = [describe_cell(sample, whole.objects, whole.subscriptions)]
     heap = [(-(whole.objects.size + whole.subscriptions.size), 0, whole)]
     while heap and len(cells) + 4 <= most:
         fullness, at, portion = heapq.heappop(heap)
@@ -190,11 +162,11 @@ def gather_statistics(
             heapq.heappush(heap, (-(part.objects.size + part.subscriptions.size), len(cells), part))
             boxes.append(box)
             first_child.append(-1)
-            cells.append(describe_cell(sample, traits, part.objects, part.subscriptions))
+            cells.append(describe_cell(sample, part.objects, part.subscriptions))
     lengths = np.concatenate([np.diff(cell.keyword_offsets) for cell in cells])
     return Statistics(
         total=sample.subscriptions,
-        span=traits.span,
+        span=traits_of(sample).span,
         box=np.array(boxes, np.int32),
         first_child=np.array(first_child, np.int32),
         objects=np.array([cell.objects for cell in cells], np.int64),
