@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from placewire.city import CityLife, blocks, count_events, readable_subscriptions, write_log
+import placewire
+from placewire.city import (
+    CityLife,
+    blocks,
+    count_events,
+    readable_queries,
+    readable_subscriptions,
+    write_log,
+)
 from placewire.city.phrasebook import LANGUAGES, phrasebook
 from placewire.city.places import CITIES, HOT_SPOTS
 from placewire.model.errors import Unusable
@@ -24,7 +32,15 @@ END = START + timedelta(hours=1)
 BUSY = CityLife(objects=9_000, subscriptions=3_000, churn=0.3, bad=24)
 OBJECT_FIELDS = {"type", "id", "ts", "lon", "lat", "text"}
 SUBSCRIBE_FIELDS = {"type", "id", "ts", "kind"}
-OWN_FIELDS = {"boolean": {"region", "where"}, "nearest": {"lon", "lat", "keywords", "k"}}
+NEAR_FIELDS = {"lon", "lat", "keywords", "k"}
+OWN_FIELDS = {
+    "boolean": {"region", "where"},
+    "nearest": NEAR_FIELDS,
+    "relevant": {*NEAR_FIELDS, "alpha"},
+    "trending": {"region", "k"},
+}
+PACE_FIELDS = {"window", "every"}
+MAY_HAVE = {"boolean": {"limit"}, "nearest": {"mode", "within_m"}, "relevant": {"reach_m"}}
 READABLE = readable_subscriptions()
 UNSUBSCRIBE_FIELDS = {"type", "id", "ts"}
 
@@ -61,6 +77,18 @@ def booleans(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def nearests(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in subscribes if event["kind"] == "nearest"]
+
+
+@pytest.fixture(scope="module")
+def trendings(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in subscribes if event["kind"] == "trending"]
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[dict[str, Any]]:
+    """Those of a log that has many."""
+    life = CityLife(objects=500, subscriptions=0, queries=1_500)
+    return [event for event in events_of(life) if event["type"] == "query"]
 
 
 # A brute-force reading of regions and expressions, small on purpose.
@@ -138,7 +166,10 @@ def suits(subscription: dict[str, Any], terms: set[str]) -> bool:
 
 
 def heard(subscription: dict[str, Any], objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The objects that match, or that enter the result of a nearest."""
+    """The objects that match, that enter the result of a nearest, or that a report counts."""
+    if subscription["kind"] == "trending":
+        region = subscription["region"]
+        return [event for event in objects if contains(region, event["lon"], event["lat"])]
     if subscription["kind"] == "boolean":
         return [
             event
@@ -181,9 +212,14 @@ def test_every_line_has_exactly_the_fields_of_its_type(hour: list[dict[str, Any]
             assert not any(unicodedata.category(letter) == "Cc" for letter in event["text"])
         elif event["type"] == "subscribe":
             own = OWN_FIELDS[event["kind"]]
+            own = own | PACE_FIELDS if event["kind"] == "trending" else own
             assert fields >= SUBSCRIBE_FIELDS | own
-            fields -= {"mode", "within_m"} if event["kind"] == "nearest" else set()
-            assert fields - {"expires"} == SUBSCRIBE_FIELDS | own
+            assert fields - {"expires"} - MAY_HAVE.get(event["kind"], set()) == (
+                SUBSCRIBE_FIELDS | own
+            )
+        elif event["type"] == "query":
+            own = OWN_FIELDS[event["kind"]] | {"last"}
+            assert fields - MAY_HAVE.get(event["kind"], set()) == SUBSCRIBE_FIELDS | own
         else:
             assert event["type"] == "unsubscribe"
             assert fields == UNSUBSCRIBE_FIELDS
@@ -280,6 +316,74 @@ def test_one_in_eight_is_a_nearest_and_every_field_has_a_use(
         assert having / len(nearests) == pytest.approx(share, abs=0.08), field
 
 
+def test_one_in_forty_is_a_trending_of_a_district_or_a_circle(
+    subscribes: list[dict[str, Any]], trendings: list[dict[str, Any]]
+) -> None:
+    assert len(trendings) / len(subscribes) == pytest.approx(1 / 40, abs=0.01)
+    forms = Counter(next(iter(event["region"])) for event in trendings)
+    assert forms["box"] > forms["circle"] > 0 == forms["polygon"]
+    districts = Counter(str(event["region"]) for event in trendings if "box" in event["region"])
+    assert districts.most_common(1)[0][1] > 1  # those who ask about one district ask alike
+    assert {event["k"] for event in trendings} == set(range(5, 11))
+    assert {event["every"] for event in trendings} == {"PT5M", "PT10M"}
+    assert {event["window"] for event in trendings} == {"PT10M", "PT20M", "PT30M"}
+
+
+def test_queries_are_of_all_four_kinds_and_spread_over_the_hour(
+    queries: list[dict[str, Any]],
+) -> None:
+    assert len(queries) == 1_500
+    assert len({event["id"] for event in queries}) == 1_500
+    kinds = Counter(event["kind"] for event in queries)
+    assert set(kinds) == set(OWN_FIELDS)
+    assert min(kinds.values()) > 200
+    quarters = Counter(datetime.fromisoformat(event["ts"]).minute // 15 for event in queries)
+    assert min(quarters.values()) > 300
+    for kind, field in (("nearest", "mode"), ("nearest", "within_m"), ("relevant", "reach_m")):
+        having = sum(field in event for event in queries if event["kind"] == kind)
+        assert 0 < having < kinds[kind], field
+
+
+def test_every_query_is_answered_and_every_trending_subscription_valid() -> None:
+    life = CityLife(objects=4_000, subscriptions=1_000, queries=300, churn=0.2)
+    log = log_of(life)
+    outcome = placewire.run(log.split(b"\n")[:-1], batch_rows=2_000)
+    assert outcome.dead_letters == []
+    kinds = Counter(result["type"] for result in outcome.results)
+    assert kinds["answer"] == 300
+    assert kinds["report"] > 50
+
+
+@pytest.mark.parametrize("query", readable_queries(), ids=lambda query: query.event["id"])
+def test_readable_queries_come_in_time_and_have_an_answer(
+    query: Any, hour: list[dict[str, Any]]
+) -> None:
+    at = next(row for row, event in enumerate(hour) if event["id"] == query.event["id"])
+    asked = hour[at]
+    assert asked["ts"] == f"{START + timedelta(hours=query.at):%Y-%m-%dT%H:%M:%S.%fZ}"
+    minutes = int(asked["last"].removeprefix("PT").removesuffix("M"))
+    since = datetime.fromisoformat(asked["ts"]) - timedelta(minutes=minutes)
+    recent = [
+        event
+        for event in hour[:at]
+        if event["type"] == "object" and datetime.fromisoformat(event["ts"]) > since
+    ]
+    if "keywords" in asked:
+        found = [event for event in recent if suits(asked, tokens(event["text"]))]
+        assert min(distance_m(asked, event["lon"], event["lat"]) for event in found) < 2_000
+    else:
+        found = heard(asked, recent)
+    assert len(found) >= 5
+
+
+def test_queries_may_be_few_or_none() -> None:
+    for queries in (0, 1, 3, 4, 5):
+        life = CityLife(objects=20, subscriptions=0, queries=queries)
+        events = events_of(life)
+        assert sum(event["type"] == "query" for event in events) == queries
+        assert len(events) == count_events(life)
+
+
 def test_replacements_may_change_the_kind(subscribes: list[dict[str, Any]]) -> None:
     kinds: dict[str, list[str]] = {}
     for event in subscribes:
@@ -324,8 +428,11 @@ def test_readable_subscriptions_have_something_to_hear(
 
 
 def test_there_are_as_many_readable_ones_as_the_words_say() -> None:
-    assert len(READABLE) == 15
-    assert Counter(event["kind"] for event in READABLE) == {"boolean": 12, "nearest": 3}
+    assert len(READABLE) == 17
+    kinds = Counter(event["kind"] for event in READABLE)
+    assert kinds == {"boolean": 12, "nearest": 3, "trending": 2}
+    asked = [query.event["kind"] for query in readable_queries()]
+    assert sorted(asked) == ["boolean", "nearest", "relevant", "trending"]
 
 
 def test_a_storm_crosses_london_from_west_to_east(objects: list[dict[str, Any]]) -> None:
@@ -361,7 +468,7 @@ def test_malformed_lines_are_sprinkled_in_and_nothing_else_changes_shape() -> No
 
 
 def test_write_log_writes_the_blocks_and_tells_progress(tmp_path: Path) -> None:
-    life = CityLife(objects=60_000, subscriptions=100)
+    life = CityLife(objects=60_000, subscriptions=100, queries=0)
     told: list[tuple[int, int]] = []
     events = write_log(
         life, tmp_path / "hour.jsonl", lambda done, total: told.append((done, total))
@@ -374,11 +481,11 @@ def test_write_log_writes_the_blocks_and_tells_progress(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("life", "events"),
     [
-        (CityLife(objects=0, subscriptions=0), 0),
-        (CityLife(objects=3, subscriptions=5), 8),
-        (CityLife(objects=0, subscriptions=40, churn=1.0), 15 + 12 + 25),
-        (CityLife(objects=1, subscriptions=0, bad=1), 2),
-        (CityLife(objects=50, subscriptions=16, churn=1.0, seconds=0.001), 66),
+        (CityLife(objects=0, subscriptions=0, queries=0), 0),
+        (CityLife(objects=3, subscriptions=5, queries=0), 8),
+        (CityLife(objects=0, subscriptions=40, churn=1.0), 17 + 11 + 23 + 40),
+        (CityLife(objects=1, subscriptions=0, bad=1, queries=2), 4),
+        (CityLife(objects=50, subscriptions=18, churn=1.0, seconds=0.001), 68 + 40),
     ],
 )
 def test_small_logs(life: CityLife, events: int) -> None:
@@ -390,6 +497,7 @@ def test_small_logs(life: CityLife, events: int) -> None:
     "life",
     [
         CityLife(objects=-1),
+        CityLife(queries=-1),
         CityLife(churn=1.5),
         CityLife(seconds=0),
         CityLife(start="noon"),

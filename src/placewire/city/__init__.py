@@ -2,16 +2,24 @@
 
 People in some 150 cities post short texts in twelve languages while a concert ends in New York,
 a storm crosses London and a metro line stops in Istanbul; others have subscribed to what happens
-around them, or to the nearest of it. `places` is the map, `vocabulary` and the language modules
-are what is said, `incidents` the stories, `ground` where people are; `phrasebook` compiles the
-words to arrays, `objects` and `subscriptions` (with their `regions`) compose lines by the block,
-and `life` puts them in order.
+around them, to the nearest of it, or to what their district talks about, and some ask as they go.
+`places` is the map, `vocabulary` and the language modules are what is said, `incidents` the
+stories, `ground` where people are; `phrasebook` compiles the words to arrays, `objects`,
+`subscriptions` and `queries` (with their `wishes` and `regions`) compose lines by the block, and
+`life` puts them in order.
 
     from placewire.city import CityLife, write_log
     write_log(CityLife(objects=100_000, subscriptions=10_000), "hour.jsonl")
 """
 
 from placewire.city.life import CityLife, blocks, count_events, write_log
-from placewire.city.readable import readable_subscriptions
+from placewire.city.readable import readable_queries, readable_subscriptions
 
-__all__ = ["CityLife", "blocks", "count_events", "readable_subscriptions", "write_log"]
+__all__ = [
+    "CityLife",
+    "blocks",
+    "count_events",
+    "readable_queries",
+    "readable_subscriptions",
+    "write_log",
+]

@@ -19,7 +19,8 @@ import numpy as np
 from placewire.city.hour import Hour
 from placewire.city.malformed import malformed_line
 from placewire.city.objects import object_lines
-from placewire.city.readable import readable_subscriptions
+from placewire.city.queries import query_lines
+from placewire.city.readable import readable_queries, readable_subscriptions
 from placewire.city.subscriptions import subscribe_lines, unsubscribe_line
 from placewire.model.errors import Unusable
 
@@ -32,9 +33,10 @@ BEFORE, DURING = 1, 2  # the two parts of a log, as part of a chapter's seed
 class CityLife(NamedTuple):
     """The description of a log; equal descriptions give equal bytes.
 
-    `subscriptions` counts all of them; the first fifteen are the readable ones, and of the others
-    one in eight is a `nearest`. `churn` is the share of the others that arrive, are replaced or
-    leave during the hour, and `bad` the number of malformed lines among the objects.
+    `subscriptions` counts all of them; the first seventeen are the readable ones, and of the others
+    one in eight is a `nearest`, one in forty a `trending`. `churn` is the share of the others that
+    arrive, are replaced or leave during the hour, and `bad` the number of malformed lines among the
+    objects. Of the `queries`, of all four kinds, four are readable.
     """
 
     seed: int = 7
@@ -44,16 +46,18 @@ class CityLife(NamedTuple):
     seconds: float = 3600
     churn: float = 0.0
     bad: int = 0
+    queries: int = 40
 
 
 class _Counts(NamedTuple):
-    """How many subscriptions do what."""
+    """How many subscriptions do what, and how many queries a person would write."""
 
     readable: int
     before: int  # generated ones at the start: numbers below this
     arriving: int  # then these numbers arrive during the hour
     replaced: int
     leaving: int
+    readable_queries: int
 
 
 def _counts(life: CityLife) -> _Counts:
@@ -63,12 +67,17 @@ def _counts(life: CityLife) -> _Counts:
     arriving = math.ceil(churning * ARRIVE_SHARE)
     replaced = min(round(churning * REPLACE_SHARE), churning - arriving)
     return _Counts(
-        readable, generated - arriving, arriving, replaced, churning - arriving - replaced
+        readable,
+        generated - arriving,
+        arriving,
+        replaced,
+        churning - arriving - replaced,
+        min(life.queries, len(readable_queries())),
     )
 
 
 def _checked(life: CityLife) -> Hour:
-    for name in ("seed", "objects", "subscriptions", "bad"):
+    for name in ("seed", "objects", "subscriptions", "bad", "queries"):
         if getattr(life, name) < 0:
             raise Unusable(f"city life: {name} must not be negative, got {getattr(life, name)}")
     if not 0 <= life.churn <= 1:
@@ -89,8 +98,13 @@ def _checked(life: CityLife) -> Hour:
 def count_events(life: CityLife) -> int:
     """How many lines the log of `life` has."""
     counts = _counts(life)
-    during = life.objects + counts.arriving + counts.replaced + counts.leaving + life.bad
-    return counts.readable + counts.before + during
+    return counts.readable + counts.before + _count_during(life, counts)
+
+
+def _count_during(life: CityLife, counts: _Counts) -> int:
+    """How many lines come after the beginning."""
+    changes = counts.arriving + counts.replaced + counts.leaving
+    return life.objects + changes + life.bad + life.queries
 
 
 def blocks(life: CityLife, block_events: int = 50_000) -> Iterator[bytes]:
@@ -140,8 +154,7 @@ def _chapters(life: CityLife, hour: Hour) -> Iterator[list[str]]:
         size = len(numbers)
         random = _random(life, BEFORE, chapter)
         yield subscribe_lines(numbers, [stamp] * size, np.zeros(size), hour, random)
-    churning = counts.arriving + counts.replaced + counts.leaving
-    chapters = math.ceil((life.objects + churning + life.bad) / CHAPTER_EVENTS)
+    chapters = math.ceil(_count_during(life, counts) / CHAPTER_EVENTS)
     for chapter in range(chapters):
         yield _chapter_of_the_hour(life, counts, hour, chapter, chapters)
 
@@ -149,7 +162,7 @@ def _chapters(life: CityLife, hour: Hour) -> Iterator[list[str]]:
 def _chapter_of_the_hour(
     life: CityLife, counts: _Counts, hour: Hour, chapter: int, chapters: int
 ) -> list[str]:
-    """One part of the hour: its shares of objects, churn and malformed lines, merged by time."""
+    """One part of the hour: its shares of everything that comes during it, merged by time."""
 
     def share(total: int) -> range:
         return range(total * chapter // chapters, total * (chapter + 1) // chapters)
@@ -157,16 +170,28 @@ def _chapter_of_the_hour(
     random = _random(life, DURING, chapter)
     parts = [
         share(total)
-        for total in (life.objects, counts.arriving, counts.replaced, counts.leaving, life.bad)
+        for total in (
+            life.objects,
+            counts.arriving,
+            counts.replaced,
+            counts.leaving,
+            life.bad,
+            life.queries - counts.readable_queries,
+        )
     ]
-    posting, arriving, replaced, leaving, bad = parts
+    posting, arriving, replaced, leaving, bad, asking = parts
+    readable = [
+        query
+        for query in readable_queries()[: counts.readable_queries]
+        if int(query.at * chapters) == chapter
+    ]
     seconds = [
         np.sort((chapter + random.random(len(part))) / chapters * hour.seconds) for part in parts
     ]
     late = random.random(len(posting)) < LATE_SHARE
     lateness = np.where(late, random.exponential(LATE_MEAN_S, len(posting)), 0.0)
     lines = object_lines(posting.start, np.maximum(seconds[0] - lateness, 0.0), hour, random)
-    if not (arriving or replaced or leaving or bad):
+    if not (any(parts[1:]) or readable):
         return lines
     standing = _Shuffled(counts.before)
     subscribing = [counts.before + number for number in arriving]
@@ -177,6 +202,11 @@ def _chapter_of_the_hour(
         lines.append(unsubscribe_line(standing[counts.replaced + number], stamp))
     for number, stamp in zip(bad, hour.stamps(seconds[4]), strict=True):
         lines.append(malformed_line(number, stamp))
+    lines += query_lines(asking, hour.stamps(seconds[5]), random)
+    seconds.append(np.array([query.at * hour.seconds for query in readable], np.float64))
+    for query, stamp in zip(readable, hour.stamps(seconds[6]), strict=True):
+        event = {"type": "query", "id": query.event["id"], "ts": stamp, **query.event}
+        lines.append(msgspec.json.encode(event).decode())
     order = np.argsort(np.concatenate(seconds), kind="stable")
     return [lines[row] for row in order.tolist()]
 

@@ -1,8 +1,11 @@
-"""Fifteen subscriptions that a person would write, each with something to hear in the hour."""
+"""Seventeen subscriptions and four queries that a person would write, each with something to hear.
+
+The queries come when their stories are told, at a fraction of the hour.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def _boolean(name: str, region: dict[str, Any], where: Any) -> dict[str, Any]:
@@ -15,6 +18,11 @@ def _nearest(
     lon, lat = point
     wish = {"lon": lon, "lat": lat, "keywords": keywords, "k": k}
     return {"id": name, "kind": "nearest", **wish, **more}
+
+
+def _trending(name: str, region: dict[str, Any], k: int, minutes: int) -> dict[str, Any]:
+    pace = {"window": f"PT{minutes}M", "every": f"PT{minutes}M"}
+    return {"id": name, "kind": "trending", "region": region, "k": k, **pace}
 
 
 _READABLE = (
@@ -35,6 +43,9 @@ _READABLE = (
         "(lost OR missing OR entlaufen OR vermisst) AND (dog OR hund)",
     ),
     _nearest("wo-ist-mila", (13.3501, 52.5145), 1, ["Mila"]),
+    _trending(
+        "talk-of-taksim", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 1500}}, 8, 10
+    ),
     _boolean("taksim-kahve", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 3000}}, "kahve"),
     _boolean("metro-istanbul", {"box": [28.6, 40.85, 29.4, 41.25]}, "metro AND (arıza OR durdu)"),
     _boolean(
@@ -81,6 +92,7 @@ _READABLE = (
         "tacos AND NOT cerrado",
     ),
     _boolean("smoke-over-lagos", {"box": [3.2, 6.38, 3.6, 6.7]}, "smoke OR fire"),
+    _trending("talk-of-balogun-market", {"box": [3.374, 6.442, 3.403, 6.470]}, 8, 10),
     _boolean(
         "emploi-paris",
         {
@@ -103,3 +115,66 @@ _READABLE = (
 def readable_subscriptions(start: str = "2026-03-01T12:00:00Z") -> list[dict[str, Any]]:
     """These as `subscribe` events at `start`, in the order of the log."""
     return [{"type": "subscribe", "id": wish["id"], "ts": start, **wish} for wish in _READABLE]
+
+
+class ReadableQuery(NamedTuple):
+    """A query, without its time, and the fraction of the hour at which it is asked."""
+
+    at: float
+    event: dict[str, Any]
+
+
+_QUERIES = (
+    ReadableQuery(
+        0.5,
+        {
+            "id": "floods-of-the-last-quarter",
+            "kind": "boolean",
+            "region": {"box": [-0.51, 51.28, 0.33, 51.69]},
+            "where": "flood OR flooding OR flooded",
+            "last": "PT15M",
+            "limit": 3,
+        },
+    ),
+    ReadableQuery(
+        0.65,
+        {
+            "id": "who-has-seen-mila",
+            "kind": "nearest",
+            "lon": 13.3501,
+            "lat": 52.5145,
+            "keywords": ["gesehen", "seen"],
+            "k": 3,
+            "last": "PT20M",
+        },
+    ),
+    ReadableQuery(
+        0.72,
+        {
+            "id": "what-goes-on-at-the-garden",
+            "kind": "trending",
+            "region": {"circle": {"lon": -73.9934, "lat": 40.7505, "radius_m": 800}},
+            "k": 8,
+            "last": "PT10M",
+        },
+    ),
+    ReadableQuery(
+        0.8,
+        {
+            "id": "tacos-y-musica",
+            "kind": "relevant",
+            "lon": -99.1332,
+            "lat": 19.4326,
+            "keywords": ["tacos", "música"],
+            "k": 3,
+            "alpha": 0.5,
+            "reach_m": 5000,
+            "last": "PT30M",
+        },
+    ),
+)
+
+
+def readable_queries() -> list[ReadableQuery]:
+    """The queries in the order of the log, without `type` and `ts`."""
+    return list(_QUERIES)

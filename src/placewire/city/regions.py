@@ -1,4 +1,4 @@
-"""Regions of subscriptions: boxes, circles and polygons around where people are."""
+"""Regions that people ask about: boxes, circles and polygons around where people are."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ REGION_EDGES = (0.70, 0.90, 0.98)  # then city-wide boxes
 SIDES_KM = (1.0, 50.0)
 CITY_SIDES_KM = (40.0, 100.0)
 EDGE_DECIMALS = 4  # some ten metres
+DISTRICT_SHARE = 0.9  # of the surroundings; the others are circles
+DISTRICT_SPREADS = 2.0  # from the middle of a district to its edge
+CIRCLES_KM = (1.0, 10.0)  # across
 
 
 def draw_regions(posts: Posts, random: np.random.Generator) -> list[str]:
@@ -30,7 +33,7 @@ def draw_regions(posts: Posts, random: np.random.Generator) -> list[str]:
     lat = np.where(city_wide, anchors.lat[posts.anchor], posts.lat)
     regions = [""] * size
     for chosen, print_regions in (
-        ((form == BOX) | city_wide, _boxes),
+        ((form == BOX) | city_wide, _stretched_boxes),
         (form == CIRCLE, _circles),
         (form == POLYGON, _polygons),
     ):
@@ -39,6 +42,29 @@ def draw_regions(posts: Posts, random: np.random.Generator) -> list[str]:
         for row, text in zip(rows.tolist(), texts, strict=True):
             regions[row] = text
     return regions
+
+
+def draw_surroundings(posts: Posts, random: np.random.Generator) -> list[str]:
+    """The district of each post, which is one and the same for all who ask, or a circle: as JSON.
+
+    A district is a box about a hot spot, or about the core of the post's city.
+    """
+    size = len(posts.lon)
+    anchors = ground()
+    core = np.searchsorted(anchors.city, anchors.city[posts.anchor])
+    is_hot = np.array([topic != "" for topic in anchors.topics])[posts.anchor]
+    about = np.where(is_hot, posts.anchor, core)
+    lon, lat = anchors.lon[about], anchors.lat[about]
+    reach_m = DISTRICT_SPREADS * anchors.spread_m[about]
+    least_km, most_km = CIRCLES_KM
+    radius_m = 500.0 * least_km * (most_km / least_km) ** random.random(size)
+    in_district = (random.random(size) < DISTRICT_SHARE).tolist()
+    districts = _boxes(_Extents(lon, lat, reach_m), np.ones(size))
+    circles = _circles(_Extents(posts.lon, posts.lat, radius_m), random)
+    return [
+        district if named else circle
+        for district, circle, named in zip(districts, circles, in_district, strict=True)
+    ]
 
 
 class _Extents(NamedTuple):
@@ -53,10 +79,13 @@ class _Extents(NamedTuple):
         return half_lat / np.cos(np.radians(self.lat)), half_lat
 
 
-def _boxes(at: _Extents, random: np.random.Generator) -> list[str]:
-    half_lon, half_lat = at.half_sides()
+def _stretched_boxes(at: _Extents, random: np.random.Generator) -> list[str]:
     # Up to three times as long as wide, of the same area.
-    stretch = np.exp2(random.random(len(at.lon)) * 1.6 - 0.8)
+    return _boxes(at, np.exp2(random.random(len(at.lon)) * 1.6 - 0.8))
+
+
+def _boxes(at: _Extents, stretch: Floats) -> list[str]:
+    half_lon, half_lat = at.half_sides()
     wests = printed(wrap(at.lon - half_lon * stretch), EDGE_DECIMALS)
     souths = printed(np.maximum(at.lat - half_lat / stretch, -90.0), EDGE_DECIMALS)
     easts = printed(wrap(at.lon + half_lon * stretch), EDGE_DECIMALS)

@@ -169,7 +169,7 @@ def generate(
     log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
     objects: Annotated[int, number(int, "How many objects.", 0)] = 100_000,
     subscriptions: Annotated[
-        int, number(int, "How many subscriptions; the first 15 are readable.", 0)
+        int, number(int, "How many subscriptions; the first 17 are readable.", 0)
     ] = 1_000,
     seed: Annotated[int, number(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[
@@ -177,6 +177,7 @@ def generate(
         number(float, "Share of subscriptions that come, change or go.", 0, 1),
     ] = 0.0,
     bad: Annotated[int, number(int, "How many malformed lines.", 0)] = 0,
+    queries: Annotated[int, number(int, "How many queries; four of them are readable.", 0)] = 40,
     start: Annotated[str, typer.Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
     seconds: Annotated[float, number(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
 ) -> None:
@@ -184,7 +185,7 @@ def generate(
     from placewire.city import CityLife
     from placewire.cli.generate import run_generate
 
-    life = CityLife(seed, objects, subscriptions, start, seconds, churn, bad)
+    life = CityLife(seed, objects, subscriptions, start, seconds, churn, bad, queries)
     print(run_generate(life, log))
 
 
