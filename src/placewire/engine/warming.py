@@ -2,7 +2,8 @@
 
 Compiled kernels are cached on disk for each combination of argument types, and an array mapped
 from a file is of another type than one made in memory. So a tiny log takes every turn that a large
-one can take: all regions, expressions and changes, ended rows, merged segments, a resumed run.
+one can take: all regions, expressions and changes, ended rows, merged segments, reports that are
+due, queries of all kinds, merged files of the store, a resumed run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from placewire.engine.outbox import dead_letter_lines, result_lines
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir
 
-TS = "2026-03-01T12:00:00Z"
+HOUR = "2026-03-01T12"  # a round is a minute
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
 BOX = {"box": [-1, -1, 1, 1]}
@@ -41,6 +42,16 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
     {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
     {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
+    {"kind": "trending", "region": BOX, "k": 1, "window": "PT2M", "every": "PT30S"},
+    {"kind": "trending", "region": CIRCLE, "k": 9, "window": "PT3M", "every": "PT1M"},
+)
+QUERIES: tuple[dict[str, Any], ...] = (
+    {"kind": "boolean", "region": POLYGON},
+    {"kind": "boolean", "region": BOX, "where": "coffee OR kahve"},
+    {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
+    {"kind": "relevant", **POINT, "keywords": ["free coffee"], "k": 2, "alpha": 0.5},
+    {"kind": "trending", "region": CIRCLE, "k": 1},
+    {"kind": "trending", "k": 9},
 )
 
 
@@ -56,18 +67,23 @@ def warm_kernels(plan: str = "shared") -> None:
 
 
 def tiny_round(number: int) -> bytes:
-    """Some of everything: subscriptions, an end, plain and other objects, a dead letter."""
+    """Some of everything: subscriptions, an end, plain and other objects, queries, a dead letter."""
+    ts = f"{HOUR}:{number:02d}:00Z"
     lines: list[dict[str, Any]] = [
-        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": TS}
+        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
         for i, question in enumerate(QUESTIONS)
     ]
     # Each round is nearer than the last, so that something enters and something is dropped.
-    point = {"ts": TS, "lon": 0.5 - number / 100, "lat": 0.5}
+    point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
-        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": TS},
+        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": ts},
         {"type": "object", "id": "plain", **point, "text": "free coffee"},
         {"type": "object", "id": "with data", **point, "text": "kahve", "data": 1},
-        {"type": "object", "id": "of no place", "ts": TS, "text": "coffee"},
+        {"type": "object", "id": "of no place", "ts": ts, "text": "coffee"},
+    ]
+    lines += [
+        {"type": "query", "id": f"q{i}", "ts": ts, "last": "PT2M", **query}
+        for i, query in enumerate(QUERIES)
     ]
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 

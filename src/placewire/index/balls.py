@@ -65,7 +65,7 @@ def concat_deals(deals: Sequence[Deal]) -> Deal:
 def points_of(rows: SubscriptionRows) -> tuple[NDArray[np.float64], ...]:
     """Longitudes, latitudes and farthest distances of `nearest` rows."""
     shape = rows.shape.reshape(-1, 3)
-    return tuple(np.ascontiguousarray(shape[:, column]) for column in range(3))
+    return tuple(shape[:, column].copy() for column in range(3))
 
 
 def index_balls(rows: SubscriptionRows, radius: NDArray[np.float64], deal: Deal) -> BallIndex:
