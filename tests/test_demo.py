@@ -13,13 +13,19 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from placewire.city import CityLife, count_events, readable_subscriptions, write_log
+from placewire.city import (
+    CityLife,
+    count_events,
+    readable_queries,
+    readable_subscriptions,
+    write_log,
+)
 from placewire.cli.dashboard import Dashboard, plain_sample, said
 from placewire.cli.figures import Figures
 from placewire.cli.main import main
 from placewire.cli.samples import Listener, LogLines, Sample
-from placewire.cli.summary import next_commands, print_summary
-from placewire.cli.words import asked, far, quoted
+from placewire.cli.summary import next_commands, print_summary, rounded
+from placewire.cli.words import answered, asked, counted, far, lasting, quoted
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
@@ -31,6 +37,7 @@ from placewire.state.layout import StateDir
 
 LIFE = CityLife(objects=6_000, subscriptions=800, churn=0.1, bad=6)
 IDS = [event["id"] for event in readable_subscriptions()]
+QUERIES = [query.event for query in readable_queries()]
 
 
 class Played(NamedTuple):
@@ -49,7 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     write_log(LIFE, log)
     state = StateDir(folder / "state")
     coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
-    listener = Listener(state, LogLines(log), readable_subscriptions())
+    listener = Listener(state, LogLines(log), readable_subscriptions(), QUERIES)
     figures = Figures(state, count_events(LIFE), 0.0)
     sink = FileSink(state, with_data=False)
     samples = []
@@ -65,7 +72,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 def test_listener_counts_every_result_of_its_subscriptions(played: Played) -> None:
-    expected = Counter(r["subscription"] for r in played.results if r["subscription"] in IDS)
+    expected = Counter(r.get("subscription") for r in played.results)
     heard = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
     assert sum(heard.values()) > 50
     assert heard == {name: expected[name] for name in IDS}
@@ -73,10 +80,34 @@ def test_listener_counts_every_result_of_its_subscriptions(played: Played) -> No
 
 def test_samples_are_results_in_words(played: Played) -> None:
     lines = played.log.read_bytes().split(b"\n")
-    texts = {(r["subscription"], json.loads(lines[int(r["seq"])])["text"]) for r in played.results}
-    assert len(played.samples) > 20
-    assert {(s.subscription, s.text) for s in played.samples} <= texts
-    assert len({s.subscription for s in played.samples}) > 6
+    texts = {
+        (r["subscription"], json.loads(lines[int(r["seq"])])["text"])
+        for r in played.results
+        if r["type"] in ("match", "update")
+    }
+    objects = [sample for sample in played.samples if sample.place is not None]
+    assert len(objects) > 20
+    assert {(s.name, s.text) for s in objects} <= texts
+    assert len({s.name for s in played.samples}) > 10
+
+
+def test_reports_and_answers_are_told_in_words(played: Played) -> None:
+    reports = [r for r in played.results if r.get("subscription") in played.listener.reports]
+    assert len(reports) >= 8
+    expected = [(r["subscription"], r["at"][11:19], counted(r["terms"])) for r in reports]
+    kept = [one for several in played.listener.reports.values() for one in several]
+    assert sorted((s.name, s.time, s.text) for s in kept) == sorted(expected)
+    assert any(sample in played.samples for sample in kept)
+    texts = {}
+    for line in played.log.read_bytes().splitlines():
+        if line.startswith(b'{"type":"object"') and b"bad-" not in line:
+            event = json.loads(line)
+            texts[event["id"]] = event["text"]
+    answers = {r["query"]: r for r in played.results if r["type"] == "answer"}
+    assert [sample.name for sample in played.listener.answers] == [q["id"] for q in QUERIES]
+    for query, sample in zip(QUERIES, played.listener.answers, strict=True):
+        assert sample.text == answered(query, answers[query["id"]], texts.__getitem__)
+        assert sample in played.samples
 
 
 def test_figures_count_what_is_live(played: Played) -> None:
@@ -118,12 +149,18 @@ def test_nothing_is_wider_than_the_terminal(played: Played, width: int) -> None:
     letter = {"seq": 7, "error": "lon must be in [-180, 180], got 412.5", "event": "x" * 500}
     print_summary(console, played.figures, played.listener, letter, 60.0)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    commands = {command for command, _ in next_commands()}
+    commands = set(next_commands())
     rows = [row for row in shown.splitlines() if row.strip() not in commands]
     assert max(Console().measure(row).maximum for row in rows) <= width
     assert f"{LIFE.objects:,}" in shown
-    for name, count in zip(IDS, played.listener.counts.tolist(), strict=True):
-        assert any(name in row and f" {count:,} " in row for row in rows)
+    booleans = [e["id"] for e in readable_subscriptions() if e["kind"] == "boolean"]
+    counts = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
+    for name in booleans[:6]:
+        assert any(name in row and f" {counts[name]:,} " in row for row in rows)
+    for name in (*played.listener.standing, *played.listener.reports, *played.listener.queries):
+        assert any(row.startswith(f"{name} ") for row in rows)
+    summary = shown.split("what came of it")[1]
+    assert 30 < summary.count("\n") < 45
 
 
 def test_standing_results_are_those_of_the_updates(played: Played) -> None:
@@ -134,7 +171,7 @@ def test_standing_results_are_those_of_the_updates(played: Played) -> None:
     for event in nearest:
         named: list[str] = []
         for result in played.results:
-            if result["subscription"] == event["id"]:
+            if result.get("subscription") == event["id"]:
                 named += [added["object"] for added in result["add"]]
                 for dropped in result["drop"]:
                     named.remove(dropped["object"])
@@ -161,10 +198,14 @@ def test_updates_are_told_with_distances_and_what_they_push_out(played: Played) 
         assert plain_sample(sample).endswith(f"out: {quoted(sample.dropped.text)}")
 
 
-def test_results_are_matches_and_updates(played: Played) -> None:
-    kinds = Counter(result["type"] for result in played.results)
-    assert played.figures.updates == kinds["update"] > 0
-    assert played.figures.counters.results == kinds["update"] + kinds["match"]
+def test_results_are_counted_by_type(played: Played) -> None:
+    types = Counter(result["type"] for result in played.results)
+    figures = played.figures
+    assert figures.matches == types["match"] > 0
+    assert figures.updates == types["update"] > 0
+    assert figures.reports == types["report"] > 0
+    assert figures.answers == types["answer"] == LIFE.queries
+    assert figures.counters.results == sum(types.values())
 
 
 @pytest.mark.parametrize(
@@ -183,7 +224,54 @@ def test_distances_are_as_exact_as_anybody_cares(distance_m: float, words: str) 
     assert far(distance_m) == words
 
 
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(0, "0"), (9_999, "9,999"), (57_762, "58k"), (999_499, "999k"), (999_500, "1.0M")],
+)
+def test_large_amounts_are_rounded_where_there_is_little_room(amount: int, words: str) -> None:
+    assert rounded(amount) == words
+
+
+@pytest.mark.parametrize(
+    ("duration", "words"),
+    [
+        ("PT10M", "10 minutes"),
+        ("PT1H", "1 hour"),
+        ("PT90M", "90 minutes"),
+        ("P1D", "1 day"),
+        ("PT1S", "1 second"),
+        ("PT0.5S", "less than a second"),
+    ],
+)
+def test_durations_in_words(duration: str, words: str) -> None:
+    assert lasting(duration) == words
+
+
+def test_answers_in_words() -> None:
+    texts = {"o1": "tea  now"}
+    found = {"total": 1_200, "objects": [{"object": "o1", "distance_m": 812.4, "score": 0.714}]}
+
+    def words(kind: str, answer: dict[str, Any]) -> str:
+        return answered({"kind": kind, "last": "PT1H"}, answer, texts.__getitem__)
+
+    assert words("boolean", found) == '1,200 in 1 hour, the last: "tea now"'
+    assert words("nearest", found) == '812 m: "tea now"'
+    assert words("relevant", found) == 'score 0.71: "tea now"'
+    assert words("nearest", {"objects": []}) == "nothing"
+    assert words("trending", {"terms": [["tea", 1_200], ["now", 7]]}) == "tea 1,200, now 7"
+    assert words("trending", {"terms": []}) == "no words"
+
+
 def test_subscriptions_in_words() -> None:
+    talk = {"kind": "trending", "k": 8, "window": "PT20M", "every": "PT10M"}
+    circle = {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 1500}}
+    words = "the 8 most frequent words within 1.5 km of (28.985, 41.037), every 10 minutes"
+    assert asked({**talk, "region": circle}) == words
+    words = "the 8 most frequent words from (3.374, 6.442) to (3.403, 6.470), every 10 minutes"
+    assert asked({**talk, "region": {"box": [3.374, 6.442, 3.403, 6.47]}}) == words
+    words = "the 8 most frequent words about (1.000, 2.000), every 10 minutes"
+    assert asked({**talk, "region": {"polygon": [[[1, 2], [3, 2], [3, 4], [1, 2]]]}}) == words
+    assert asked(talk) == "the 8 most frequent words of the world, every 10 minutes"
     near = {"kind": "nearest", "lon": -73.9903, "lat": 40.7359, "k": 3}
     words = "the 3 nearest to (-73.990, 40.736), within 2 km: free AND coffee"
     assert asked({**near, "keywords": ["free", "coffee"], "mode": "all", "within_m": 2e3}) == words
@@ -203,7 +291,7 @@ def test_generate_then_replay_in_process(
     monkeypatch.chdir(tmp_path)
     life = LIFE._replace(start="2026-05-01T08:00:00Z", seconds=600)
     words = ["--objects", "6000", "--subscriptions", "800", "--churn", "0.1", "--bad", "6"]
-    words += ["--start", life.start, "--seconds", "600"]
+    words += ["--start", life.start, "--seconds", "600", "--queries", "40"]
     assert run(monkeypatch, "generate", "hour.jsonl", *words) == 0
     said = capsys.readouterr().out
     size = Path("hour.jsonl").stat().st_size
@@ -240,6 +328,7 @@ def test_generate_defaults_are_those_of_the_city(
         ["generate", "old.jsonl", "--churn", "2"],
         ["generate", "old.jsonl", "--objects", "-1"],
         ["generate", "old.jsonl", "--objects", "many"],
+        ["generate", "old.jsonl", "--queries", "-1"],
         ["demo", "--workers", "0"],
         ["demo", "--objects", "0"],
         ["demo", "--colour"],
@@ -331,12 +420,14 @@ def test_demo_on_spark_without_a_terminal(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for line in done.stderr.splitlines():
         assert line.startswith(("compiling kernels", "writing the log")), done.stderr
-    assert "Spark runs on Java" in done.stdout
+    assert "which runs on Java" in done.stdout
     assert "what came of it" in done.stdout
-    assert "24 of them invalid" in done.stdout
     assert "4,000" in done.stdout
-    assert "what the readable ones heard" in done.stdout
+    assert "40 answers" in done.stdout
+    assert "what some of them heard" in done.stdout
     assert "what is nearest in the end" in done.stdout
+    assert "what is talked about" in done.stdout
+    assert "what was asked, and answered" in done.stdout
     assert "what to try next" in done.stdout
     assert "\x1b" not in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -43,9 +43,6 @@ _READABLE = (
         "(lost OR missing OR entlaufen OR vermisst) AND (dog OR hund)",
     ),
     _nearest("wo-ist-mila", (13.3501, 52.5145), 1, ["Mila"]),
-    _trending(
-        "talk-of-taksim", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 1500}}, 8, 10
-    ),
     _boolean("taksim-kahve", {"circle": {"lon": 28.985, "lat": 41.037, "radius_m": 3000}}, "kahve"),
     _boolean("metro-istanbul", {"box": [28.6, 40.85, 29.4, 41.25]}, "metro AND (arıza OR durdu)"),
     _boolean(
@@ -68,6 +65,12 @@ _READABLE = (
         "gol-no-maracana",
         {"circle": {"lon": -43.2302, "lat": -22.9121, "radius_m": 2000}},
         "gol OR gooool OR goool OR pênalti",
+    ),
+    _trending(
+        "talk-of-maracana",
+        {"circle": {"lon": -43.2302, "lat": -22.9121, "radius_m": 1500}},
+        8,
+        10,
     ),
     _boolean(
         "apagao-sao-paulo",
@@ -128,7 +131,7 @@ _QUERIES = (
     ReadableQuery(
         0.5,
         {
-            "id": "floods-of-the-last-quarter",
+            "id": "how-many-floods",
             "kind": "boolean",
             "region": {"box": [-0.51, 51.28, 0.33, 51.69]},
             "where": "flood OR flooding OR flooded",
@@ -151,7 +154,7 @@ _QUERIES = (
     ReadableQuery(
         0.72,
         {
-            "id": "what-goes-on-at-the-garden",
+            "id": "talk-at-the-garden",
             "kind": "trending",
             "region": {"circle": {"lon": -73.9934, "lat": 40.7505, "radius_m": 800}},
             "k": 8,

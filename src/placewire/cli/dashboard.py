@@ -72,8 +72,8 @@ class Dashboard:
         if self.live is None and now - self.last_line_s >= LINE_EVERY_S:
             self.last_line_s = now
             self.console.print(plain_line(self.figures), highlight=False, soft_wrap=True)
-            near = [sample for sample in samples if sample.distance_m is not None]
-            for sample in (near or samples)[-1:]:
+            rare = [s for s in samples if s.place is None or s.distance_m is not None]
+            for sample in (rare or samples)[-1:]:
                 self.console.print(Text(f"  {plain_sample(sample)}"), soft_wrap=True)
 
     def view(self) -> RenderableType:
@@ -150,14 +150,15 @@ def sample_table(samples: list[Sample], width: int) -> Table:
     """Results in words, newest last; positions where there is room for them."""
     rows: list[list[str | Text]] = []
     for sample in samples:
-        where = [place(sample.lon, sample.lat)] if width >= WIDE else []
-        rows.append([sample.time, sample.subscription, *where, said(sample)])
+        where = [place(*sample.place) if sample.place else ""] if width >= WIDE else []
+        rows.append([sample.time, sample.name, *where, said(sample)])
     return line_table(rows, ["dim", "cyan", *(["dim"] if width >= WIDE else []), ""])
 
 
 def said(sample: Sample) -> Text:
-    """The text of a result; of one that is among the nearest now, first how far it is."""
-    return Text.assemble((nearing(sample), "bold"), quoted(sample.text))
+    """What a result says, of an object its text; if it is among the nearest now, first how far."""
+    text = quoted(sample.text) if sample.place else sample.text
+    return Text.assemble((nearing(sample), "bold"), text)
 
 
 def nearing(sample: Sample) -> str:
@@ -205,7 +206,8 @@ def plain_line(figures: Figures) -> str:
 
 def plain_sample(sample: Sample) -> str:
     """A result in one line, of any length."""
-    line = f"{sample.time}  {sample.subscription}  {said(sample)}  {place(sample.lon, sample.lat)}"
+    line = f"{sample.time}  {sample.name}  {said(sample)}"
+    line += f"  {place(*sample.place)}" if sample.place else ""
     return f"{line}  out: {quoted(sample.dropped.text)}" if sample.dropped else line
 
 

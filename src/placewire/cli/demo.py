@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 
-from placewire.city import CityLife, count_events, readable_subscriptions, write_log
+from placewire.city import (
+    CityLife,
+    count_events,
+    readable_queries,
+    readable_subscriptions,
+    write_log,
+)
 from placewire.cli.dashboard import Dashboard
 from placewire.cli.figures import Figures
 from placewire.cli.kernels import ready_kernels
@@ -66,9 +72,9 @@ def run_demo(options: DemoOptions) -> None:
     )
     console.print(
         f"Placewire demo: an hour of city life, {life.objects:,} texts from 150 cities,\n"
-        f"matched with {life.subscriptions:,} standing subscriptions, on Spark"
-        f" with {options.workers} worker{'s' if options.workers > 1 else ''}.\n"
-        f"Spark runs on {java.line()}."
+        f"matched with {life.subscriptions:,} standing subscriptions, and {life.queries} queries,"
+        f" on Spark\nwith {options.workers} worker{'s' if options.workers > 1 else ''},"
+        f" which runs on {java.line()}."
     )
     with tempfile.TemporaryDirectory(prefix="placewire-demo-") as folder:
         log = Path(folder) / "hour.jsonl"
@@ -114,7 +120,8 @@ def play(
     from placewire.spark.replay import replay_on_spark
 
     readable = readable_subscriptions()[: options.subscriptions]
-    listener = Listener(coordinator.state, LogLines(log), readable)
+    queries = [query.event for query in readable_queries()]
+    listener = Listener(coordinator.state, LogLines(log), readable, queries)
     figures = Figures(coordinator.state, events, time.monotonic())
     letters: list[dict[str, Any]] = []
     with Dashboard(console, figures, readable) as dashboard:

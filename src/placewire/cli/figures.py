@@ -31,7 +31,9 @@ class Figures:
         self.total_events = total_events
         self.manifest: Manifest | None = None
         self.live = 0
-        self.updates = 0  # of the results; the others are matches
+        self.updates = 0  # of the results; those of no other kind are matches
+        self.reports = 0
+        self.answers = 0
         self.started_s = at_s
         self.matching_from: Moment | None = None
         self.moments = deque([Moment(at_s, Counters())])
@@ -41,6 +43,10 @@ class Figures:
     @property
     def counters(self) -> Counters:
         return self.moments[-1].counters
+
+    @property
+    def matches(self) -> int:
+        return self.counters.results - self.updates - self.reports - self.answers
 
     def commit(self, manifest: Manifest, at_s: float) -> None:
         """Take in a committed batch."""
@@ -52,6 +58,8 @@ class Figures:
         self.manifest = manifest
         self.live = count_live(self.state, manifest)
         self.updates += manifest.updates.updates if manifest.updates else 0
+        self.reports += manifest.reports.lines if manifest.reports else 0
+        self.answers += manifest.answers.lines if manifest.answers else 0
         self.moments.append(Moment(at_s, manifest.counters))
         while len(self.moments) > 2 and self.moments[1].at_s < at_s - RECENT_S:
             self.moments.popleft()

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.cli.standing import Neighbour, Standing, updates_of
+from placewire.cli.words import answered, counted
+from placewire.cli.written import results_named
 from placewire.model.events import ObjectEvent
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
@@ -23,13 +25,15 @@ CHUNK_BYTES = 1 << 24
 
 
 class Sample(NamedTuple):
-    """One result in words: a match, or an object that is among the nearest now."""
+    """One result in words: a match, an object that is among the nearest now, a report, an answer.
+
+    `text` is the object's, or what a report or an answer says; these have no place.
+    """
 
     time: str
-    subscription: str
+    name: str  # of the subscription or query
     text: str
-    lon: float
-    lat: float
+    place: tuple[float, float] | None = None
     distance_m: float | None = None
     dropped: Sample | None = None  # what it pushed out
 
@@ -51,6 +55,17 @@ class LogLines:
         line = self.whole[self.ends[seq] + 1 : self.ends[seq + 1]]
         return msgspec.json.decode(line, type=ObjectEvent)
 
+    def time_at(self, seq: int) -> str:
+        """The time of day of the line numbered `seq`."""
+        line = self.whole[self.ends[seq] + 1 : self.ends[seq + 1]]
+        time: str = msgspec.json.decode(line)["ts"][11:19]
+        return time
+
+    def text_of(self, name: str) -> str:
+        """The text of the object of this id, which no other has."""
+        at = self.whole.find(b'"id":' + msgspec.json.encode(name) + b",")
+        return self.object_at(int(np.searchsorted(self.ends, at)) - 1).text
+
 
 class News(NamedTuple):
     """A result by seqs: of a match the object, of an update how far it is and what it dropped."""
@@ -63,16 +78,29 @@ class News(NamedTuple):
 class Listener:
     """Hears the results of a few subscriptions: counts all of them, keeps the last in words.
 
-    They are given as the `subscribe` events that made them, and stand through the whole log.
+    They are given as the `subscribe` events that made them, and stand through the whole log. Of
+    reports and of the answers to some queries it keeps all.
     """
 
-    def __init__(self, state: StateDir, lines: LogLines, subscribes: list[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        state: StateDir,
+        lines: LogLines,
+        subscribes: list[dict[str, Any]],
+        queries: list[dict[str, Any]],
+    ) -> None:
         self.state = state
         self.lines = lines
         self.ids = [event["id"] for event in subscribes]
+        self.kinds = {event["id"]: event["kind"] for event in subscribes}
+        self.queries = {event["id"]: event for event in queries}
         self.standing = {
             event["id"]: Standing(event["k"]) for event in subscribes if event["kind"] == "nearest"
         }
+        self.reports: dict[str, list[Sample]] = {
+            name: [] for name, kind in self.kinds.items() if kind == "trending"
+        }
+        self.answers: list[Sample] = []
         self.counts = np.zeros(len(self.ids), np.int64)
         self.last: dict[str, Sample] = {}
         self._told = np.zeros(len(self.ids), np.int64)
@@ -86,13 +114,17 @@ class Listener:
         newest |= self._follow(manifest)
         for number, news in newest.items():
             self.last[self.ids[number]] = self.sample(self.ids[number], news)
+        newest |= self._read_reports(manifest)
         # One result a subscription, and first those that have told least: a storm is not all.
-        # Of equals updates come first, which are soon rare.
-        quiet = sorted(newest, key=lambda n: (self._told[n], newest[n].distance_m is None))
+        # Of equals matches come last, which are many.
+        quiet = sorted(newest, key=lambda n: (self._told[n], self._matches_only(n)))
         quiet = quiet[:SAMPLES_A_BATCH]
         self._told[quiet] += 1
-        in_order = sorted(quiet, key=lambda number: newest[number].seq)
-        return [self.last[self.ids[number]] for number in in_order]
+        told = [(newest[number].seq, self.last[self.ids[number]]) for number in quiet]
+        return [sample for _, sample in sorted(told + self._read_answers(manifest))]
+
+    def _matches_only(self, number: int) -> bool:
+        return bool(self.kinds[self.ids[number]] == "boolean")
 
     def sample(self, subscription: str, news: News) -> Sample:
         """A result in words."""
@@ -104,8 +136,7 @@ class Listener:
             found.ts[11:19],
             subscription,
             found.text,
-            found.lon,
-            found.lat,
+            (found.lon, found.lat),
             news.distance_m,
             dropped,
         )
@@ -126,6 +157,29 @@ class Listener:
                 dropped = self.standing[name].enter(one)
                 newest[number] = News(one.seq, one.distance_m, dropped)
         return newest
+
+    def _read_reports(self, manifest: Manifest) -> dict[int, News]:
+        """Keep the batch's reports of these subscriptions; gives the newest of each."""
+        newest = {}
+        for report in results_named(self.state, manifest.reports, set(self.reports)):
+            name = report["subscription"]
+            sample = Sample(report["at"][11:19], name, counted(report["terms"]))
+            self.reports[name].append(sample)
+            self.last[name] = sample
+            number = self.ids.index(name)
+            self.counts[number] += 1
+            newest[number] = News(report["seq"])
+        return newest
+
+    def _read_answers(self, manifest: Manifest) -> list[tuple[int, Sample]]:
+        """Keep the batch's answers to these queries, and give them with their seqs."""
+        found = []
+        for answer in results_named(self.state, manifest.answers, set(self.queries)):
+            seq, name = answer["seq"], answer["query"]
+            words = answered(self.queries[name], answer, self.lines.text_of)
+            found.append((seq, Sample(self.lines.time_at(seq), name, words)))
+        self.answers += [sample for _, sample in found]
+        return found
 
     def _matches(self, manifest: Manifest) -> tuple[list[int], list[int]]:
         """The batch's matches of these subscriptions: seqs, and numbers of subscriptions."""

@@ -13,11 +13,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-import placewire
-from placewire.cli.dashboard import line_table, said, seconds
+from placewire.cli.dashboard import WIDE, line_table, said, seconds
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Listener
 from placewire.cli.words import far, quoted
+
+MOST_HEARD = 6
+MOST_NEAR = 2  # of one subscription
 
 
 def print_summary(
@@ -27,24 +29,23 @@ def print_summary(
     letter: dict[str, Any] | None,
     took_s: float,
 ) -> None:
-    """Print everything."""
+    """Print everything, in some forty rows."""
     print_title(console, f"what came of it, {took_s:.0f} s after the start")
-    console.print(totals_table(figures))
-    if letter is not None:
-        console.print(Text(f"\nA dead letter, line {letter['seq']:,}: {letter['error']}"))
-        event = quoted(letter["event"])[1:-1] or "(an empty line)"
-        console.print(Text(f"  {event}", "dim"), no_wrap=True, overflow="ellipsis")
+    console.print(totals_table(figures, letter, console.width))
+    tables = (
+        ("what some of them heard, how often and last", heard_table(listener)),
+        ("what is nearest in the end", standing_table(listener)),
+        ("what is talked about, every ten minutes", report_table(listener)),
+        ("what was asked, and answered", answer_table(listener)),
+    )
+    for title, table in tables:
+        if table.row_count:
+            console.print()
+            print_title(console, title)
+            console.print(table)
     console.print()
-    print_title(console, "what the readable ones heard")
-    console.print(heard_table(listener))
-    if any(standing.neighbours for standing in listener.standing.values()):
-        console.print()
-        print_title(console, "what is nearest in the end")
-        console.print(standing_table(listener))
-    console.print()
-    print_title(console, "what to try next")
-    for command, why in next_commands():
-        console.print(Text(f"# {why}", "dim"), soft_wrap=True)
+    print_title(console, "what to try next: an hour of your own, played and asked about")
+    for command in next_commands():
         console.print(Text(command), soft_wrap=True)
 
 
@@ -52,43 +53,57 @@ def print_title(console: Console, title: str) -> None:
     console.print(Rule(Text(title, style="bold cyan"), style="dim", align="left"))
 
 
-def totals_table(figures: Figures) -> Table:
-    """Totals, rates over the matching phase, latency."""
+def totals_table(figures: Figures, letter: dict[str, Any] | None, width: int) -> Table:
+    """Totals, rates over the matching phase, latency, and one of the dead letters."""
     counters = figures.counters
+    why = f"line {letter['seq']:,}: {letter['error']}" if letter is not None else ""
     rows = [
         [
             "events",
             f"{counters.events:,}",
-            f"{counters.dead_letters:,} of them invalid: dead letters",
+            f"in {len(figures.latencies_s):,} batches, median {seconds(figures.latency_s(50))},"
+            f" p99 {seconds(figures.latency_s(99))}",
         ],
+        ["dead letters", f"{counters.dead_letters:,}", why],
         ["subscriptions", f"{figures.live:,}", "live at the end"],
         [
             "objects",
             f"{counters.objects:,}",
             f"{figures.mean('objects'):,.0f} a second, in {figures.matching_s():.1f} s of matching",
         ],
-        [
-            "results",
-            f"{counters.results:,}",
-            f"{counters.results - figures.updates:,} matches, {figures.updates:,} updates;"
-            " each exactly once",
-        ],
-        [
-            "batches",
-            f"{len(figures.latencies_s):,}",
-            f"median {seconds(figures.latency_s(50))}, p99 {seconds(figures.latency_s(99))},"
-            " from reading to committed",
-        ],
+        ["results", f"{counters.results:,}", results_by_type(figures, width)],
     ]
     return line_table(rows, ["dim", "bold", ""], frozenset({1}))
 
 
+def results_by_type(figures: Figures, width: int) -> str:
+    """How many results there are of each type, rounded where there is little room."""
+    amounts = (
+        (figures.matches, "matches"),
+        (figures.updates, "updates"),
+        (figures.reports, "reports"),
+        (figures.answers, "answers"),
+    )
+    if width >= WIDE:
+        exact = ", ".join(f"{amount:,} {name}" for amount, name in amounts)
+        return f"{exact}; each exactly once"
+    return ", ".join(f"{rounded(amount)} {name}" for amount, name in amounts)
+
+
+def rounded(amount: int) -> str:
+    """A number in at most five characters: 9,999, 58k, 5.1M."""
+    if amount < 10_000:
+        return f"{amount:,}"
+    return f"{amount / 1e3:.0f}k" if amount < 999_500 else f"{amount / 1e6:.1f}M"
+
+
 def heard_table(listener: Listener) -> Table:
-    """The readable subscriptions, how many results each had, and the last."""
+    """Some readable `boolean` subscriptions, how many matches each had, and the last."""
     rows: list[list[str | Text]] = []
     for name, count in zip(listener.ids, listener.counts.tolist(), strict=True):
         last = listener.last.get(name)
-        rows.append([name, f"{count:,}", said(last) if last else ""])
+        if listener.kinds[name] == "boolean" and last is not None and len(rows) < MOST_HEARD:
+            rows.append([name, f"{count:,}", said(last)])
     return line_table(rows, ["cyan", "bold", "dim"], frozenset({1}))
 
 
@@ -96,35 +111,38 @@ def standing_table(listener: Listener) -> Table:
     """The results of the readable `nearest` subscriptions after the last event, nearest first."""
     rows = []
     for name in listener.standing:
-        for rank, sample in enumerate(listener.neighbours(name)):
+        for rank, sample in enumerate(listener.neighbours(name)[:MOST_NEAR]):
             distance = far(sample.distance_m or 0.0)
             rows.append(["" if rank else name, distance, sample.time, quoted(sample.text)])
     return line_table(rows, ["cyan", "bold", "dim", ""], frozenset({1}))
 
 
-def next_commands() -> list[tuple[str, str]]:
-    """Commands to copy, each with what it does."""
+def report_table(listener: Listener) -> Table:
+    """The first, the middle and the last report of the readable `trending` subscriptions."""
+    rows = []
+    for name, reports in listener.reports.items():
+        told = sorted({0, len(reports) // 2, len(reports) - 1}) if reports else []
+        for rank, number in enumerate(told):
+            sample = reports[number]
+            rows.append(["" if rank else name, sample.time[:5], sample.text])
+    return line_table(rows, ["cyan", "dim", ""])
+
+
+def answer_table(listener: Listener) -> Table:
+    """The readable queries with their answers."""
+    rows = [[sample.name, sample.time[:5], sample.text] for sample in listener.answers]
+    return line_table(rows, ["cyan", "dim", ""])
+
+
+def next_commands() -> list[str]:
+    """Commands to copy, one after the other."""
     me = command_name()
-    commands = [
-        (
-            f"{me} generate hour.jsonl --objects 100000 --subscriptions 20000",
-            "an hour of your own",
-        ),
-        (
-            f"{me} replay hour.jsonl --results results.jsonl",
-            "play it through the same pipeline, into a file",
-        ),
-        ("grep taksim-kahve results.jsonl | head", "what one of them heard"),
-        ("grep the-3-nearest results.jsonl | tail -3", "and how near another's nearest came"),
+    return [
+        f"{me} generate hour.jsonl",
+        f"{me} replay hour.jsonl --results results.jsonl --state hour",
+        "grep talk-of-maracana results.jsonl",
+        f"""{me} query '{{"kind":"trending","k":9,"last":"PT20M"}}' --state hour""",
     ]
-    readme = Path(placewire.__file__).parents[2] / "README.md"
-    if readme.is_file():
-        commands.append(
-            (f"less {os.path.relpath(readme)}", "the event format, and everything else")
-        )
-    else:
-        commands.append((f"{me} replay --help", "all the options"))
-    return commands
 
 
 def command_name() -> str:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from placewire.model.times import parse_duration
+
 METRES_A_KM = 1000.0
+SECOND_US = 1_000_000
+UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def asked(event: dict[str, Any]) -> str:
@@ -14,10 +19,57 @@ def asked(event: dict[str, Any]) -> str:
         where = event.get("where", "")
         return where if isinstance(where, str) else json.dumps(where, ensure_ascii=False)
     k = event["k"]
+    if event["kind"] == "trending":
+        every = f", every {lasting(event['every'])}" if "every" in event else ""
+        return f"the {k} most frequent words {around(event)}{every}"
     words = (" AND " if event.get("mode") == "all" else " OR ").join(event["keywords"])
     within = f", within {far(event['within_m'])}" if "within_m" in event else ""
     point = place(event["lon"], event["lat"])
     return f"the {f'{k} ' if k > 1 else ''}nearest to {point}{within}: {words}"
+
+
+def answered(query: dict[str, Any], answer: dict[str, Any], text_of: Callable[[str], str]) -> str:
+    """What an answer says, its first object by its text."""
+    if query["kind"] == "trending":
+        return counted(answer["terms"])
+    if not answer["objects"]:
+        return "nothing"
+    first = answer["objects"][0]
+    if query["kind"] == "boolean":
+        said = f"{answer['total']:,} in {lasting(query['last'])}, the last: "
+    elif query["kind"] == "nearest":
+        said = f"{far(first['distance_m'])}: "
+    else:
+        said = f"score {first['score']:.2f}: "
+    return said + quoted(text_of(first["object"]))
+
+
+def counted(terms: Sequence[Sequence[Any]]) -> str:
+    """Terms with their counts: coffee 12, free 7."""
+    return ", ".join(f"{term} {count:,}" for term, count in terms) or "no words"
+
+
+def around(event: dict[str, Any]) -> str:
+    """Where a region is, roughly."""
+    region = event.get("region")
+    if region is None:
+        return "of the world"
+    if "circle" in region:
+        circle = region["circle"]
+        return f"within {far(circle['radius_m'])} of {place(circle['lon'], circle['lat'])}"
+    if "box" in region:
+        west, south, east, north = region["box"]
+        return f"from {place(west, south)} to {place(east, north)}"
+    return f"about {place(*region['polygon'][0][0])}"
+
+
+def lasting(duration: str) -> str:
+    """A duration in its largest unit that it is whole in: PT10M is 10 minutes."""
+    seconds = parse_duration(duration) // SECOND_US
+    for size, unit in UNITS:
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size:,} {unit}s" if seconds > size else f"1 {unit}"
+    return "less than a second"
 
 
 def far(distance_m: float) -> str:

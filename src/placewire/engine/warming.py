@@ -67,7 +67,7 @@ def warm_kernels(plan: str = "shared") -> None:
 
 
 def tiny_round(number: int) -> bytes:
-    """Some of everything: subscriptions, an end, plain and other objects, queries, a dead letter."""
+    """Some of everything: subscriptions, an end, objects of all sorts, a dead letter, queries."""
     ts = f"{HOUR}:{number:02d}:00Z"
     lines: list[dict[str, Any]] = [
         {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
