@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -39,9 +39,13 @@ class Span(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A file of retained objects with what is known of it from outside."""
+    """A file of retained objects with what is known of it from outside.
+
+    `rows` i64[p, 2] are those of the parts that are asked: all of them, or a worker's own.
+    """
 
     retained: Retained
+    rows: NDArray[np.int64]
     first_seq: int
     last_seq: int
     first_us: int
@@ -63,6 +67,12 @@ class Section(NamedTuple):
             and self.first_seq > span.after_seq
             and self.last_seq < span.before_seq
         )
+
+
+def part_rows(retained: Retained, parts: Collection[int] | None = None) -> NDArray[np.int64]:
+    """Where the rows of a file's parts begin and end, or of those that are named: i64[p, 2]."""
+    rows = np.stack([retained.part_rows[:-1], retained.part_rows[1:]], axis=1)
+    return rows if parts is None else rows[np.isin(retained.part, list(parts))]
 
 
 class Ground(NamedTuple):
@@ -114,21 +124,17 @@ def encoded(word: str) -> NDArray[np.uint8]:
     return np.frombuffer(word.encode(), np.uint8)
 
 
-def stretches_of(retained: Retained, ground: Ground, few: int = FEW) -> NDArray[np.int64]:
+def stretches_of(section: Section, ground: Ground, few: int = FEW) -> NDArray[np.int64]:
     """The stretches of rows that may lie in a region, part by part."""
-    found = [
-        region_to_stretches(*ground, retained.code, first, last, few)
-        for first, last in zip(
-            retained.part_rows[:-1].tolist(), retained.part_rows[1:].tolist(), strict=True
-        )
-    ]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    found: NDArray[np.int64] = region_to_stretches(
+        *ground, section.retained.code, section.rows, few
+    )
+    return found
 
 
-def whole_parts(retained: Retained) -> NDArray[np.int64]:
+def whole_parts(section: Section) -> NDArray[np.int64]:
     """All rows, as stretches that may or may not lie in a region."""
-    rows = retained.part_rows
-    return np.stack([rows[:-1], rows[1:], np.zeros(rows.size - 1, np.int64)], axis=1)
+    return np.concatenate([section.rows, np.zeros((section.rows.shape[0], 1), np.int64)], axis=1)
 
 
 def answer_boolean(
@@ -149,9 +155,9 @@ def answer_boolean(
         if listed and length == 0:
             continue
         if listed and length <= SHORT_LIST:
-            stretches = whole_parts(retained)
+            stretches = whole_parts(section)
         else:
-            stretches = stretches_of(retained, ground)
+            stretches = stretches_of(section, ground)
         rows = rows_found(
             stretches,
             *ground,
@@ -257,9 +263,9 @@ def answer_nearest(
             retained = section.retained
             if (asked[number] < 0).all() or (query.every and (asked[number] < 0).any()):
                 continue
-            stretches = whole_parts(retained)
+            stretches = whole_parts(section)
             if not seeding and ground is not None:
-                stretches = stretches_of(retained, ground)
+                stretches = stretches_of(section, ground)
             best.count = nearest_in_lists(
                 stretches,
                 seeding,
@@ -319,7 +325,7 @@ def answer_relevant(
         if (asked < 0).all():
             continue
         best.count = relevant_in_lists(
-            whole_parts(retained),
+            whole_parts(section),
             query.lon,
             query.lat,
             query.alpha,
@@ -355,10 +361,11 @@ def answer_relevant(
 NO_TERMS = np.empty(0, np.int64)
 
 
-def find_rows(retained: Retained, ground: Ground, span: Span) -> NDArray[np.uint32]:
+def find_rows(section: Section, ground: Ground, span: Span) -> NDArray[np.uint32]:
     """The rows of a file that lie in a region and count."""
+    retained = section.retained
     found: NDArray[np.uint32] = rows_found(
-        stretches_of(retained, ground),
+        stretches_of(section, ground),
         *ground,
         retained.lon,
         retained.lat,
@@ -391,7 +398,7 @@ def count_section(section: Section, ground: Ground, span: Span) -> Counted:
     """Count the terms of one file."""
     retained = section.retained
     terms, counts, objects = terms_counted(
-        stretches_of(retained, ground),
+        stretches_of(section, ground),
         *ground,
         retained.lon,
         retained.lat,

@@ -136,6 +136,7 @@ class Manifest(msgspec.Struct, frozen=True):
             if segment.dead is not None:
                 names.add(segment.dead)
         names |= {roster.name for roster in self.rosters} | {kept.name for kept in self.store}
+        names |= {kept.plan for kept in self.store if kept.plan is not None}
         names |= {lines.file for lines in (self.answers, self.reports) if lines is not None}
         if self.updates is not None:
             names.add(self.updates.file)
