@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -82,6 +83,7 @@ class Coordinator:
         workers: int | None = None,
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
+        archive: Path | None = None,
     ) -> None:
         self.state = state
         self.settings = settings
@@ -115,6 +117,8 @@ class Coordinator:
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
                 read_lexicon(settings.lexicon),
+                archive,
+                self.latest.leaving,
             )
             self.ask: Ask = answer_here
             self.report: Report = report_here
@@ -233,7 +237,7 @@ class Coordinator:
             scan_near=self.near.name == "scan",
             sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
             settings=self.settings,
-            slice_us=self.store.slice_us,
+            with_text=self.store.archive is not None,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -275,7 +279,7 @@ class Coordinator:
         for block, fact in zip(blocks, facts, strict=True):
             if block.stored is not None:
                 self.store.entries += leave_out(
-                    self.state, batch, block.stored, fact, self.store.slice_us, self.store.lexicon
+                    self.state, batch, block.stored, fact, self.store.lexicon
                 )
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, summaries, now_us, advances)
@@ -328,6 +332,7 @@ class Coordinator:
             reports=reports,
             rosters=list(self.settler.rosters.entries),
             store=list(self.store.entries),
+            leaving=list(self.store.leaving),
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,

@@ -54,7 +54,7 @@ class BatchContext(NamedTuple):
     scan_near: bool = False
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
-    slice_us: int | None = None
+    with_text: bool = False  # texts are kept with the objects
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -192,9 +192,11 @@ def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> St
             partial(place_by_tables, context.route.tables(context.root)),
             context.route.file,
         )
-    retained = retain_block(block, ref.first_seq, Analyzer(*context.key), lexicon, place)
+    retained = retain_block(
+        block, ref.first_seq, Analyzer(*context.key), lexicon, place, context.with_text
+    )
     write_retained(state.file(name), retained)
-    return describe(name, retained, context.slice_us, plan)
+    return describe(name, retained, plan)
 
 
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
