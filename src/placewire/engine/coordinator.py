@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from placewire.engine.log import Offset
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
+from placewire.engine.questioning import ask_trending, note_queries
 from placewire.engine.reporting import (
     Advances,
     DueRows,
@@ -56,6 +58,7 @@ from placewire.state.manifest import (
 )
 from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
+from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import read_lexicon
 
 Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
@@ -274,6 +277,7 @@ class Coordinator:
             for b, clock in zip(blocks, clocks, strict=True)
         ]
         if self.planned:
+            self.sampler.tell_time(now_us)
             for block, fact in zip(blocks, facts, strict=True):
                 self.sampler.observe(fact.arrays, block.events, self.sampling)
         for block, fact in zip(blocks, facts, strict=True):
@@ -323,7 +327,11 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch),
-            plan=self.planner.next_version(batch, self.live.of_kind(BOOLEAN)),
+            plan=self.planner.next_version(
+                batch,
+                self.live.of_kind(BOOLEAN),
+                partial(ask_trending, self.live.of_kind(TRENDING)),
+            ),
             near_plan=near_plan,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
@@ -348,7 +356,13 @@ class Coordinator:
         context = AskContext(
             str(self.state.root), self.latest.key, self.settings, tuple(self.store.entries)
         )
-        return write_answers(self.state, batch, asked, self.ask(context, cut_queries(asked)))
+        answered = self.ask(context, cut_queries(asked))
+        if self.planned:
+            analyzer = Analyzer(*self.latest.key)
+            self.sampler.queries = note_queries(
+                self.sampler.queries, asked, answered, analyzer, self.settings
+            )
+        return write_answers(self.state, batch, asked, answered)
 
     def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
         """Make the reports that are due in the batch."""
