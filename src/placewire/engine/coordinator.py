@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -135,12 +136,12 @@ class Coordinator:
 
     def _check_same(self) -> None:
         """A state belongs to one log and one set of settings."""
-        if self.latest.settings != self.settings._asdict():
-            changed = sorted(
-                name.removesuffix("_us").removesuffix("_count")
-                for name, value in self.settings._asdict().items()
-                if self.latest.settings.get(name) != value
-            )
+        changed = sorted(
+            re.sub("_(us|count|digest)$", "", name)
+            for name, value in self.settings._asdict().items()
+            if self.latest.settings.get(name) != value and name != "lexicon"
+        )
+        if changed:
             raise Unusable(
                 f"state {self.state.root}: was made with other settings: {', '.join(changed)}"
             )

@@ -26,7 +26,6 @@ from placewire.engine.outbox import dead_letter_lines, result_lines
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir
 
-TS = "2026-03-01T12:00:00Z"
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
 BOX = {"box": [-1, -1, 1, 1]}
@@ -41,6 +40,14 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
     {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
     {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
+    {"kind": "trending", "region": BOX, "k": 2, "window": "PT5M", "every": "PT30S"},
+)
+QUERIES: tuple[dict[str, Any], ...] = (
+    {"kind": "boolean", "region": POLYGON},
+    {"kind": "boolean", "region": BOX, "where": "coffee"},
+    {"kind": "nearest", **POINT, "keywords": ["coffee"], "k": 1},
+    {"kind": "relevant", **POINT, "keywords": ["coffee"], "k": 1, "alpha": 0.5},
+    {"kind": "trending", "region": CIRCLE, "k": 1},
 )
 
 
@@ -56,19 +63,21 @@ def warm_kernels(plan: str = "shared") -> None:
 
 
 def tiny_round(number: int) -> bytes:
-    """Some of everything: subscriptions, an end, plain and other objects, a dead letter."""
+    """Some of everything: subscriptions, an end, objects of all sorts, queries, a dead letter."""
+    ts = f"2026-03-01T12:{number:02d}:00Z"
     lines: list[dict[str, Any]] = [
-        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": TS}
+        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
         for i, question in enumerate(QUESTIONS)
     ]
     # Each round is nearer than the last, so that something enters and something is dropped.
-    point = {"ts": TS, "lon": 0.5 - number / 100, "lat": 0.5}
+    point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
-        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": TS},
+        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": ts},
         {"type": "object", "id": "plain", **point, "text": "free coffee"},
         {"type": "object", "id": "with data", **point, "text": "kahve", "data": 1},
-        {"type": "object", "id": "of no place", "ts": TS, "text": "coffee"},
+        {"type": "object", "id": "of no place", "ts": ts, "text": "coffee"},
     ]
+    lines += [{"type": "query", "id": "q", "ts": ts, "last": "PT1H", **asked} for asked in QUERIES]
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
