@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from placewire.engine.querying import Query
 from placewire.index.retained import Retained
 from placewire.kernels.cells import points_to_codes
-from placewire.kernels.counting import terms_counted
+from placewire.kernels.counting import most_frequent, terms_counted
 from placewire.kernels.finding import rows_found
 from placewire.kernels.jit import read_only
 from placewire.kernels.searching import nearest_in_lists, relevant_in_lists
@@ -21,6 +22,7 @@ from placewire.kernels.stretches import FEW, region_to_stretches
 from placewire.kernels.words import place_of_slice
 from placewire.model.expression import COVER_ALL, COVER_ANY
 from placewire.model.regions import CIRCLE, Region, circle_bounds
+from placewire.model.subscriptions import lengths_to_offsets
 from placewire.text.lexicon import Lexicon
 
 FAR_PAST = np.iinfo(np.int64).min
@@ -394,6 +396,17 @@ class Counted(NamedTuple):
     objects: int
 
 
+def counting_room(words: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Counts of zero and scratch for some words, kept by each thread: to clear them takes longer
+    than most questions."""
+    if not hasattr(_room, "counts") or _room.counts.size < words:
+        _room.counts, _room.touched = np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32)
+    return _room.counts, _room.touched
+
+
+_room = threading.local()
+
+
 def count_section(section: Section, ground: Ground, span: Span) -> Counted:
     """Count the terms of one file."""
     retained = section.retained
@@ -410,7 +423,7 @@ def count_section(section: Section, ground: Ground, span: Span) -> Counted:
         retained.table_offsets,
         retained.table_terms,
         retained.table_counts,
-        retained.word_hash.size,
+        *counting_room(retained.word_hash.size),
         section.within(span),
         *span,
     )
@@ -425,19 +438,18 @@ def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
     if hashes.size == 0:
         return []
     counts = np.concatenate([c.counts for c in counted])
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    sums = np.bincount(inverse, counts).astype(np.int64)
+    offsets = lengths_to_offsets(np.array([c.terms.size for c in counted]))
+    first, sums = most_frequent(hashes, counts, offsets, k)
     picked = np.arange(sums.size)
     if k < sums.size:
         least = np.partition(sums, sums.size - k)[sums.size - k]
         picked = np.flatnonzero(sums >= least)
-    edges = np.cumsum([c.terms.size for c in counted])
     named = []
     for number in picked.tolist():
         at = int(first[number])
-        owner = int(np.searchsorted(edges, at, "right"))
+        owner = int(np.searchsorted(offsets, at, "right")) - 1
         one = counted[owner]
-        term = int(one.terms[at - (int(edges[owner - 1]) if owner else 0)])
+        term = int(one.terms[at - int(offsets[owner])])
         begin, end = one.retained.word_offsets[term], one.retained.word_offsets[term + 1]
         named.append((-int(sums[number]), one.retained.word_bytes[begin:end].tobytes().decode()))
     named.sort()
