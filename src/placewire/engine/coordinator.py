@@ -378,8 +378,11 @@ class Coordinator:
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
-        spared = {self.live.pending.name} if self.live.pending else set()
-        spared |= self.store.spared
+
+        def spared() -> set[str]:
+            pending = {self.live.pending.name} if self.live.pending else set()
+            return pending | self.store.spared
+
         sweep(self.state, self.delivered, spared)
         forget_deleted()
 
