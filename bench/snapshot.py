@@ -12,7 +12,7 @@ from bench.tables import draw_lines, save_table
 from placewire.spark.session import make_session
 
 OBJECTS, MANY = 100_000, 1_000_000
-QUERIES, MORE_QUERIES = 100, 1_000
+QUERIES, MORE_QUERIES = 200, 1_000
 LABELS = {"share": "region, % of the space", "keywords": "keywords", "k": "k", "hours": "last, h"}
 
 Sweep = dict[Setting, list[Timing]]

@@ -36,17 +36,17 @@ _DISTANCE = (
 
 
 class Spark:
-    """Two cached tables of a session, which is somebody else's."""
+    """Two cached tables, in the JVM of a session that is somebody else's."""
 
     name = "Spark SQL"
     kinds = (BOOLEAN, NEAREST, TRENDING)
 
     def __init__(self, retained: Retained, session: SparkSession) -> None:
         self.now_us = retained.now_us
-        self.session = session
+        self.session = session.newSession()  # settings and names of its own
         for name, value in SETTINGS.items():
-            session.conf.set(name, value)
-        ordered = session.sql(_OBJECTS.format(retained.parquet))
+            self.session.conf.set(name, value)
+        ordered = self.session.sql(_OBJECTS.format(retained.parquet))
         self.objects = keep(ordered, "objects")
         spread = self.objects.select(F.explode("terms").alias("term"), "seq", "ts", "lon", "lat")
         parts = spread.repartitionByRange(CORES, "term").sortWithinPartitions("term", "ts")
