@@ -6,8 +6,8 @@ from bench.nearest import say
 from bench.settings import Choice
 from bench.snapshot_data import retain
 from bench.snapshot_engines import FRONT_DOOR, is_ours_there, is_tantivy_there, open_engines
-from bench.snapshot_queries import KINDS, Setting, draw_sources, make_queries, sweep
-from bench.snapshot_timing import HEADER, Timing, find_base, time_engines, with_ratios
+from bench.snapshot_queries import KINDS, Setting, draw_sources, make_queries, mix_kinds, sweep
+from bench.snapshot_timing import HEADER, Timing, find_base, time_engines, warm_up, with_ratios
 from bench.tables import draw_lines, save_table
 from placewire.spark.session import make_session
 
@@ -26,6 +26,7 @@ def run(choice: Choice) -> None:
     session = make_session("local[2]")
     with open_engines(retained, choice.folder / "snapshot", session) as opened:
         say(", ".join(f"{engine.name} loaded in {load_s:.1f} s" for engine, load_s in opened))
+        warm_up(opened, mix_kinds(retained, sources))
         for kind in KINDS:
             parameters = sweep(kind)
             timed: Sweep = {}

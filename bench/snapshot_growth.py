@@ -12,8 +12,8 @@ from bench.settings import Choice
 from bench.snapshot import QUERIES, tell_who
 from bench.snapshot_data import GAUSSIAN, REAL, TRAFFIC, UNIFORM, retain
 from bench.snapshot_engines import open_engines
-from bench.snapshot_queries import KINDS, SHARES, Setting, draw_sources, make_queries
-from bench.snapshot_timing import HEADER, Timing, find_base, time_engines, with_ratios
+from bench.snapshot_queries import KINDS, SHARES, Setting, draw_sources, make_queries, mix_kinds
+from bench.snapshot_timing import HEADER, Timing, find_base, time_engines, warm_up, with_ratios
 from bench.tables import draw_lines, save_table
 from placewire.spark.session import make_session
 
@@ -74,6 +74,7 @@ def time_settings(
     with open_engines(retained, folder, session) as opened:
         seconds = {engine.name: load_s for engine, load_s in opened}
         say(f"{name}, {size:,} objects: loaded in {sum(seconds.values()):.0f} s")
+        warm_up(opened, mix_kinds(retained, sources))
         for setting in settings:
             timed[setting] = time_engines(opened, make_queries(retained, sources, setting))
             say(f"{name}, {size:,} objects: {setting.kind}")

@@ -128,6 +128,11 @@ def make_queries(retained: Retained, sources: list[Source], setting: Setting) ->
     return [make_query(retained, source, setting) for source in sources]
 
 
+def mix_kinds(retained: Retained, sources: list[Source]) -> list[Query]:
+    """A query of each kind for each source, as in the paper."""
+    return [make_query(retained, source, Setting(kind)) for source in sources for kind in KINDS]
+
+
 def make_query(retained: Retained, source: Source, setting: Setting) -> Query:
     words = source.frequent if setting.frequent else source.keywords
     keywords = list(words[: setting.keywords])

@@ -2,7 +2,8 @@
 
 DuckDB keeps the least and the greatest value of each row group, so that sorting is the index. It
 gets a table of objects with lists of terms, by day and place on a Z-curve, and one of postings, by
-term and time, each with about 500 row groups. What was tried, on 1 M objects on a shared machine:
+term and time, each with about 500 row groups. What was tried, in one run
+on 1 M objects on a shared machine:
 
 - row groups of 2,048 rows for both: the postings' 5,000 row groups take 8 ms to pass over, 16,384
   rows 1.6 ms; objects are the other way round, 3.9 ms and 6.8 ms;
@@ -10,7 +11,7 @@ term and time, each with about 500 row groups. What was tried, on 1 M objects on
 - for several keywords, postings joined with each other or a filter on the lists of terms: the
   lists for `boolean` (4.8 ms and 10), where the box leaves out most row groups, the join for
   `nearest` (12 and 21), which has no box;
-- for `trending`, (term, place, time) rows instead of lists: as fast or slower;
+- for `trending`, (term, place, time) rows instead of lists: about as fast, or slower;
 - integers for terms, and a vocabulary (50 k objects): the look-up costs more than it spares.
 """
 

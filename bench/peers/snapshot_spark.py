@@ -3,9 +3,10 @@
 Both come from the Parquet file of the objects. Spark keeps the least and the greatest value of each
 column of a cached batch and leaves out batches that cannot match, so that sorting is the index.
 Every query is one SQL statement: each DataFrame call costs a trip to the JVM. Settings are those
-with which 100 k posts took least: code is not generated, since each query's constants would have it
-compiled anew, and plans do not adapt; rows come back as Arrow. As Spark is set up by default
-the same queries took twice as long.
+with which 100 k posts took least, in one run: code is not generated, since each query's constants
+would have it compiled anew, and plans do not adapt; rows come back as Arrow. As Spark is by default
+the same queries took twice as long, but came first, on a JVM that was still cold: how much of that
+is the settings was not told apart.
 """
 
 from __future__ import annotations
