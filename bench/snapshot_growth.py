@@ -24,10 +24,10 @@ DATA_OBJECTS = 100_000
 
 
 def run(choice: Choice) -> None:
-    """All kinds with the paper's settings, against the number of objects."""
+    """All kinds with the paper's settings, against the number of objects; tables by size."""
     tell_who()
     session = make_session("local[2]")
-    loads, timed = [], {}
+    timed: dict[str, dict[float, list[Timing]]] = {kind: {} for kind in KINDS}
     for size in (*SIZES, *LARGE) if choice.full else SIZES:
         if size * BYTES_EACH > free_bytes():
             say(f"{size:,} objects: left out, {free_bytes() / 1e9:.1f} GB are free")
@@ -35,14 +35,14 @@ def run(choice: Choice) -> None:
         spark = session if size <= SPARK_MOST else None
         settings = [Setting(kind) for kind in KINDS]
         seconds, timings = time_settings(choice, size, REAL, settings, spark)
-        loads += [(f"{size:,}", name, load_s) for name, load_s in seconds.items()]
-        timed |= {(kind, size): timings[Setting(kind)] for kind in KINDS}
+        save_table(f"snapshot-loading-{size}", ("engine", "loading, s"), seconds.items())
+        of_kind = {kind: timings[Setting(kind)] for kind in KINDS}
+        save_timings(f"snapshot-growth-{size}", f"{size:,} objects", of_kind)
+        for kind in KINDS:
+            timed[kind][size] = of_kind[kind]
     session.stop()
-    save_table("snapshot-loading", ("objects", "engine", "loading, s"), loads)
     for kind in KINDS:
-        of_kind = {size: timings for (k, size), timings in timed.items() if k == kind}
-        save_timings(f"snapshot-growth-{kind}", f"{kind}, objects", of_kind)
-        draw_by(f"snapshot-growth-{kind}", of_kind, "objects", f"{kind}, p50, ms")
+        draw_by(f"snapshot-growth-{kind}", timed[kind], "objects", f"{kind}, p50, ms")
 
 
 def run_data(choice: Choice) -> None:
@@ -82,14 +82,10 @@ def time_settings(
     return seconds, timed
 
 
-def save_timings(file: str, label: str, timed: dict[object, list[Timing]]) -> None:
+def save_timings(file: str, label: str, timed: dict[str, list[Timing]]) -> None:
     base = find_base(next(iter(timed.values())))
     print(f"\n{label}\n")
-    rows = [
-        (f"{value:,}" if isinstance(value, int) else value, *row)
-        for value, timings in timed.items()
-        for row in with_ratios(timings, base)
-    ]
+    rows = [(value, *row) for value, timings in timed.items() for row in with_ratios(timings, base)]
     save_table(file, (label, *HEADER, f"p50 / {base}", f"p95 / {base}"), rows)
 
 
