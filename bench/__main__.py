@@ -24,6 +24,8 @@ from bench import (
     partitioning,
     plans,
     routing,
+    snapshot,
+    snapshot_growth,
     throughput,
     tornado,
 )
@@ -50,6 +52,9 @@ EXPERIMENTS = {
     "nearest": nearest.run,
     "nearest-sweeps": nearest_sweeps.run,
     "nearest-growth": nearest_growth.run,
+    "snapshot": snapshot.run,
+    "snapshot-growth": snapshot_growth.run,
+    "snapshot-data": snapshot_growth.run_data,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {

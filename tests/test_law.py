@@ -109,7 +109,7 @@ def test_time_flows_through_the_store(
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-@given(log=logs, sample_events=st.sampled_from([0, 3, 12]))
+@given(log=logs | flowing(), sample_events=st.sampled_from([0, 3, 12]))
 def test_every_plan_equals_oracle(
     plan: str, workers: int, rows: int, log: bytes, sample_events: int
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -253,3 +254,36 @@ def test_a_plan_that_is_made_of_what_was_seen(
         spark, tmp_path, city, plan=plan, workers=workers, rows=rows, sample_events=200
     )
     check_equals(run, expected_of(city))
+
+
+def test_many_queries_and_reports_are_portions_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """More of both in one batch than one task takes."""
+    choose = random.Random(11)
+    words = ["coffee", "tea", "free", "sale", "café"]
+    events: list[dict[str, Any]] = []
+    for number in range(90):
+        west = choose.uniform(-10, 9)
+        box = [west, choose.uniform(-10, 0), west + choose.uniform(0, 9), 5]
+        every = choose.choice(["PT1M", "PT2M"])
+        asked = {"kind": "trending", "region": {"box": box}, "k": 3, "window": "PT5M"}
+        events.append({"type": "subscribe", "id": f"t{number}", "every": every, **asked})
+    kinds: list[dict[str, Any]] = [
+        {"kind": "boolean", "where": "coffee OR tea"},
+        {"kind": "nearest", "lon": 1, "lat": 1, "keywords": ["coffee", "free"], "k": 3},
+        {"kind": "relevant", "lon": 1, "lat": 1, "keywords": ["tea"], "k": 3, "alpha": 0.5},
+        {"kind": "trending", "k": 2},
+    ]
+    for number in range(600):
+        lon, lat = choose.uniform(-10, 10), choose.uniform(-10, 10)
+        text = " ".join(choose.choices(words, k=3))
+        events.append({"type": "object", "id": f"o{number}", "lon": lon, "lat": lat, "text": text})
+        events.append({"type": "query", "id": f"q{number}", "last": "PT3M", **kinds[number % 4]})
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for number, event in enumerate(events):
+        event["ts"] = (start + timedelta(seconds=number)).isoformat()
+    log = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    run = run_on_spark(spark, tmp_path, log, plan="shared", workers=2, rows=1_000)
+    assert {result["type"] for result in run.results} == {"answer", "report"}
+    check_equals(run, expected_of(log))

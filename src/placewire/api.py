@@ -21,6 +21,7 @@ from placewire.engine.snapshot import Snapshot
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
 from placewire.model.settings import Settings, settings_of
+from placewire.model.times import parse_duration
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Counters, Manifest
 
@@ -69,6 +70,8 @@ def replay(
     batch_rows: int = BATCH_ROWS,
     state: Path | str | None = None,
     with_data: bool = False,
+    slice: str | None = None,
+    archive: Path | str | None = None,
     machines: int | None = None,
     session: Any = None,
     begun: Callable[[Manifest], None] | None = None,
@@ -80,6 +83,8 @@ def replay(
     steps in this process; a function is called for the session when everything else is in order.
     `settings` may be a dict with the names of a settings file. Without `workers` there are as many
     as a saved plan is for, or one. With `state` a run that was stopped goes on where it was.
+    Retained objects are kept in files by slices of time, `slice` long, as "PT1H"; those that are
+    not retained any more go to the folder `archive`, if there is one, as Parquet by day.
     `machines` is how many the workers run on, which plan `auto` has to know; by default those that
     the session has, or one. `begun` is called with what is committed already, `after` after each
     further batch. Raises `placewire.Unusable`.
@@ -97,7 +102,13 @@ def replay(
             raise Unusable(f"settings: {error}") from None
     with state_directory(state) as root:
         coordinator = Coordinator(
-            StateDir(root), settings or Settings(), identify_log(path), plan, workers
+            StateDir(root),
+            settings or Settings(),
+            identify_log(path),
+            plan,
+            workers,
+            slice_us=None if slice is None else read_slice(slice),
+            archive=None if archive is None else check_archive(Path(archive)),
         )
         workers = coordinator.planner.workers
         try:
@@ -139,6 +150,23 @@ def replay(
             return coordinator.latest.counters
         finally:
             coordinator.close()
+
+
+def read_slice(text: str) -> int:
+    """The length of slices; raises Unusable."""
+    try:
+        return parse_duration(text)
+    except InvalidEvent as error:
+        raise Unusable(f"slice: {error}") from None
+
+
+def check_archive(folder: Path) -> Path:
+    """The folder of an archive, made if need be; raises Unusable."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unusable(f"archive {folder}: cannot be made: {error.strerror}") from None
+    return folder
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

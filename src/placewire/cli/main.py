@@ -83,6 +83,17 @@ def replay(
     with_data: Annotated[
         bool, typer.Option("--with-data", help="Add each object's data to its results.")
     ] = False,
+    slice: Annotated[
+        str | None,
+        typer.Option(
+            help="How much time retained objects are kept together for, as PT1H.",
+            show_default="an eighth of the retention",
+        ),
+    ] = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(help="A folder for objects that are not retained any more, Parquet by day."),
+    ] = None,
     runner: Annotated[
         str, typer.Option(help="spark, or local: in this process, for small logs.")
     ] = "spark",
@@ -93,7 +104,18 @@ def replay(
     if runner not in ("spark", "local"):
         raise Unusable(f"runner: must be spark or local, got {runner!r}")
     options = ReplayOptions(
-        log, results, dead_letters, settings, workers, plan, batch_rows, state, with_data, runner
+        log,
+        results,
+        dead_letters,
+        settings,
+        workers,
+        plan,
+        batch_rows,
+        state,
+        with_data,
+        runner,
+        slice,
+        archive,
     )
     print(run_replay(options))
 

@@ -42,6 +42,8 @@ class ReplayOptions(NamedTuple):
     state: Path | None
     with_data: bool
     runner: str
+    slice: str | None = None
+    archive: Path | None = None
 
 
 def run_replay(options: ReplayOptions) -> str:
@@ -90,6 +92,8 @@ def run_replay(options: ReplayOptions) -> str:
             batch_rows=options.batch_rows,
             state=options.state,
             with_data=options.with_data,
+            slice=options.slice,
+            archive=options.archive,
             session=None if options.runner == "local" else partial(start, options),
             begun=begun,
             after=after,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from placewire.engine.querying import Query
 from placewire.index.retained import Retained
 from placewire.kernels.cells import points_to_codes
-from placewire.kernels.counting import terms_counted
+from placewire.kernels.counting import most_frequent, terms_counted
 from placewire.kernels.finding import rows_found
 from placewire.kernels.jit import read_only
 from placewire.kernels.searching import nearest_in_lists, relevant_in_lists
@@ -21,6 +22,7 @@ from placewire.kernels.stretches import FEW, region_to_stretches
 from placewire.kernels.words import place_of_slice
 from placewire.model.expression import COVER_ALL, COVER_ANY
 from placewire.model.regions import CIRCLE, Region, circle_bounds
+from placewire.model.subscriptions import lengths_to_offsets
 from placewire.text.lexicon import Lexicon
 
 FAR_PAST = np.iinfo(np.int64).min
@@ -39,9 +41,13 @@ class Span(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A file of retained objects with what is known of it from outside."""
+    """A file of retained objects with what is known of it from outside.
+
+    `rows` i64[p, 2] are those of the parts that are asked: all of them, or a worker's own.
+    """
 
     retained: Retained
+    rows: NDArray[np.int64]
     first_seq: int
     last_seq: int
     first_us: int
@@ -63,6 +69,12 @@ class Section(NamedTuple):
             and self.first_seq > span.after_seq
             and self.last_seq < span.before_seq
         )
+
+
+def part_rows(retained: Retained, parts: Collection[int] | None = None) -> NDArray[np.int64]:
+    """Where the rows of a file's parts begin and end, or of those that are named: i64[p, 2]."""
+    rows = np.stack([retained.part_rows[:-1], retained.part_rows[1:]], axis=1)
+    return rows if parts is None else rows[np.isin(retained.part, list(parts))]
 
 
 class Ground(NamedTuple):
@@ -114,21 +126,17 @@ def encoded(word: str) -> NDArray[np.uint8]:
     return np.frombuffer(word.encode(), np.uint8)
 
 
-def stretches_of(retained: Retained, ground: Ground, few: int = FEW) -> NDArray[np.int64]:
+def stretches_of(section: Section, ground: Ground, few: int = FEW) -> NDArray[np.int64]:
     """The stretches of rows that may lie in a region, part by part."""
-    found = [
-        region_to_stretches(*ground, retained.code, first, last, few)
-        for first, last in zip(
-            retained.part_rows[:-1].tolist(), retained.part_rows[1:].tolist(), strict=True
-        )
-    ]
-    return found[0] if len(found) == 1 else np.concatenate(found)
+    found: NDArray[np.int64] = region_to_stretches(
+        *ground, section.retained.code, section.rows, few
+    )
+    return found
 
 
-def whole_parts(retained: Retained) -> NDArray[np.int64]:
+def whole_parts(section: Section) -> NDArray[np.int64]:
     """All rows, as stretches that may or may not lie in a region."""
-    rows = retained.part_rows
-    return np.stack([rows[:-1], rows[1:], np.zeros(rows.size - 1, np.int64)], axis=1)
+    return np.concatenate([section.rows, np.zeros((section.rows.shape[0], 1), np.int64)], axis=1)
 
 
 def answer_boolean(
@@ -149,9 +157,9 @@ def answer_boolean(
         if listed and length == 0:
             continue
         if listed and length <= SHORT_LIST:
-            stretches = whole_parts(retained)
+            stretches = whole_parts(section)
         else:
-            stretches = stretches_of(retained, ground)
+            stretches = stretches_of(section, ground)
         rows = rows_found(
             stretches,
             *ground,
@@ -257,9 +265,9 @@ def answer_nearest(
             retained = section.retained
             if (asked[number] < 0).all() or (query.every and (asked[number] < 0).any()):
                 continue
-            stretches = whole_parts(retained)
+            stretches = whole_parts(section)
             if not seeding and ground is not None:
-                stretches = stretches_of(retained, ground)
+                stretches = stretches_of(section, ground)
             best.count = nearest_in_lists(
                 stretches,
                 seeding,
@@ -319,7 +327,7 @@ def answer_relevant(
         if (asked < 0).all():
             continue
         best.count = relevant_in_lists(
-            whole_parts(retained),
+            whole_parts(section),
             query.lon,
             query.lat,
             query.alpha,
@@ -355,10 +363,11 @@ def answer_relevant(
 NO_TERMS = np.empty(0, np.int64)
 
 
-def find_rows(retained: Retained, ground: Ground, span: Span) -> NDArray[np.uint32]:
+def find_rows(section: Section, ground: Ground, span: Span) -> NDArray[np.uint32]:
     """The rows of a file that lie in a region and count."""
+    retained = section.retained
     found: NDArray[np.uint32] = rows_found(
-        stretches_of(retained, ground),
+        stretches_of(section, ground),
         *ground,
         retained.lon,
         retained.lat,
@@ -387,11 +396,22 @@ class Counted(NamedTuple):
     objects: int
 
 
+def counting_room(words: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Counts of zero and scratch for some words, kept by each thread: to clear them takes longer
+    than most questions."""
+    if not hasattr(_room, "counts") or _room.counts.size < words:
+        _room.counts, _room.touched = np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32)
+    return _room.counts, _room.touched
+
+
+_room = threading.local()
+
+
 def count_section(section: Section, ground: Ground, span: Span) -> Counted:
     """Count the terms of one file."""
     retained = section.retained
     terms, counts, objects = terms_counted(
-        stretches_of(retained, ground),
+        stretches_of(section, ground),
         *ground,
         retained.lon,
         retained.lat,
@@ -403,7 +423,7 @@ def count_section(section: Section, ground: Ground, span: Span) -> Counted:
         retained.table_offsets,
         retained.table_terms,
         retained.table_counts,
-        retained.word_hash.size,
+        *counting_room(retained.word_hash.size),
         section.within(span),
         *span,
     )
@@ -418,19 +438,18 @@ def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
     if hashes.size == 0:
         return []
     counts = np.concatenate([c.counts for c in counted])
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    sums = np.bincount(inverse, counts).astype(np.int64)
+    offsets = lengths_to_offsets(np.array([c.terms.size for c in counted]))
+    first, sums = most_frequent(hashes, counts, offsets, k)
     picked = np.arange(sums.size)
     if k < sums.size:
         least = np.partition(sums, sums.size - k)[sums.size - k]
         picked = np.flatnonzero(sums >= least)
-    edges = np.cumsum([c.terms.size for c in counted])
     named = []
     for number in picked.tolist():
         at = int(first[number])
-        owner = int(np.searchsorted(edges, at, "right"))
+        owner = int(np.searchsorted(offsets, at, "right")) - 1
         one = counted[owner]
-        term = int(one.terms[at - (int(edges[owner - 1]) if owner else 0)])
+        term = int(one.terms[at - int(offsets[owner])])
         begin, end = one.retained.word_offsets[term], one.retained.word_offsets[term + 1]
         named.append((-int(sums[number]), one.retained.word_bytes[begin:end].tobytes().decode()))
     named.sort()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.engine.answering import Json, Section, Span, answer_query
+from placewire.engine.answering import Json, Section, Span, answer_query, part_rows
 from placewire.engine.facts import BlockFacts
 from placewire.engine.querying import read_query
 from placewire.model.events import QueryEvent, decode_event
@@ -100,16 +100,12 @@ def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
 
 def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:
     """The store's files, mapped, with what their entries say."""
-    return [
-        Section(
-            open_retained(state.file(entry.name)),
-            entry.first_seq,
-            entry.last_seq,
-            entry.first_us,
-            entry.last_us,
-        )
-        for entry in entries
-    ]
+    sections = []
+    for entry in entries:
+        retained = open_retained(state.file(entry.name))
+        times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
+        sections.append(Section(retained, part_rows(retained), *times))
+    return sections
 
 
 def without_data(answer: dict[str, Any]) -> dict[str, Any]:

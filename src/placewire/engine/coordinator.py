@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +27,7 @@ from placewire.engine.log import Offset
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
+from placewire.engine.questioning import ask_trending, note_queries
 from placewire.engine.reporting import (
     Advances,
     DueRows,
@@ -55,6 +59,7 @@ from placewire.state.manifest import (
 )
 from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
+from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import read_lexicon
 
 Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
@@ -82,6 +87,7 @@ class Coordinator:
         workers: int | None = None,
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
+        archive: Path | None = None,
     ) -> None:
         self.state = state
         self.settings = settings
@@ -115,6 +121,8 @@ class Coordinator:
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
                 read_lexicon(settings.lexicon),
+                archive,
+                self.latest.leaving,
             )
             self.ask: Ask = answer_here
             self.report: Report = report_here
@@ -128,12 +136,12 @@ class Coordinator:
 
     def _check_same(self) -> None:
         """A state belongs to one log and one set of settings."""
-        if self.latest.settings != self.settings._asdict():
-            changed = sorted(
-                name.removesuffix("_us").removesuffix("_count")
-                for name, value in self.settings._asdict().items()
-                if self.latest.settings.get(name) != value
-            )
+        changed = sorted(
+            re.sub("_(us|count|digest)$", "", name)
+            for name, value in self.settings._asdict().items()
+            if self.latest.settings.get(name) != value and name != "lexicon"
+        )
+        if changed:
             raise Unusable(
                 f"state {self.state.root}: was made with other settings: {', '.join(changed)}"
             )
@@ -233,7 +241,7 @@ class Coordinator:
             scan_near=self.near.name == "scan",
             sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
             settings=self.settings,
-            slice_us=self.store.slice_us,
+            with_text=self.store.archive is not None,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -270,12 +278,13 @@ class Coordinator:
             for b, clock in zip(blocks, clocks, strict=True)
         ]
         if self.planned:
+            self.sampler.tell_time(now_us)
             for block, fact in zip(blocks, facts, strict=True):
                 self.sampler.observe(fact.arrays, block.events, self.sampling)
         for block, fact in zip(blocks, facts, strict=True):
             if block.stored is not None:
                 self.store.entries += leave_out(
-                    self.state, batch, block.stored, fact, self.store.slice_us, self.store.lexicon
+                    self.state, batch, block.stored, fact, self.store.lexicon
                 )
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, summaries, now_us, advances)
@@ -319,7 +328,11 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch),
-            plan=self.planner.next_version(batch, self.live.of_kind(BOOLEAN)),
+            plan=self.planner.next_version(
+                batch,
+                self.live.of_kind(BOOLEAN),
+                partial(ask_trending, self.live.of_kind(TRENDING)),
+            ),
             near_plan=near_plan,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
@@ -328,6 +341,7 @@ class Coordinator:
             reports=reports,
             rosters=list(self.settler.rosters.entries),
             store=list(self.store.entries),
+            leaving=list(self.store.leaving),
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
@@ -343,7 +357,13 @@ class Coordinator:
         context = AskContext(
             str(self.state.root), self.latest.key, self.settings, tuple(self.store.entries)
         )
-        return write_answers(self.state, batch, asked, self.ask(context, cut_queries(asked)))
+        answered = self.ask(context, cut_queries(asked))
+        if self.planned:
+            analyzer = Analyzer(*self.latest.key)
+            self.sampler.queries = note_queries(
+                self.sampler.queries, asked, answered, analyzer, self.settings
+            )
+        return write_answers(self.state, batch, asked, answered)
 
     def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
         """Make the reports that are due in the batch."""
@@ -358,8 +378,11 @@ class Coordinator:
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
-        spared = {self.live.pending.name} if self.live.pending else set()
-        spared |= self.store.spared
+
+        def spared() -> set[str]:
+            pending = {self.live.pending.name} if self.live.pending else set()
+            return pending | self.store.spared
+
         sweep(self.state, self.delivered, spared)
         forget_deleted()
 

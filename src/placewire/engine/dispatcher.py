@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN, NEAREST, take_slices
 from placewire.plan.reservoir import choose_evenly
+from placewire.route.placement import place_by_tables
 from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
@@ -52,7 +54,7 @@ class BatchContext(NamedTuple):
     scan_near: bool = False
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
-    slice_us: int | None = None
+    with_text: bool = False  # texts are kept with the objects
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -184,9 +186,17 @@ def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> St
     state = StateDir(Path(context.root))
     name = state.new_name(context.batch, f"objects{ref.number}")
     lexicon = read_lexicon(context.settings.lexicon)
-    retained = retain_block(block, ref.first_seq, Analyzer(*context.key), lexicon)
+    place, plan = None, None
+    if context.route is not None:
+        place, plan = (
+            partial(place_by_tables, context.route.tables(context.root)),
+            context.route.file,
+        )
+    retained = retain_block(
+        block, ref.first_seq, Analyzer(*context.key), lexicon, place, context.with_text
+    )
     write_retained(state.file(name), retained)
-    return describe(name, retained, context.slice_us)
+    return describe(name, retained, plan)
 
 
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:

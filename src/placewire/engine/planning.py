@@ -18,6 +18,7 @@ from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_ro
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
+from placewire.plan.questions import Questions, add_questions
 from placewire.plan.sample import make_sample
 from placewire.plan.uniform import plan_stripes
 from placewire.route.choice import choose_plan, spread_workers
@@ -29,6 +30,7 @@ from placewire.state.live import LiveSegment
 from placewire.state.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000
+OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
 
@@ -142,11 +144,19 @@ class Planner:
             write_arrays(self.state.file(ref.live), self.live.tables._asdict())
         self.ref = ref
 
-    def next_version(self, batch: int, segments: Sequence[LiveSegment]) -> dict[str, Any]:
-        """The plan's entry for the manifest: made anew once enough events were seen."""
+    def next_version(
+        self,
+        batch: int,
+        segments: Sequence[LiveSegment],
+        ask_others: Callable[[], Questions | None] = lambda: None,
+    ) -> dict[str, Any]:
+        """The plan's entry for the manifest: made anew once enough events were seen.
+
+        `ask_others` gives what live subscriptions of other kinds ask.
+        """
         if self.version == 0 and self.sampler.enough:
             self.made = batch
-            self._plan(segments)
+            self._plan(segments, ask_others())
         self._write(batch, segments)
         entry: dict[str, Any] = {
             "name": self.name,
@@ -166,13 +176,17 @@ class Planner:
     def leaves_name(self) -> str:
         return self.leaves.name if self.leaves is not None else self.name
 
-    def _plan(self, segments: Sequence[LiveSegment]) -> None:
+    def _plan(self, segments: Sequence[LiveSegment], others: Questions | None) -> None:
         """Make the plan of what was seen."""
         self.version = 1
         cost, prices, _ = calibrate()
         objects, rows = Objects(*self.sampler.objects.in_order()), live_rows(segments)
         self.cost = cost = cost.in_stream(int(objects.codes.size), rows.total)
         sample = make_sample(*objects, rows, cost.posting_work)
+        if self.name in OF_ALL_KINDS:
+            for questions in (self.sampler.queries, others):
+                if questions is not None and questions.total:
+                    sample = add_questions(sample, questions, self.sampler.span_s)
         if self.name != "auto":
             leaves = METHODS[self.name](sample, self.workers, cost)
             self._adopt(leaves)

@@ -27,11 +27,13 @@ class PlanRef(NamedTuple):
 
     def open(self, root: str) -> LeafRoute:
         """The router, its tables mapped."""
-        state = StateDir(Path(root))
-        plan = open_arrays(state.file(self.file)).arrays
-        live = open_arrays(state.file(self.live)).arrays
-        tables = RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
-        return LeafRoute(self.workers, self.summary, tables, LiveTables(**live))
+        live = open_arrays(StateDir(Path(root)).file(self.live)).arrays
+        return LeafRoute(self.workers, self.summary, self.tables(root), LiveTables(**live))
+
+    def tables(self, root: str) -> RouteTables:
+        """The plan's part of the router."""
+        plan = open_arrays(StateDir(Path(root)).file(self.file)).arrays
+        return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
 
 
 class NearRef(NamedTuple):

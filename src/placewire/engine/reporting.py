@@ -263,7 +263,7 @@ def find_coming(
     found = []
     for section in sections:
         if section.meets(span):
-            rows = find_rows(section.retained, ground, span)
+            rows = find_rows(section, ground, span)
             if rows.size:
                 retained = section.retained
                 found.append(Coming(retained, rows, when(retained.ts_us[rows], retained.seq[rows])))

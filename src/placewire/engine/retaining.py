@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.decode import DecodedBlock
-from placewire.index.retained import Retained, Rows, build_retained
+from placewire.index.retained import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
 from placewire.text.analyzer import Analyzer, TermSets
 from placewire.text.lexicon import Lexicon
 from placewire.text.words import words_of_terms
@@ -24,13 +26,17 @@ def retain_block(
     analyzer: Analyzer,
     lexicon: Lexicon | None,
     place: Place | None = None,
+    with_text: bool = False,
 ) -> Retained:
-    """Index a block's objects."""
+    """Index a block's objects; their texts are kept only if an archive will want them."""
     o = block.objects
     words, numbers = words_of_terms(analyzer, TermSets(o.term_offsets, o.terms), *block.texts)
     part = np.zeros(o.total, np.int32)
     if place is not None:
         part = place(block.codes, o.term_offsets, o.terms)
+    text_offsets, text_bytes = NO_OFFSETS, NO_BYTES
+    if with_text:
+        text_offsets, text_bytes = slices_to_buffer(*map(read_only, block.texts))
     has_data = o.data_bytes.size > 0
     rows = Rows(
         seq=first_seq + o.event.astype(np.int64),
@@ -43,6 +49,8 @@ def retain_block(
         id_bytes=o.id_bytes,
         data_offsets=o.data_offsets if has_data else o.data_offsets[:1],
         data_bytes=o.data_bytes,
+        text_offsets=text_offsets,
+        text_bytes=text_bytes,
         term_offsets=o.term_offsets,
         terms=numbers,
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from placewire.plan.questions import Questions
 from placewire.plan.reservoir import Reservoir
 
 SAMPLE_EVENTS = 100_000
@@ -24,6 +25,9 @@ class Sampler:
         self.sample_events = sample_events
         self.objects = Reservoir()
         self.events = 0
+        self.queries: Questions | None = None
+        self.first_us: int | None = None  # the clock when the sample began, and now
+        self.last_us = 0
 
     def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
         """Take a block in: all of its objects, or what it left for the sample."""
@@ -32,6 +36,17 @@ class Sampler:
         if f"{part}.code" in arrays:
             self.objects.fading = not whole
             self.objects.add(*(arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")))
+
+    def tell_time(self, now_us: int | None) -> None:
+        """The clock after a batch."""
+        if now_us is not None:
+            self.first_us = now_us if self.first_us is None else self.first_us
+            self.last_us = now_us
+
+    @property
+    def span_s(self) -> float:
+        """In how many seconds the sample came, at least one."""
+        return max(1.0, (self.last_us - (self.first_us or 0)) / 1e6)
 
     @property
     def enough(self) -> bool:

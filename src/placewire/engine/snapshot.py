@@ -70,9 +70,13 @@ class Snapshot:
         """
         given = decode_object(query)
         event = {"type": "query", "id": NO_ID, "ts": NO_TS, **given}
-        decoded = decode_event(msgspec.json.encode(event))
-        if not isinstance(decoded, QueryEvent):
+        if event["type"] != "query":
             raise InvalidEvent(f"type: must be 'query', got {event['type']!r}")
+        try:
+            decoded = decode_event(msgspec.json.encode(event))
+        except (TypeError, ValueError) as error:
+            raise InvalidEvent(f"query: {error}") from None
+        assert isinstance(decoded, QueryEvent)
         now_us = self.now_us
         if "ts" in given:
             ts_us = parse_timestamp(decoded.ts)
@@ -82,7 +86,12 @@ class Snapshot:
                     f" now is {format_timestamp(now_us)}"
                 )
             now_us = ts_us if now_us is None else max(now_us, ts_us)
-        return read_query(decoded, self.analyzer, self.settings), now_us
+        try:
+            return read_query(decoded, self.analyzer, self.settings), now_us
+        except InvalidEvent as error:
+            if "id" in given:
+                raise
+            raise InvalidEvent(str(error).replace(f"query {NO_ID!r}", "query", 1)) from None
 
     def answer_line(self, query: dict[str, Any] | str | bytes, with_data: bool = False) -> bytes:
         """The answer as a line of JSON."""

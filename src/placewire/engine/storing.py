@@ -36,7 +36,6 @@ def leave_out(
     batch: int,
     entry: StoreEntry,
     fact: BlockFacts,
-    slice_us: int,
     lexicon: Lexicon | None,
 ) -> list[StoreEntry]:
     """A block's file of objects; written anew if the clock refused some of its events."""
@@ -51,4 +50,4 @@ def leave_out(
     rows, words = used_words(take_retained(rows_of(retained), stay), retained.words)
     name = state.new_name(batch, "objects")
     write_retained(state.file(name), build_retained(rows, words, lexicon))
-    return [describe(name, open_retained(state.file(name)), slice_us, entry.plan)]
+    return [describe(name, open_retained(state.file(name)), entry.plan)]

@@ -29,12 +29,14 @@ from placewire.text.words import Words, rank_words
 
 NO_OFFSETS = np.zeros(1, np.int64)
 NO_BYTES = np.empty(0, np.uint8)
+OPTIONAL = ("data", "text")  # columns that no row may have
 
 
 class Rows(NamedTuple):
     """Objects to retain, in any order: what is kept of each, terms as numbers of `words`.
 
-    Without any data its offsets are only the 0. `part` is each one's part of the plan.
+    Without any data, or if texts are not kept, the offsets are only the 0. `part` is each one's
+    part of the plan.
     """
 
     seq: NDArray[np.int64]
@@ -47,6 +49,8 @@ class Rows(NamedTuple):
     id_bytes: NDArray[np.uint8]
     data_offsets: NDArray[np.int64]
     data_bytes: NDArray[np.uint8]
+    text_offsets: NDArray[np.int64]
+    text_bytes: NDArray[np.uint8]
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint32]
 
@@ -68,6 +72,8 @@ class Retained(NamedTuple):
     id_bytes: NDArray[np.uint8]
     data_offsets: NDArray[np.int64]
     data_bytes: NDArray[np.uint8]
+    text_offsets: NDArray[np.int64]
+    text_bytes: NDArray[np.uint8]
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint32]
     part: NDArray[np.int32]
@@ -116,6 +122,8 @@ def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> 
         rows.id_bytes,
         rows.data_offsets,
         rows.data_bytes,
+        rows.text_offsets,
+        rows.text_bytes,
         rows.term_offsets,
         terms,
         part,
@@ -149,7 +157,8 @@ def take_retained(rows: Rows, picked: NDArray[np.int64]) -> Rows:
     columns: dict[str, NDArray[Any]] = {
         name: getattr(rows, name)[picked] for name in ("seq", "ts_us", "lon", "lat", "code", "part")
     }
-    for offsets, flat in (("id_offsets", "id_bytes"), ("data_offsets", "data_bytes")):
+    for what in ("id", *OPTIONAL):
+        offsets, flat = f"{what}_offsets", f"{what}_bytes"
         edges = getattr(rows, offsets)
         if edges.size == 1:
             columns[offsets], columns[flat] = edges, getattr(rows, flat)
@@ -183,12 +192,16 @@ def join_retained(sources: Sequence[tuple[Rows, Words]]) -> tuple[Rows, Words]:
         ),
     )
     columns: dict[str, NDArray[Any]] = {}
-    for name in ("seq", "ts_us", "lon", "lat", "code", "part", "id_bytes", "data_bytes"):
+    for name in ("seq", "ts_us", "lon", "lat", "code", "part", "id_bytes"):
         columns[name] = np.concatenate([getattr(rows, name) for rows, _ in sources])
     columns["id_offsets"] = concat_offsets([rows.id_offsets for rows, _ in sources])
-    columns["data_offsets"] = NO_OFFSETS
-    if columns["data_bytes"].size:
-        columns["data_offsets"] = concat_offsets([whole_data(rows) for rows, _ in sources])
+    for what in OPTIONAL:
+        raw_parts = [getattr(rows, f"{what}_bytes") for rows, _ in sources]
+        edges = [getattr(rows, f"{what}_offsets") for rows, _ in sources]
+        columns[f"{what}_bytes"], columns[f"{what}_offsets"] = np.concatenate(raw_parts), NO_OFFSETS
+        if any(some.size > 1 for some in edges):
+            sizes = [rows.seq.size for rows, _ in sources]
+            columns[f"{what}_offsets"] = concat_offsets(list(map(whole_offsets, edges, sizes)))
     columns["term_offsets"] = concat_offsets([rows.term_offsets for rows, _ in sources])
     base, numbered = 0, []
     for rows, part in sources:
@@ -198,11 +211,9 @@ def join_retained(sources: Sequence[tuple[Rows, Words]]) -> tuple[Rows, Words]:
     return Rows(**columns), joined
 
 
-def whole_data(rows: Rows) -> NDArray[np.int64]:
-    """Offsets of every row's data, also where no row has any."""
-    if rows.data_offsets.size == 1:
-        return np.zeros(rows.seq.size + 1, np.int64)
-    return rows.data_offsets
+def whole_offsets(offsets: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Offsets of every row, also where no row has any."""
+    return np.zeros(rows + 1, np.int64) if offsets.size == 1 else offsets
 
 
 def used_words(rows: Rows, words: Words) -> tuple[Rows, Words]:

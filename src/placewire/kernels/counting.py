@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import region_contains_point
 
@@ -44,7 +45,8 @@ def terms_counted(
     table_offsets: np.ndarray,
     table_terms: np.ndarray,
     table_counts: np.ndarray,
-    words: int,
+    counts: np.ndarray,
+    touched: np.ndarray,
     whole: bool,
     after_us: int,
     until_us: int,
@@ -54,10 +56,9 @@ def terms_counted(
     """Terms u32 and counts i64 of the rows in stretches i64[m, 3] and in a region, and the rows.
 
     Rows are of after_us < ts <= until_us and after_seq < seq < before_seq; if they all are,
-    `whole`, the tables of nodes, which begin ascending and the larger first, are used.
+    `whole`, the tables of nodes, which begin ascending and the larger first, are used. `counts` i64
+    has room for all words and is zero, before and after, `touched` u32 is scratch of that size.
     """
-    counts = np.zeros(words, np.int64)
-    touched = np.empty(words, np.uint32)
     known = 0
     objects = 0
     node = 0
@@ -96,4 +97,49 @@ def terms_counted(
     amounts = np.empty(known, np.int64)
     for i in range(known):
         amounts[i] = counts[found[i]]
+        counts[found[i]] = 0
     return found, amounts, objects
+
+
+@kernel
+def most_frequent(hashes: np.ndarray, counts: np.ndarray, offsets: np.ndarray, k: int) -> tuple:  # type: ignore[type-arg]
+    """Those of terms counted in several files that may be among the k most frequent of all.
+
+    The terms u64 and counts i64 of file f are offsets[f]:offsets[f + 1]. A term that is in no file
+    as frequent as its share of what k terms of one file reach is not looked at. Gives the first
+    place of each term and its sum over all files; of sums below the k-th none is missing above.
+    """
+    files = offsets.size - 1
+    largest = 0
+    for f in range(files):
+        if offsets[f + 1] - offsets[f] > offsets[largest + 1] - offsets[largest]:
+            largest = f
+    own = counts[offsets[largest] : offsets[largest + 1]]
+    least = np.int64(1)
+    if own.size > k:
+        least = max(least, -(-np.partition(own, own.size - k)[own.size - k] // files))
+    candidates = 0
+    for i in range(counts.size):
+        if counts[i] >= least:
+            candidates += 1
+    room = np.int64(16)
+    while room < 4 * candidates:
+        room *= 2
+    table = np.full(room, EMPTY, np.uint64)
+    firsts = np.empty(candidates, np.int64)
+    sums = np.zeros(candidates, np.int64)
+    known = 0
+    for i in range(counts.size):
+        if counts[i] >= least:
+            at = entry_of_hash(table, hashes[i])
+            if table[at + np.uint64(1)] == EMPTY:
+                table[at] = hashes[i]
+                table[at + np.uint64(1)] = np.uint64(known)
+                firsts[known] = i
+                known += 1
+    for i in range(counts.size):
+        at = entry_of_hash(table, hashes[i])
+        number = table[at + np.uint64(1)]
+        if number != EMPTY:
+            sums[number] += counts[i]
+    return firsts[:known].copy(), sums[:known].copy()

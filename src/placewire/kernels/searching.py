@@ -12,6 +12,8 @@ from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import distance_m
 from placewire.kernels.retained import first_row_at
 
+METRES_A_DEGREE = 111_194.0  # a little less than of a meridian
+SCORE_PADDING = 1e-8  # more than any rounding of a score
 SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
 
 
@@ -154,13 +156,7 @@ def nearest_in_lists(
 
 
 @inlined
-def score_row(
-    lon: float,
-    lat: float,
-    alpha: float,
-    reach_m: float,
-    row_lon: float,
-    row_lat: float,
+def text_similarity(
     offsets: np.ndarray,
     terms: np.ndarray,
     row: int,
@@ -169,16 +165,22 @@ def score_row(
     ask_norm: float,
     row_norm: float,
 ) -> float:
-    """The score of the specification's section 7, as it is rounded; terms in code-point order.
+    """TSim of the specification's section 7, its terms in code-point order.
 
     `asked` are terms in that order, -1 for one that no row has, `weights` their idf.
     """
-    spatial = max(0.0, 1.0 - distance_m(lon, lat, row_lon, row_lat) / reach_m)
     textual = 0.0
     if ask_norm != 0.0 and row_norm != 0.0:
         for number in range(asked.size):
             if asked[number] >= 0 and row_has_term(offsets, terms, row, asked[number]):
                 textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
+    return textual
+
+
+@inlined
+def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
+    """The score of the specification's section 7, as it is rounded."""
+    spatial = max(0.0, 1.0 - distance / reach_m)
     score = alpha * spatial + (1.0 - alpha) * textual
     return float(np.rint(1e9 * score) / 1e9)
 
@@ -236,21 +238,14 @@ def relevant_in_lists(
                     norm = norms[row]
                 else:
                     norm = np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row]))
-                score = score_row(
-                    lon,
-                    lat,
-                    alpha,
-                    reach_m,
-                    lons[row],
-                    lats[row],
-                    term_offsets,
-                    terms,
-                    row,
-                    asked,
-                    weights,
-                    ask_norm,
-                    norm,
-                )
+                textual = text_similarity(term_offsets, terms, row, asked, weights, ask_norm, norm)
+                if count == best.size:
+                    # No object is nearer than its parallel: most cannot reach the best any more.
+                    parallel = METRES_A_DEGREE * abs(lats[row] - lat)
+                    if score_of(parallel, reach_m, alpha, textual) + SCORE_PADDING < -best[-1]:
+                        continue
+                distance = distance_m(lon, lat, lons[row], lats[row])
+                score = score_of(distance, reach_m, alpha, textual)
                 count = keep_best(
                     best,
                     best_seq,

@@ -104,8 +104,37 @@ def region_over_cell(
     return polygon_over_cell(shape, west, south, east, north)
 
 
+@inlined
+def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
+    """The same stretches with room for another part's."""
+    if count + MOST_STRETCHES + STACK <= found.shape[0]:
+        return found
+    wider = np.empty((2 * found.shape[0] + MOST_STRETCHES + STACK, 3), np.int64)
+    wider[:count] = found[:count]
+    return wider
+
+
 @kernel
 def region_to_stretches(
+    kind: int, box: np.ndarray, shape: np.ndarray, codes: np.ndarray, rows: np.ndarray, few: int
+) -> np.ndarray:
+    """Stretches i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
+
+    Each has its begin, its end and 1 if all of its rows surely do. Cells of `few` rows or less are
+    not cut any further, nor are any of a part that has too many stretches.
+    """
+    found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
+    count = 0
+    for part in range(rows.shape[0]):
+        found = wider_stretches(found, count)
+        count = part_to_stretches(
+            kind, box, shape, codes, rows[part, 0], rows[part, 1], few, found, count
+        )
+    return found[:count].copy()
+
+
+@inlined
+def part_to_stretches(
     kind: int,
     box: np.ndarray,
     shape: np.ndarray,
@@ -113,14 +142,11 @@ def region_to_stretches(
     first: int,
     last: int,
     few: int,
-) -> np.ndarray:
-    """Stretches i64[m, 3] of rows first:last that may lie in a region, ascending.
-
-    Each has its begin, its end and 1 if all of its rows surely do. Cells of `few` rows or less are
-    not cut any further, nor are any if there are too many stretches.
-    """
-    found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
-    count = 0
+    found: np.ndarray,
+    count: int,
+) -> int:
+    """Add the stretches of rows first:last, which are in code order; gives how many there are."""
+    most = count + MOST_STRETCHES - STACK
     stack = np.empty((STACK, 5), np.int64)  # begin, end, column, row, level
     stack[0, 0], stack[0, 1] = first, last
     stack[0, 2], stack[0, 3], stack[0, 4] = 0, 0, 0
@@ -131,12 +157,7 @@ def region_to_stretches(
         over = region_over_cell(kind, box, shape, level, column, row)
         if over == OUTSIDE:
             continue
-        if (
-            over == INSIDE
-            or end - begin <= few
-            or level == MAX_LEVEL
-            or count >= MOST_STRETCHES - STACK
-        ):
+        if over == INSIDE or end - begin <= few or level == MAX_LEVEL or count >= most:
             sure = 1 if over == INSIDE else 0
             if count > 0 and found[count - 1, 1] == begin and found[count - 1, 2] == sure:
                 found[count - 1, 1] = end
@@ -157,4 +178,4 @@ def region_to_stretches(
                 stack[top, 4] = level + 1
                 top += 1
             at_end = at
-    return found[:count].copy()
+    return count

@@ -7,6 +7,21 @@ import numpy as np
 from placewire.kernels.hashing import bytes_hash
 from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.tokens import (
+    CONTEXT_SHIFT,
+    CONTEXTS,
+    GROWTH_BYTES,
+    JOINER,
+    MANNER_SHIFT,
+    POOL_BREAK,
+    POOL_END,
+    POOL_SHIFT,
+    SEPARATOR,
+    STARTER,
+    UNSAFE,
+    WORD,
+    CodePoints,
+)
 
 FEW = 48  # words that begin alike are put in order one by one; more are left to Python
 
@@ -25,13 +40,26 @@ def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) 
 
 
 @inlined
-def ascii_word_byte(byte: int) -> int:
-    """The byte in lower case if it is a word character of ASCII, otherwise 0."""
-    if 0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39 or byte == 0x5F:
-        return byte
-    if 0x41 <= byte <= 0x5A:
-        return byte | 0x20
-    return 0
+def keep_word(
+    pool: np.ndarray,
+    first: int,
+    end: int,
+    table: np.ndarray,
+    k0: np.uint64,
+    k1: np.uint64,
+    word_start: np.ndarray,
+    word_size: np.ndarray,
+) -> int:
+    """Note pool[first:end] as the word of its hash, if that has none yet; gives where to go on."""
+    if end == first:
+        return first
+    entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
+    number = table[entry + np.uint64(1)]
+    if number == EMPTY or word_size[number] != 0:
+        return first
+    word_start[number] = first
+    word_size[number] = end - first
+    return end
 
 
 @kernel
@@ -40,47 +68,91 @@ def words_of_texts(
     starts: np.ndarray,
     ends: np.ndarray,
     rows: np.ndarray,
+    first_row: int,
+    used: int,
+    points: CodePoints,
     table: np.ndarray,
     k0: np.uint64,
     k1: np.uint64,
     word_start: np.ndarray,
     word_size: np.ndarray,
     pool: np.ndarray,
+    unsafe: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Find the words of hashes in texts of ASCII; the numbers of hashes are in `table`.
+    """Find the words of hashes, whose numbers are in `table`, in texts that were analysed before.
 
-    Writes where in `pool` u8 each number's word is, i64, and its size i32, which is 0 before. Gives
-    how much of the pool is used, and which of `rows` are not ASCII, u8: these are left alone.
-    `pool` has room for all texts.
+    Writes where in `pool` u8 each number's word is, i64, and its size i32, which is 0 before. Rows
+    whose code points need their neighbours are marked in `unsafe` u8 and left alone. Begins with
+    rows[first_row] and the pool from `used` on; gives the same for the next call, which is needed
+    if the pool was too small.
     """
-    used = 0
-    other = np.zeros(rows.size, np.uint8)
-    for i in range(rows.size):
+    for i in range(first_row, rows.size):
         row = rows[i]
-        begin, end = starts[row], ends[row]
-        for at in range(begin, end):
-            if raw[at] >= 0x80:
-                other[i] = 1
-                break
-        if other[i]:
-            continue
+        at, stop = starts[row], ends[row]
+        if used + GROWTH_BYTES * (stop - at) > pool.size:
+            return i, used
         first = used
-        for at in range(begin, end + 1):
-            byte = 0 if at == end else ascii_word_byte(raw[at])
-            if byte:
-                pool[used] = byte
-                used += 1
-            elif used > first:
-                key = bytes_hash(pool, first, used, k0, k1)
-                entry = entry_of_hash(table, key)
-                number = table[entry + np.uint64(1)]
-                if number != EMPTY and word_size[number] == 0:
-                    word_start[number] = first
-                    word_size[number] = used - first
-                    first = used
+        end = used
+        left = 0
+        while at < stop:
+            byte = raw[at]
+            if byte < 0x80:
+                entry = int(points.entries[byte])
+                left = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+                if entry & 3 == SEPARATOR:
+                    first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                    end = first
                 else:
-                    used = first
-    return used, other
+                    pool[end] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
+                    end += 1
+                at += 1
+                continue
+            if byte < 0xE0:
+                width = 2
+                code = int(byte & 0x1F)
+            elif byte < 0xF0:
+                width = 3
+                code = int(byte & 0x0F)
+            else:
+                width = 4
+                code = int(byte & 0x07)
+            for step in range(1, width):
+                code = (code << 6) | int(raw[at + step] & 0x3F)
+            entry = int(points.entries[code])
+            manner = (entry >> MANNER_SHIFT) & 3
+            context = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+            if manner == STARTER:
+                left = context
+            elif manner == UNSAFE or points.conflicts[left, context]:
+                unsafe[i] = 1
+                break
+            elif manner == JOINER:
+                left = 0
+            action = entry & 3
+            if action == WORD:
+                for step in range(width):
+                    pool[end + step] = raw[at + step]
+                end += width
+            elif action == SEPARATOR:
+                first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                end = first
+            else:
+                place = entry >> POOL_SHIFT
+                while points.pool[place] != POOL_END:
+                    run = int(points.pool[place])
+                    place += 1
+                    if run == POOL_BREAK:
+                        first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                        end = first
+                    for step in range(run):
+                        pool[end + step] = points.pool[place + step]
+                    end += run
+                    place += run
+            at += width
+        if not unsafe[i]:
+            first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+        used = first
+    return rows.size, used
 
 
 @inlined

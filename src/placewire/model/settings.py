@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ class Settings(NamedTuple):
     """What decides the results, beside the log. Everything else may change speed only."""
 
     analyzer: str = "default"
-    lexicon: str | None = None
+    lexicon: str | None = None  # a path; what counts is what is in the file
+    lexicon_digest: str | None = None
     window_count: int | None = 100_000
     window_us: int | None = None
     retention_us: int = DAY_US
@@ -63,8 +65,8 @@ def settings_of(table: dict[str, Any]) -> Settings:
     if "lexicon" in table:
         if not isinstance(table["lexicon"], str):
             raise InvalidEvent(f"lexicon: must be a path, got {table['lexicon']!r}")
-        check_lexicon(Path(table["lexicon"]))
-        settings = settings._replace(lexicon=table["lexicon"])
+        path = Path(table["lexicon"]).absolute()
+        settings = settings._replace(lexicon=str(path), lexicon_digest=check_lexicon(path))
     if "window" in table:
         settings = with_window(settings, table["window"])
     if "retention" in table:
@@ -79,16 +81,21 @@ def settings_of(table: dict[str, Any]) -> Settings:
     return settings
 
 
-def check_lexicon(path: Path) -> None:
-    """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`."""
+def check_lexicon(path: Path) -> str:
+    """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`; gives its digest."""
     try:
-        msgspec.json.decode(path.read_bytes(), type=Lexicon)
+        raw = path.read_bytes()
+        lexicon = msgspec.json.decode(raw, type=Lexicon)
     except OSError as error:
         raise InvalidEvent(f"lexicon {path}: cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:
         raise InvalidEvent(
             f'lexicon {path}: must be {{"documents": N, "df": {{"term": n}}}}: {error}'
         ) from None
+    least = min(lexicon.documents, *lexicon.df.values(), 0)
+    if least < 0:
+        raise InvalidEvent(f"lexicon {path}: its numbers must be 0 or more, got {least}")
+    return hashlib.sha256(raw).hexdigest()
 
 
 def with_window(settings: Settings, window: Any) -> Settings:

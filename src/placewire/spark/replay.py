@@ -21,6 +21,7 @@ from placewire.engine.log import Offset, batch_end
 from placewire.engine.reading import LogSource
 from placewire.model.errors import Unusable
 from placewire.spark.pipeline import run_on_spark
+from placewire.spark.portions import answer_on_spark, report_on_spark
 from placewire.state.manifest import Manifest
 
 
@@ -40,6 +41,8 @@ def replay_on_spark(
     """
     failure: list[Exception] = []
     finished: list[bool] = []
+    coordinator.ask = partial(answer_on_spark, session)
+    coordinator.report = partial(report_on_spark, session)
 
     def step(_: DataFrame, tick: int) -> None:
         if finished or failure:

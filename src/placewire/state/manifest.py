@@ -62,8 +62,7 @@ class UpdatesEntry(msgspec.Struct, frozen=True):
 class StoreEntry(msgspec.Struct, frozen=True):
     """A file of retained objects: how many, of which part of the log, of which times.
 
-    All of them are in the time slice `slice`, if it has one. Their parts are those of plan file
-    `plan`, if they were placed by one.
+    Their parts are those of plan file `plan`, if they were placed by one.
     """
 
     name: str
@@ -72,7 +71,6 @@ class StoreEntry(msgspec.Struct, frozen=True):
     last_seq: int
     first_us: int
     last_us: int
-    slice: int | None = None
     plan: str | None = None
 
 
@@ -122,6 +120,7 @@ class Manifest(msgspec.Struct, frozen=True):
     reports: LinesEntry | None = None
     rosters: list[RosterEntry] = []
     store: list[StoreEntry] = []
+    leaving: list[StoreEntry] = []  # not retained any more, and not yet archived
     late_dead: str | None = None
     changes: int = 0
     counters: Counters = Counters()
@@ -136,6 +135,8 @@ class Manifest(msgspec.Struct, frozen=True):
             if segment.dead is not None:
                 names.add(segment.dead)
         names |= {roster.name for roster in self.rosters} | {kept.name for kept in self.store}
+        names |= {gone.name for gone in self.leaving}
+        names |= {kept.plan for kept in self.store if kept.plan is not None}
         names |= {lines.file for lines in (self.answers, self.reports) if lines is not None}
         if self.updates is not None:
             names.add(self.updates.file)

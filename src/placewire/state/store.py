@@ -22,6 +22,7 @@ from placewire.index.retained import (
     take_retained,
     used_words,
 )
+from placewire.state.archive import archive_objects
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.compaction import tier_of
 from placewire.state.layout import StateDir
@@ -53,22 +54,23 @@ def open_retained(path: Path) -> Retained:
     return Retained(*(arrays[name] for name in Retained._fields))
 
 
-def describe(
-    name: str, retained: Retained, slice_us: int | None = None, plan: str | None = None
-) -> StoreEntry:
-    """The entry of a file; it is of a slice if all of its objects are."""
-    first, last = int(retained.ts_us.min()), int(retained.ts_us.max())
-    in_one = slice_us is not None and first // slice_us == last // slice_us
+def describe(name: str, retained: Retained, plan: str | None = None) -> StoreEntry:
+    """The entry of a file."""
     return StoreEntry(
         name,
         retained.total,
         int(retained.seq.min()),
         int(retained.seq.max()),
-        first,
-        last,
-        first // slice_us if in_one and slice_us is not None else None,
+        int(retained.ts_us.min()),
+        int(retained.ts_us.max()),
         plan,
     )
+
+
+def slice_of(entry: StoreEntry, slice_us: int) -> int | None:
+    """The slice of time that all objects of a file are in, if there is one."""
+    first = entry.first_us // slice_us
+    return first if first == entry.last_us // slice_us else None
 
 
 class _Merge(NamedTuple):
@@ -87,9 +89,14 @@ class LiveStore:
         entries: Sequence[StoreEntry],
         slice_us: int,
         lexicon: Lexicon | None,
+        archive: Path | None = None,
+        leaving: Sequence[StoreEntry] = (),
     ) -> None:
         self.state = state
         self.entries = list(entries)
+        self.archive = archive
+        self.leaving = list(leaving)
+        self._archived: dict[str, Future[None]] = {}
         self.slice_us = slice_us
         self.lexicon = lexicon
         self.pending: _Merge | None = None
@@ -101,7 +108,9 @@ class LiveStore:
         if self.pending is not None and self.pending.result.done():
             pending, self.pending = self.pending, None
             self._take_over(pending)
-        self.entries = still_needed(self.entries, now_us, keeping)
+        kept = still_needed(self.entries, now_us, keeping)
+        self._let_go([entry for entry in self.entries if entry not in kept])
+        self.entries = kept
         while True:
             busy = {entry.name for entry in self.pending.sources} if self.pending else set()
             free = [entry for entry in self.entries if entry.name not in busy]
@@ -109,7 +118,9 @@ class LiveStore:
             small = sum(entry.objects for entry in chosen) <= INLINE_OBJECTS
             if not chosen or (self.pending is not None and not small):
                 return
-            oldest_us = now_us - keeping.keep_us if keeping.newest == 0 else None
+            # What is too old is left out, unless it is one of the newest or is to be archived.
+            wanted = keeping.newest > 0 or self.archive is not None
+            oldest_us = None if wanted else now_us - keeping.keep_us
             if not small:
                 result = self._thread.submit(self._merge, batch, chosen, oldest_us)
                 self.pending = _Merge(chosen, result)
@@ -117,6 +128,24 @@ class LiveStore:
             done: Future[list[StoreEntry]] = Future()
             done.set_result(self._merge(batch, chosen, oldest_us))
             self._take_over(_Merge(chosen, done))
+
+    def _let_go(self, entries: list[StoreEntry]) -> None:
+        """Archive files that are not retained any more; those that were are forgotten."""
+        if self.archive is None:
+            self.leaving = []
+            return
+        for name, done in list(self._archived.items()):
+            if done.done():
+                done.result()
+                del self._archived[name]
+                self.leaving = [entry for entry in self.leaving if entry.name != name]
+        self.leaving += entries
+        for entry in self.leaving:
+            if entry.name not in self._archived:
+                retained = open_retained(self.state.file(entry.name))
+                self._archived[entry.name] = self._thread.submit(
+                    archive_objects, self.archive, entry.name, retained
+                )
 
     def _merge(
         self, batch: int, chosen: list[StoreEntry], oldest_us: int | None
@@ -138,7 +167,7 @@ class LiveStore:
             name = self.state.new_name(batch, "objects")
             self.spared.add(name)
             write_retained(self.state.file(name), retained)
-            merged.append(describe(name, retained, self.slice_us, chosen[-1].plan))
+            merged.append(describe(name, retained, chosen[-1].plan))
         return merged
 
     def _take_over(self, merge: _Merge) -> None:
@@ -150,8 +179,8 @@ class LiveStore:
         self.spared -= {entry.name for entry in merged}
 
     def close(self) -> None:
-        """Let a merge under way end; its files are swept later."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        """Let what is under way end: merged files are swept later, what has left is archived."""
+        self._thread.shutdown(wait=True)
 
 
 def still_needed(entries: Sequence[StoreEntry], now_us: int, keeping: Keeping) -> list[StoreEntry]:
@@ -170,7 +199,7 @@ def choose_files(entries: Sequence[StoreEntry], now_us: int, slice_us: int) -> l
     In a slice, FAN_IN files of about one size make one; in one that is over, all of them do, unless
     what is new is little against the largest. Files of different plans are not mixed.
     """
-    fresh = [entry for entry in entries if entry.slice is None]
+    fresh = [entry for entry in entries if slice_of(entry, slice_us) is None]
     newest_plan = entries[-1].plan if entries else None
     if len(fresh) >= FRESH_FILES or sum(entry.objects for entry in fresh) > MOST_OBJECTS:
         alike = [entry for entry in fresh if entry.plan == fresh[0].plan]
@@ -178,8 +207,9 @@ def choose_files(entries: Sequence[StoreEntry], now_us: int, slice_us: int) -> l
             return alike
     by_slice: dict[tuple[int, str | None], list[StoreEntry]] = {}
     for entry in entries:
-        if entry.slice is not None and entry.objects < MOST_OBJECTS:
-            by_slice.setdefault((entry.slice, entry.plan), []).append(entry)
+        number = slice_of(entry, slice_us)
+        if number is not None and entry.objects < MOST_OBJECTS:
+            by_slice.setdefault((number, entry.plan), []).append(entry)
     for (number, _), group in by_slice.items():
         sizes = sorted(entry.objects for entry in group)
         over = (number + 1) * slice_us <= now_us

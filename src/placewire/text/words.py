@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.interning import hashes_to_numbers
 from placewire.kernels.jit import read_only
+from placewire.kernels.tokens import GROWTH_BYTES
 from placewire.kernels.words import (
     numbers_to_first_rows,
     slices_to_prefixes,
@@ -20,7 +21,7 @@ from placewire.kernels.words import (
     sort_alike,
     words_of_texts,
 )
-from placewire.text.analyzer import Analyzer, TermSets
+from placewire.text.analyzer import Analyzer, TermSets, code_points
 
 
 class Words(NamedTuple):
@@ -42,26 +43,36 @@ def words_of_terms(
     table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
     first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
     rows = np.flatnonzero(first)
-    room = int((ends[rows] - starts[rows]).sum())
+    lengths = ends[rows] - starts[rows]
+    pool = np.empty(int(lengths.sum()) + GROWTH_BYTES * int(lengths.max(initial=0)), np.uint8)
     place = np.zeros(distinct.size, np.int64)
     size = np.zeros(distinct.size, np.int32)
-    pool = np.empty(room, np.uint8)
-    used, other = words_of_texts(
-        read_only(raw),
-        read_only(starts),
-        read_only(ends),
-        rows,
-        table,
-        analyzer.k0,
-        analyzer.k1,
-        place,
-        size,
-        pool,
-    )
+    unsafe = np.zeros(rows.size, np.uint8)
+    done = used = 0
+    while True:
+        done, used = words_of_texts(
+            read_only(raw),
+            read_only(starts),
+            read_only(ends),
+            rows,
+            done,
+            used,
+            code_points().points,
+            table,
+            analyzer.k0,
+            analyzer.k1,
+            place,
+            size,
+            pool,
+            unsafe,
+        )
+        if done == rows.size:
+            break
+        pool.resize(2 * pool.size, refcheck=False)
     pool = pool[:used]
-    if other.any():
-        pool = add_other_words(
-            analyzer, distinct, raw, starts, ends, rows[other > 0], place, size, pool
+    if unsafe.any():
+        pool = add_unsafe_words(
+            analyzer, distinct, raw, starts, ends, rows[unsafe > 0], place, size, pool
         )
     words = slices_to_buffer(read_only(pool), read_only(place), read_only(place + size))
     ranks, firsts = rank_words(*words)
@@ -71,7 +82,7 @@ def words_of_terms(
     return Words(distinct[firsts], offsets, ordered), ranks[numbers]
 
 
-def add_other_words(
+def add_unsafe_words(
     analyzer: Analyzer,
     distinct: NDArray[np.uint64],
     raw: NDArray[np.uint8],
