@@ -2,7 +2,7 @@
 
 Compiled kernels are cached on disk for each combination of argument types, and an array mapped
 from a file is of another type than one made in memory. So a tiny log takes every turn that a large
-one can take: all regions, expressions and changes, ended rows, merged segments, reports and queries,
+one can take: all regions, expressions and changes, ended rows, merged segments, reports, queries,
 a resumed run.
 """
 
