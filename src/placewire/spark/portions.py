@@ -27,7 +27,7 @@ R = TypeVar("R")
 def answer_on_spark(
     session: SparkSession, context: AskContext, portions: list[list[Asked]]
 ) -> list[Answered]:
-    """Answer a batch's queries, a task for each portion; a single one is not worth a job."""
+    """Answer a batch's queries, portions dealt out to tasks; a single one is not worth a job."""
     if len(portions) == 1:
         return answer_here(context, portions)
     return run_portions(session, partial(answer_portion, context), portions)
@@ -43,8 +43,12 @@ def report_on_spark(
 
 
 def run_portions(session: SparkSession, work: Callable[[P], R], portions: Sequence[P]) -> list[R]:
-    """What `work` makes of each portion, in order."""
-    tasks = session.range(0, len(portions), 1, len(portions))
+    """What `work` makes of each portion, in order.
+
+    There is a task a core, which takes several portions: a task costs more than most of them.
+    """
+    cores = session.sparkContext.defaultParallelism
+    tasks = session.range(0, len(portions), 1, min(len(portions), cores))
     packed = [pickle.dumps(portion) for portion in portions]
     table = tasks.mapInArrow(partial(work_on_numbers, work, packed), SCHEMA).toArrow()
     done = dict(zip(table["number"].to_pylist(), table["payload"].to_pylist(), strict=True))
