@@ -360,33 +360,6 @@ def answer_relevant(
     }
 
 
-NO_TERMS = np.empty(0, np.int64)
-
-
-def find_rows(section: Section, ground: Ground, span: Span) -> NDArray[np.uint32]:
-    """The rows of a file that lie in a region and count."""
-    retained = section.retained
-    found: NDArray[np.uint32] = rows_found(
-        stretches_of(section, ground),
-        *ground,
-        retained.lon,
-        retained.lat,
-        retained.ts_us,
-        retained.seq,
-        retained.term_offsets,
-        retained.terms,
-        retained.list_offsets,
-        retained.lists,
-        NO_TERMS,
-        NO_TERMS,
-        NO_TERMS,
-        NO_TERMS,
-        False,
-        *span,
-    )
-    return found
-
-
 class Counted(NamedTuple):
     """The terms of some of a file's objects, how many have each, and how many objects."""
 
