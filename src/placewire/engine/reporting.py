@@ -17,25 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.answering import FAR_PAST, Section, counting_room
-from placewire.engine.asking import open_sections, write_lines
+from placewire.engine.asking import open_sections
 from placewire.engine.changes import NEVER_SEQ
 from placewire.engine.facts import BlockFacts, object_nows
 from placewire.index.retained import Retained
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
 from placewire.kernels.reporting import groups_reported
 from placewire.kernels.trending import groups_counted, groups_entered
 from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_offsets,
     concat_rows,
+    lengths_to_offsets,
     read_pace,
     take_rows,
     take_slices,
 )
 from placewire.model.times import format_timestamp
+from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import LinesEntry, StoreEntry
 
 GROUPS_A_TASK = 2_048
+NONE = np.empty(0, np.int64)
 
 
 class Advances(NamedTuple):
@@ -256,13 +261,16 @@ class ReportContext(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """Reports as lines, with what they are sorted by."""
+    """Reports as lines one after another, with what they are sorted by."""
 
-    seq: list[int]
+    seq: NDArray[np.int64]
     subscription: list[str]
-    at_us: list[int]
-    lines: list[bytes]
+    at_us: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
 
+
+NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 Report = Callable[[ReportContext, list[Groups]], list[Reports]]
 
@@ -290,6 +298,8 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
     oldest_us = int((groups.first_us - groups.window_us).min())
     entries = [entry for entry in context.store if entry.last_us > oldest_us]
     sections = open_sections(StateDir.at(context.root), entries)
+    if not sections:
+        return NO_REPORTS
     given = [
         count_old(section, groups)
         if section.first_seq < context.first_seq
@@ -309,11 +319,12 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
         pool.offsets,
         pool.raw,
     )
-    seqs = context.advances.seq[np.searchsorted(context.advances.to_us, at_us, "right")].tolist()
+    seqs = context.advances.seq[np.searchsorted(context.advances.to_us, at_us, "right")]
     raw, edges = groups.due_id_bytes.tobytes(), groups.due_id_offsets
     ids = [raw[edges[i] : edges[i + 1]].decode() for i in row.tolist()]
-    lines = report_lines(seqs, ids, at_us.tolist(), offsets.tolist(), words, counts, pool)
-    return Reports(seqs, ids, at_us.tolist(), lines)
+    lines = report_lines(seqs.tolist(), ids, at_us.tolist(), offsets.tolist(), words, counts, pool)
+    starts = lengths_to_offsets(np.array([len(line) for line in lines], np.int64))
+    return Reports(seqs, ids, at_us, starts, np.frombuffer(b"".join(lines), np.uint8))
 
 
 def count_old(section: Section, groups: Groups) -> Given:
@@ -448,10 +459,20 @@ def report_lines(
 
 def write_reports(state: StateDir, batch: int, made: Sequence[Reports]) -> LinesEntry | None:
     """Write the reports of a batch, by seq, subscription and due time."""
-    told = sorted(
-        line
-        for one in made
-        for line in zip(one.seq, one.subscription, one.at_us, one.lines, strict=True)
+    seq = np.concatenate([one.seq for one in made])
+    if seq.size == 0:
+        return None
+    ids = [name for one in made for name in one.subscription]
+    rank = {name: number for number, name in enumerate(sorted(set(ids)))}
+    ranks = np.fromiter((rank[name] for name in ids), np.int64, len(ids))
+    order = np.lexsort((np.concatenate([one.at_us for one in made]), ranks, seq))
+    edges = concat_offsets([one.starts for one in made])
+    starts, text = slices_to_buffer(
+        read_only(np.concatenate([one.text for one in made])),
+        read_only(edges[:-1][order]),
+        read_only(edges[1:][order]),
     )
-    lines = [line for _, _, _, line in told]
-    return write_lines(state, batch, "reports", [seq for seq, _, _, _ in told], {"plain": lines})
+    name = state.new_name(batch, "reports")
+    arrays = {"seq": seq[order], "plain.starts": starts, "plain.text": text}
+    write_arrays(state.file(name), arrays)
+    return LinesEntry(name, int(seq.size))
