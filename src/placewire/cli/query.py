@@ -49,6 +49,8 @@ def run_query(options: QueryOptions) -> int:
 @contextmanager
 def standard_input() -> Iterator[Iterable[bytes]]:
     """Its lines, as they come."""
+    if sys.stdin is None:
+        raise Unusable("standard input is closed")
     source: BinaryIO = sys.stdin.buffer
     yield iter(source.readline, b"")
 
@@ -58,8 +60,10 @@ def answer(snapshot: Snapshot, query: str | bytes, options: QueryOptions) -> Non
     started = time.perf_counter()
     line = snapshot.answer_line(query, options.with_data)
     took_ms = 1_000 * (time.perf_counter() - started)
-    sys.stdout.write(line.decode())
-    sys.stdout.flush()
+    if sys.stdout is None:
+        raise Unusable("standard output is closed")
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
     if options.timing:
         objects = sum(section.retained.total for section in snapshot.sections)
         print(

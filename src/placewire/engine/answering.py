@@ -263,7 +263,8 @@ def answer_nearest(
             ground = ground_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
         for number, section in enumerate(sections):
             retained = section.retained
-            if (asked[number] < 0).all() or (query.every and (asked[number] < 0).any()):
+            present = asked[number][asked[number] >= 0]
+            if present.size == 0 or (query.every and present.size < asked[number].size):
                 continue
             stretches = whole_parts(section)
             if not seeding and ground is not None:
@@ -284,7 +285,7 @@ def answer_nearest(
                 retained.terms,
                 retained.list_offsets,
                 retained.lists,
-                asked[number],
+                present,
                 query.every,
                 *span,
                 number,
@@ -324,7 +325,8 @@ def answer_relevant(
     for number, section in enumerate(sections):
         retained = section.retained
         asked = words_in(retained, query.terms)
-        if (asked < 0).all():
+        present = asked >= 0
+        if not present.any():
             continue
         best.count = relevant_in_lists(
             whole_parts(section),
@@ -341,8 +343,8 @@ def answer_relevant(
             retained.norm,
             retained.list_offsets,
             retained.lists,
-            asked,
-            weights,
+            asked[present],
+            weights[present],
             ask_norm,
             *span,
             number,
@@ -358,33 +360,6 @@ def answer_relevant(
             for i in range(best.count)
         ]
     }
-
-
-NO_TERMS = np.empty(0, np.int64)
-
-
-def find_rows(section: Section, ground: Ground, span: Span) -> NDArray[np.uint32]:
-    """The rows of a file that lie in a region and count."""
-    retained = section.retained
-    found: NDArray[np.uint32] = rows_found(
-        stretches_of(section, ground),
-        *ground,
-        retained.lon,
-        retained.lat,
-        retained.ts_us,
-        retained.seq,
-        retained.term_offsets,
-        retained.terms,
-        retained.list_offsets,
-        retained.lists,
-        NO_TERMS,
-        NO_TERMS,
-        NO_TERMS,
-        NO_TERMS,
-        False,
-        *span,
-    )
-    return found
 
 
 class Counted(NamedTuple):

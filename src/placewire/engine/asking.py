@@ -84,12 +84,16 @@ def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
     """Answer some queries from the store's files."""
     analyzer = Analyzer(*context.key)
     lexicon = read_lexicon(context.settings.lexicon)
-    sections = open_sections(StateDir.at(context.root), context.store)
     answered = Answered([], [])
+    queries = []
     for asked in portion:
         event = decode_event(asked.line)
         assert isinstance(event, QueryEvent)
-        query = read_query(event, analyzer, context.settings)
+        queries.append(read_query(event, analyzer, context.settings))
+    oldest_us = min(a.now_us - query.last_us for a, query in zip(portion, queries, strict=True))
+    needed = [entry for entry in context.store if entry.last_us > oldest_us]
+    sections = open_sections(StateDir.at(context.root), needed)
+    for asked, query in zip(portion, queries, strict=True):
         span = Span(asked.now_us - query.last_us, asked.now_us, before_seq=asked.seq)
         answer = answer_query(query, span, sections, lexicon, with_data=True)
         head = {"seq": asked.seq, "type": "answer", "query": query.id}

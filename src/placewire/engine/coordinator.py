@@ -368,13 +368,12 @@ class Coordinator:
     def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
         """Make the reports that are due in the batch."""
         groups = make_groups(due, self.store.entries)
-        if not groups:
+        if groups is None:
             return None
         context = ReportContext(
             str(self.state.root), tuple(self.store.entries), self.latest.next_seq, advances
         )
-        made = self.report(context, cut_groups(groups))
-        return write_reports(self.state, batch, due, advances, made)
+        return write_reports(self.state, batch, self.report(context, cut_groups(groups)))
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""

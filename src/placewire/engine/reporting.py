@@ -16,29 +16,31 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.answering import (
-    FAR_FUTURE,
-    FAR_PAST,
-    Ground,
-    Section,
-    Span,
-    count_section,
-    find_rows,
-    ground_of,
-)
-from placewire.engine.asking import open_sections, write_lines
+from placewire.engine.answering import FAR_PAST, Section, counting_room
+from placewire.engine.asking import open_sections
 from placewire.engine.changes import NEVER_SEQ
 from placewire.engine.facts import BlockFacts, object_nows
 from placewire.index.retained import Retained
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kernels.reporting import terms_reported
-from placewire.model.regions import Region
-from placewire.model.subscriptions import SubscriptionRows, concat_offsets, read_pace, take_slices
+from placewire.kernels.reporting import groups_reported
+from placewire.kernels.trending import groups_counted, groups_entered
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_offsets,
+    concat_rows,
+    lengths_to_offsets,
+    read_pace,
+    take_rows,
+    take_slices,
+)
 from placewire.model.times import format_timestamp
+from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import LinesEntry, StoreEntry
-from placewire.text.words import rank_words
+
+GROUPS_A_TASK = 2_048
+NONE = np.empty(0, np.int64)
 
 
 class Advances(NamedTuple):
@@ -80,59 +82,22 @@ def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances
     return Advances(seq[moves], now[moves], before)
 
 
-class Due(NamedTuple):
-    """Subscriptions with due times in a batch: t = begun + n * every, n >= 1, first <= t < until.
-
-    `number` is each one's place in the batch's list of those that are due.
-    """
-
-    number: NDArray[np.int64]
-    k: NDArray[np.int64]
-    begun_us: NDArray[np.int64]
-    every_us: NDArray[np.int64]
-    first_us: NDArray[np.int64]
-    until_us: NDArray[np.int64]
-
-
-class Group(NamedTuple):
-    """Due subscriptions of one region and window that count the objects after one seq."""
-
-    region: Region
-    window_us: int
-    after_seq: int
-    due: Due
-
-
-class Reports(NamedTuple):
-    """Reports: the number of the subscription, the due time, and a CSR column of (word, count)."""
-
-    number: NDArray[np.int64]
-    at_us: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    words: list[str]
-    counts: NDArray[np.int64]
-
-
-class ReportContext(NamedTuple):
-    """What a process must know to make reports of a batch; pickled into each task."""
-
-    root: str
-    store: tuple[StoreEntry, ...]
-    first_seq: int  # of the batch
-    advances: Advances
-
-
 class DueRows(NamedTuple):
-    """Rows of one segment that are due in a batch, and from when until when."""
+    """Rows of one segment that are due in a batch: at first_us, then every so often until until_us.
+
+    `place` is the same for rows of one region and window, and another for others.
+    """
 
     rows: SubscriptionRows
     picked: NDArray[np.int64]
+    place: NDArray[np.int64]
     first_us: NDArray[np.int64]
     until_us: NDArray[np.int64]
 
 
 def find_due(
     rows: SubscriptionRows,
+    places: NDArray[np.int64],
     live: NDArray[np.bool_],
     end_seq: NDArray[np.int64],
     advances: Advances,
@@ -148,306 +113,366 @@ def find_due(
     ends = end_seq != NEVER_SEQ
     hi[ends] = advances.at(end_seq[ends])
     hi = np.minimum(hi, rows.expires_us)
-    due = live & (hi > lo)
-    picked = np.flatnonzero(due)
+    picked = np.flatnonzero(live & (hi > lo))
     steps = -((pace.begun_us[picked] - lo[picked]) // pace.every_us[picked])
     first = pace.begun_us[picked] + np.maximum(steps, 1) * pace.every_us[picked]
     is_due = first < hi[picked]
-    return DueRows(rows, picked[is_due], first[is_due], hi[picked][is_due])
+    picked, first = picked[is_due], first[is_due]
+    return DueRows(rows, picked, places[picked], first, hi[picked])
 
 
-def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> list[Group]:
-    """Due rows by region, window and, where it matters, the event that they began with."""
-    members: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
-    regions: dict[tuple[object, ...], Region] = {}
-    number = 0
-    for rows, picked, first_us, until_us in found:
-        pace = read_pace(rows)
-        for i, row in enumerate(picked.tolist()):
-            kind, box = int(rows.region_kind[row]), rows.box[row]
-            shape = rows.shape[rows.shape_offsets[row] : rows.shape_offsets[row + 1]]
-            window = int(pace.window_us[row])
-            after = int(rows.begin_seq[row])
-            begins_us = int(first_us[i]) - window
-            if all(entry.first_seq > after for entry in store if entry.last_us > begins_us):
-                after = -1
-            key = (kind, box.tobytes(), shape.tobytes(), window, after)
-            if key not in regions:
-                regions[key] = Region(kind, tuple(box.tolist()), tuple(shape.tolist()))
-                members[key] = []
-            members[key].append(
+def places_of(rows: SubscriptionRows) -> NDArray[np.int64]:
+    """A number for each `trending` row that is the same for rows of one region and window."""
+    window = read_pace(rows).window_us
+    edges = rows.shape_offsets.tolist()
+    return np.fromiter(
+        (
+            hash(
                 (
-                    number,
-                    int(rows.k[row]),
-                    int(pace.begun_us[row]),
-                    int(pace.every_us[row]),
-                    int(first_us[i]),
-                    int(until_us[i]),
+                    int(rows.region_kind[row]),
+                    rows.box[row].tobytes(),
+                    rows.shape[edges[row] : edges[row + 1]].tobytes(),
+                    int(window[row]),
                 )
             )
-            number += 1
-    return [
-        Group(region, key[3], key[4], Due(*np.array(members[key], np.int64).T))  # type: ignore[arg-type]
-        for key, region in regions.items()
-    ]
+            for row in range(rows.total)
+        ),
+        np.int64,
+        rows.total,
+    )
 
 
-Report = Callable[[ReportContext, list[list[Group]]], list[list[Reports]]]
+class Groups(NamedTuple):
+    """Due subscriptions by region, window and the seq after which objects count.
+
+    The columns up to `until_us` are of groups, the others of due subscriptions, CSR by group.
+    """
+
+    kind: NDArray[np.uint8]
+    box: NDArray[np.float64]
+    shape_offsets: NDArray[np.int64]
+    shape: NDArray[np.float64]
+    window_us: NDArray[np.int64]
+    after_seq: NDArray[np.int64]
+    first_us: NDArray[np.int64]
+    until_us: NDArray[np.int64]
+    due_offsets: NDArray[np.int64]
+    due_k: NDArray[np.int64]
+    due_every_us: NDArray[np.int64]
+    due_first_us: NDArray[np.int64]
+    due_until_us: NDArray[np.int64]
+    due_id_offsets: NDArray[np.int64]
+    due_id_bytes: NDArray[np.uint8]
+
+    @property
+    def total(self) -> int:
+        return int(self.kind.size)
 
 
-def report_here(context: ReportContext, portions: list[list[Group]]) -> list[list[Reports]]:
+def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> Groups | None:
+    """Due rows by region, window and, where it matters, the event that they began with."""
+    found = [due for due in found if due.picked.size]
+    if not found:
+        return None
+    rows = concat_rows([take_rows(due.rows, due.picked) for due in found])
+    place, first, until = (
+        np.concatenate([getattr(due, name) for due in found])
+        for name in ("place", "first_us", "until_us")
+    )
+    pace = read_pace(rows)
+    after = count_after(rows.begin_seq, first - pace.window_us, store)
+    order = np.lexsort((after, place))
+    place, after = place[order], after[order]
+    begins = np.ones(order.size, np.bool_)
+    begins[1:] = (place[1:] != place[:-1]) | (after[1:] != after[:-1])
+    heads = np.flatnonzero(begins)
+    rows = take_rows(rows, order)
+    pace = read_pace(rows)
+    shape_offsets, at = take_slices(rows.shape_offsets, heads)
+    return Groups(
+        rows.region_kind[heads],
+        rows.box[heads],
+        shape_offsets,
+        rows.shape[at],
+        pace.window_us[heads],
+        after[heads],
+        np.minimum.reduceat(first[order], heads),
+        np.maximum.reduceat(until[order], heads),
+        np.append(heads, order.size),
+        rows.k.astype(np.int64),
+        pace.every_us.copy(),
+        first[order],
+        until[order],
+        rows.id_offsets,
+        rows.id_bytes,
+    )
+
+
+def count_after(
+    begin_seq: NDArray[np.int64], after_us: NDArray[np.int64], store: Sequence[StoreEntry]
+) -> NDArray[np.int64]:
+    """The seq after which objects count for each row; -1 if no object in its window is older."""
+    if not store:
+        return np.full(begin_seq.size, -1)
+    by_time = sorted(store, key=lambda entry: entry.last_us)
+    last = np.array([entry.last_us for entry in by_time])
+    first = np.array([entry.first_seq for entry in by_time] + [NEVER_SEQ])
+    oldest = np.minimum.accumulate(first[::-1])[::-1]  # of all files that end at this time or later
+    return np.where(oldest[np.searchsorted(last, after_us, "right")] > begin_seq, -1, begin_seq)
+
+
+def cut_groups(groups: Groups, size: int = GROUPS_A_TASK) -> list[Groups]:
+    """Groups in portions for tasks."""
+    return [take_groups(groups, first, first + size) for first in range(0, groups.total, size)]
+
+
+def take_groups(groups: Groups, first: int, last: int) -> Groups:
+    """Some of the groups."""
+    last = min(last, groups.total)
+    begin, end = int(groups.due_offsets[first]), int(groups.due_offsets[last])
+    shapes = groups.shape_offsets[first : last + 1]
+    ids = groups.due_id_offsets[begin : end + 1]
+    return Groups(
+        groups.kind[first:last],
+        groups.box[first:last],
+        shapes - shapes[0],
+        groups.shape[shapes[0] : shapes[-1]],
+        groups.window_us[first:last],
+        groups.after_seq[first:last],
+        groups.first_us[first:last],
+        groups.until_us[first:last],
+        groups.due_offsets[first : last + 1] - begin,
+        groups.due_k[begin:end],
+        groups.due_every_us[begin:end],
+        groups.due_first_us[begin:end],
+        groups.due_until_us[begin:end],
+        ids - ids[0],
+        groups.due_id_bytes[ids[0] : ids[-1]],
+    )
+
+
+class ReportContext(NamedTuple):
+    """What a process must know to make reports of a batch; pickled into each task."""
+
+    root: str
+    store: tuple[StoreEntry, ...]
+    first_seq: int  # of the batch
+    advances: Advances
+
+
+class Reports(NamedTuple):
+    """Reports as lines one after another, with what they are sorted by."""
+
+    seq: NDArray[np.int64]
+    subscription: list[str]
+    at_us: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
+
+
+NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8))
+
+Report = Callable[[ReportContext, list[Groups]], list[Reports]]
+
+
+def report_here(context: ReportContext, portions: list[Groups]) -> list[Reports]:
     """Make reports in this process."""
     return [report_portion(context, portion) for portion in portions]
 
 
-def report_portion(context: ReportContext, groups: Sequence[Group]) -> list[Reports]:
+class Given(NamedTuple):
+    """What one file gives to groups, by group: words that count at first, and moves of objects."""
+
+    start_offsets: NDArray[np.int64]
+    start_terms: NDArray[np.uint32]
+    start_counts: NDArray[np.int64]
+    objects: NDArray[np.int64]
+    move_offsets: NDArray[np.int64]
+    move_us: NDArray[np.int64]
+    move_step: NDArray[np.int64]
+    move_rows: NDArray[np.int64]
+
+
+def report_portion(context: ReportContext, groups: Groups) -> Reports:
     """Make the reports of some groups from the store's files."""
-    sections = open_sections(StateDir.at(context.root), context.store)
-    return [report_group(context, sections, group) for group in groups]
-
-
-class Coming(NamedTuple):
-    """Objects of one file that come or go during a sweep, and when."""
-
-    retained: Retained
-    rows: NDArray[np.uint32]
-    at_us: NDArray[np.int64]
-
-
-def report_group(context: ReportContext, sections: Sequence[Section], group: Group) -> Reports:
-    """Make the reports of one group."""
-    due, window = group.due, group.window_us
-    ground = ground_of(group.region)
-    first, until = int(due.first_us.min()), int(due.until_us.max())
-    old = [s for s in sections if s.first_seq < context.first_seq]
-    new = [s for s in sections if s.first_seq >= context.first_seq]
-    span = Span(first - window, FAR_FUTURE, group.after_seq, context.first_seq)
-    counted = [count_section(section, ground, span) for section in old if section.meets(span)]
-    objects = sum(one.objects for one in counted)
-    leaving = find_coming(
-        old, ground, span._replace(until_us=until - window), lambda ts, _: ts + window
+    oldest_us = int((groups.first_us - groups.window_us).min())
+    entries = [entry for entry in context.store if entry.last_us > oldest_us]
+    sections = open_sections(StateDir.at(context.root), entries)
+    if not sections:
+        return NO_REPORTS
+    given = [
+        count_old(section, groups)
+        if section.first_seq < context.first_seq
+        else count_new(section, groups, context.advances)
+        for section in sections
+    ]
+    pool = pool_words([section.retained for section in sections])
+    row, at_us, offsets, words, counts = groups_reported(
+        groups.due_offsets,
+        groups.due_k,
+        groups.due_every_us,
+        groups.due_first_us,
+        groups.due_until_us,
+        *start_columns(given, pool.bases),
+        *move_columns(given, sections, pool.bases),
+        pool.hashes,
+        pool.offsets,
+        pool.raw,
     )
-    entering, going = find_entering(context, new, ground, group, first, until)
-    times = list_due(due, first, until, objects, leaving, entering, window)
-    if times[0].size == 0:
-        return Reports(times[0], times[0], np.zeros(1, np.int64), [], times[0])
-    tables = [(one.retained, one.terms.astype(np.int64)) for one in counted]
-    words, ranks = common_words(tables, [*leaving, *entering])
-    counts = np.zeros(len(words.offsets) - 1, np.int64)
-    for one in counted:
-        counts[ranks(one.retained, one.terms)] += one.counts
-    at_us, number, k = times
-    sizes, terms, amounts = terms_reported(
-        at_us,
-        k,
-        counts,
-        objects,
-        *sweep_columns(entering, ranks),
-        *sweep_columns([*leaving, *going], ranks),
+    seqs = context.advances.seq[np.searchsorted(context.advances.to_us, at_us, "right")]
+    raw, edges = groups.due_id_bytes.tobytes(), groups.due_id_offsets
+    ids = [raw[edges[i] : edges[i + 1]].decode() for i in row.tolist()]
+    lines = report_lines(seqs.tolist(), ids, at_us.tolist(), offsets.tolist(), words, counts, pool)
+    starts = lengths_to_offsets(np.array([len(line) for line in lines], np.int64))
+    return Reports(seqs, ids, at_us, starts, np.frombuffer(b"".join(lines), np.uint8))
+
+
+def count_old(section: Section, groups: Groups) -> Given:
+    """What a file of earlier batches gives."""
+    r = section.retained
+    start_offsets, terms, counts, objects, move_offsets, rows, times = groups_counted(
+        r.code,
+        section.rows,
+        r.lon,
+        r.lat,
+        r.ts_us,
+        r.seq,
+        r.term_offsets,
+        r.terms,
+        r.nodes,
+        r.table_offsets,
+        r.table_terms,
+        r.table_counts,
+        *counting_room(r.word_hash.size),
+        *section[2:],
+        *groups[:8],
     )
-    made = np.flatnonzero(sizes >= 0)
-    offsets = np.zeros(made.size + 1, np.int64)
-    np.cumsum(sizes[made], out=offsets[1:])
-    raw, edges = words.raw.tobytes(), words.offsets
-    named = [raw[edges[t] : edges[t + 1]].decode() for t in terms.tolist()]
-    return Reports(number[made], at_us[made], offsets, named, amounts)
+    steps = np.full(rows.size, -1, np.int64)
+    return Given(start_offsets, terms, counts, objects, move_offsets, times, steps, rows)
 
 
-def find_coming(
-    sections: Sequence[Section],
-    ground: Ground,
-    span: Span,
-    when: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
-) -> list[Coming]:
-    """The objects in a region that count in a span, with a time of each by its ts and seq."""
-    found = []
-    for section in sections:
-        if section.meets(span):
-            rows = find_rows(section, ground, span)
-            if rows.size:
-                retained = section.retained
-                found.append(Coming(retained, rows, when(retained.ts_us[rows], retained.seq[rows])))
-    return found
+def count_new(section: Section, groups: Groups, advances: Advances) -> Given:
+    """What a file of the batch itself gives: each object comes, and goes again."""
+    r = section.retained
+    offsets, rows, come, go = groups_entered(
+        r.code, section.rows, r.lon, r.lat, r.ts_us, r.seq, *advances, *groups[:8]
+    )
+    return Given(
+        np.zeros(groups.total + 1, np.int64),
+        np.empty(0, np.uint32),
+        np.empty(0, np.int64),
+        np.zeros(groups.total, np.int64),
+        2 * offsets,
+        np.stack([come, go], axis=1).reshape(-1),
+        np.tile(np.array([1, -1]), rows.size),
+        np.repeat(rows, 2),
+    )
 
 
-def find_entering(
-    context: ReportContext,
-    sections: Sequence[Section],
-    ground: Ground,
-    group: Group,
-    first: int,
-    until: int,
-) -> tuple[list[Coming], list[Coming]]:
-    """The batch's own objects that count at some time: when each comes, and when it goes."""
-    span = Span(first - group.window_us, FAR_FUTURE, group.after_seq)
-    coming, going = [], []
-    for one in find_coming(sections, ground, span, lambda _, seq: context.advances.at(seq)):
-        gone = one.retained.ts_us[one.rows] + group.window_us
-        counts = (one.at_us < gone) & (one.at_us < until)
-        if counts.any():
-            rows = one.rows[counts]
-            coming.append(Coming(one.retained, rows, one.at_us[counts]))
-            going.append(Coming(one.retained, rows, gone[counts]))
-    return coming, going
+class Pool(NamedTuple):
+    """The words of several files one after another, and where each file's begin."""
 
-
-def list_due(
-    due: Due,
-    first: int,
-    until: int,
-    objects: int,
-    leaving: Sequence[Coming],
-    entering: Sequence[Coming],
-    window: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Due times at which some object counts, ascending, with the subscription and its k.
-
-    Times between are never listed, however many there are: a leap of the clock costs nothing.
-    """
-    begins = [one.at_us for one in entering]
-    ends = [one.retained.ts_us[one.rows] + window for one in entering]
-    if objects:
-        gone = np.concatenate([one.at_us for one in leaving] or [np.empty(0, np.int64)])
-        begins.append(np.array([first]))
-        ends.append(np.array([until if gone.size < objects else int(gone.max())]))
-    if not begins:
-        none = np.empty(0, np.int64)
-        return none, none, none
-    begin, end = merge_intervals(np.concatenate(begins), np.concatenate(ends))
-    times, numbers, ks = [], [], []
-    for i in range(due.number.size):
-        every, begun = int(due.every_us[i]), int(due.begun_us[i])
-        lo = np.maximum(begin, due.first_us[i])
-        hi = np.minimum(end, due.until_us[i])
-        some = hi > lo
-        low, high = -((begun - lo[some]) // every), -((begun - hi[some]) // every)
-        sizes = np.maximum(high - low, 0)
-        shift = np.repeat(low - np.cumsum(sizes) + sizes, sizes)
-        steps = np.arange(int(sizes.sum()), dtype=np.int64) + shift
-        times.append(begun + steps * every)
-        numbers.append(np.full(steps.size, due.number[i]))
-        ks.append(np.full(steps.size, due.k[i]))
-    at_us = np.concatenate(times)
-    order = np.argsort(at_us, kind="stable")
-    return at_us[order], np.concatenate(numbers)[order], np.concatenate(ks)[order]
-
-
-def merge_intervals(
-    begin: NDArray[np.int64], end: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Half-open intervals as ones that do not meet, ascending."""
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], np.maximum.accumulate(end[order])
-    apart = np.ones(begin.size, np.bool_)
-    apart[1:] = begin[1:] > end[:-1]
-    last = np.append(np.flatnonzero(apart)[1:] - 1, begin.size - 1)
-    return begin[apart], end[last]
-
-
-class CommonWords(NamedTuple):
-    """Words of several files, ascending."""
-
+    hashes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     raw: NDArray[np.uint8]
+    bases: list[int]
 
 
-def common_words(
-    tables: Sequence[tuple[Retained, NDArray[np.int64]]], moving: Sequence[Coming]
-) -> tuple[CommonWords, Callable[[Retained, NDArray[np.uint32]], NDArray[np.uint32]]]:
-    """The words of some terms and of some objects, and how to number a file's terms by them."""
-    used: dict[int, tuple[Retained, list[NDArray[np.int64]]]] = {}
-    for retained, terms in tables:
-        used.setdefault(id(retained.seq), (retained, []))[1].append(terms)
-    for one in moving:
-        _, at = take_slices(one.retained.term_offsets, one.rows.astype(np.int64))
-        used.setdefault(id(one.retained.seq), (one.retained, []))[1].append(
-            one.retained.terms[at].astype(np.int64)
-        )
-    numbers = {key: np.unique(np.concatenate(terms)) for key, (_, terms) in used.items()}
-    slices = []
-    for key, (retained, _) in used.items():
-        starts, ends = retained.word_offsets[numbers[key]], retained.word_offsets[numbers[key] + 1]
-        slices.append(slices_to_buffer(retained.word_bytes, read_only(starts), read_only(ends)))
-    offsets = concat_offsets([edges for edges, _ in slices] or [np.zeros(1, np.int64)])
-    raw = np.concatenate([part for _, part in slices] or [np.empty(0, np.uint8)])
-    rank, firsts = rank_words(offsets, raw)
-    ranks, base = {}, 0
-    for key, known in numbers.items():
-        ranks[key] = rank[base : base + known.size]
-        base += known.size
-
-    def number(retained: Retained, terms: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        key = id(retained.seq)
-        found: NDArray[np.uint32] = ranks[key][np.searchsorted(numbers[key], terms)]
-        return found
-
-    ordered = slices_to_buffer(
-        read_only(raw), read_only(offsets[firsts]), read_only(offsets[firsts + 1])
+def pool_words(files: Sequence[Retained]) -> Pool:
+    """All words; one that is in several files is there several times."""
+    return Pool(
+        np.concatenate([r.word_hash for r in files] or [np.empty(0, np.uint64)]),
+        concat_offsets([r.word_offsets for r in files] or [np.zeros(1, np.int64)]),
+        np.concatenate([r.word_bytes for r in files] or [np.empty(0, np.uint8)]),
+        np.cumsum([0, *(r.word_hash.size for r in files)]).tolist(),
     )
-    return CommonWords(*ordered), number
 
 
-def sweep_columns(
-    moving: Sequence[Coming],
-    ranks: Callable[[Retained, NDArray[np.uint32]], NDArray[np.uint32]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
-    """Objects by the time when they come or go, with their terms by common words."""
-    at_us = np.concatenate([one.at_us for one in moving] or [np.empty(0, np.int64)])
-    order = np.argsort(at_us, kind="stable")
-    offsets, terms = [np.zeros(1, np.int64)], [np.empty(0, np.uint32)]
-    for one in moving:
-        some, at = take_slices(one.retained.term_offsets, one.rows.astype(np.int64))
+def start_columns(
+    given: Sequence[Given], bases: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """What counts at first, of all files."""
+    words = [one.start_terms + np.int64(base) for one, base in zip(given, bases, strict=False)]
+    return (
+        stack_offsets([one.start_offsets for one in given]),
+        np.concatenate(words),
+        np.concatenate([one.start_counts for one in given]),
+        np.sum([one.objects for one in given], axis=0, dtype=np.int64),
+    )
+
+
+def move_columns(
+    given: Sequence[Given], sections: Sequence[Section], bases: Sequence[int]
+) -> tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
+]:
+    """The moves of all files, each with the words of its object."""
+    offsets, words = [], []
+    for one, section, base in zip(given, sections, bases, strict=False):
+        some, at = take_slices(section.retained.term_offsets, one.move_rows)
         offsets.append(some)
-        terms.append(ranks(one.retained, one.retained.terms[at]))
-    new_offsets, at = take_slices(concat_offsets(offsets), order)
-    return at_us[order], new_offsets, np.concatenate(terms)[at]
+        words.append(section.retained.terms[at] + np.int64(base))
+    return (
+        stack_offsets([one.move_offsets for one in given]),
+        np.concatenate([one.move_us for one in given]),
+        np.concatenate([one.move_step for one in given]),
+        concat_offsets(offsets),
+        np.concatenate(words),
+    )
 
 
-GROUPS_A_TASK = 64
+def stack_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The offsets of concatenated CSR columns, a row for each: i64[f, g + 1]."""
+    shifts = np.cumsum([0, *(int(part[-1]) for part in parts[:-1])])
+    return np.stack([part + shift for part, shift in zip(parts, shifts, strict=True)])
 
 
-def cut_groups(groups: Sequence[Group], size: int = GROUPS_A_TASK) -> list[list[Group]]:
-    """Groups in portions for tasks."""
-    return [list(groups[at : at + size]) for at in range(0, len(groups), size)]
-
-
-def write_reports(
-    state: StateDir,
-    batch: int,
-    due: Sequence[DueRows],
-    advances: Advances,
-    made: Sequence[Sequence[Reports]],
-) -> LinesEntry | None:
-    """Write the reports of a batch as lines, by seq, subscription and due time."""
-    ids = [name for rows in due for name in ids_of(rows)]
-    lines = []
-    for reports in (one for portion in made for one in portion):
-        seqs = advances.seq[np.searchsorted(advances.to_us, reports.at_us, "right")].tolist()
-        edges, counts = reports.offsets.tolist(), reports.counts.tolist()
-        for i, (number, at_us) in enumerate(
-            zip(reports.number.tolist(), reports.at_us.tolist(), strict=True)
-        ):
-            terms = list(
-                zip(
-                    reports.words[edges[i] : edges[i + 1]],
-                    counts[edges[i] : edges[i + 1]],
-                    strict=True,
-                )
-            )
-            told = {
+def report_lines(
+    seqs: Sequence[int],
+    ids: Sequence[str],
+    times: Sequence[int],
+    offsets: Sequence[int],
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    pool: Pool,
+) -> list[bytes]:
+    """Reports as lines of JSON."""
+    named = {
+        word: pool.raw[pool.offsets[word] : pool.offsets[word + 1]].tobytes().decode()
+        for word in np.unique(words).tolist()
+    }
+    terms = [(named[w], c) for w, c in zip(words.tolist(), counts.tolist(), strict=True)]
+    return [
+        msgspec.json.encode(
+            {
                 "seq": seqs[i],
                 "type": "report",
-                "subscription": ids[number],
-                "at": format_timestamp(at_us),
-                "terms": terms,
+                "subscription": ids[i],
+                "at": format_timestamp(times[i]),
+                "terms": terms[offsets[i] : offsets[i + 1]],
             }
-            lines.append((seqs[i], ids[number], at_us, msgspec.json.encode(told) + b"\n"))
-    lines.sort()
-    texts = [line for _, _, _, line in lines]
-    return write_lines(state, batch, "reports", [seq for seq, _, _, _ in lines], {"plain": texts})
+        )
+        + b"\n"
+        for i in range(len(seqs))
+    ]
 
 
-def ids_of(due: DueRows) -> list[str]:
-    """The ids of due subscriptions."""
-    raw, edges = due.rows.id_bytes.tobytes(), due.rows.id_offsets
-    return [raw[edges[row] : edges[row + 1]].decode() for row in due.picked.tolist()]
+def write_reports(state: StateDir, batch: int, made: Sequence[Reports]) -> LinesEntry | None:
+    """Write the reports of a batch, by seq, subscription and due time."""
+    seq = np.concatenate([one.seq for one in made])
+    if seq.size == 0:
+        return None
+    ids = [name for one in made for name in one.subscription]
+    rank = {name: number for number, name in enumerate(sorted(set(ids)))}
+    ranks = np.fromiter((rank[name] for name in ids), np.int64, len(ids))
+    order = np.lexsort((np.concatenate([one.at_us for one in made]), ranks, seq))
+    edges = concat_offsets([one.starts for one in made])
+    starts, text = slices_to_buffer(
+        read_only(np.concatenate([one.text for one in made])),
+        read_only(edges[:-1][order]),
+        read_only(edges[1:][order]),
+    )
+    name = state.new_name(batch, "reports")
+    arrays = {"seq": seq[order], "plain.starts": starts, "plain.text": text}
+    write_arrays(state.file(name), arrays)
+    return LinesEntry(name, int(seq.size))

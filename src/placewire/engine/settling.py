@@ -13,7 +13,7 @@ from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new
 from placewire.engine.facts import BlockFacts
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
-from placewire.engine.reporting import Advances, DueRows, find_due
+from placewire.engine.reporting import Advances, DueRows, find_due, places_of
 from placewire.engine.updates import write_updates
 from placewire.model.subscriptions import KINDS, NEAREST, TRENDING, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
@@ -99,7 +99,16 @@ class Settler:
                 end_seq = np.full(live.segment.rows.total, NEVER_SEQ)
                 end_seq[ends[0]] = ends[1]
                 standing = ~live.ended_mask()
-                due.append(find_due(live.segment.rows, standing, end_seq, advances, first_seq))
+                due.append(
+                    find_due(
+                        live.segment.rows,
+                        self._places(live),
+                        standing,
+                        end_seq,
+                        advances,
+                        first_seq,
+                    )
+                )
             else:
                 for summary in found:
                     self._settle_piece(outcome, facts, live, summary, ends, now_us)
@@ -117,7 +126,9 @@ class Settler:
                 new = self.live.add(batch, make_plain_segment(own))
                 new.end(np.flatnonzero(row_end != NEVER_SEQ))
                 everybody = np.ones(own.total, np.bool_)
-                due.append(find_due(own, everybody, row_end, advances, first_seq))
+                due.append(
+                    find_due(own, self._places(new), everybody, row_end, advances, first_seq)
+                )
             else:
                 self._add_rows(batch, outcome, blocks, facts, own, row_end)
         if outcome.arrays:
@@ -131,6 +142,12 @@ class Settler:
         return Settled(
             outcome.pieces, updates, due, int(changes.seq.size), resolved.idle_unsubscribes
         )
+
+    def _places(self, live: LiveSegment) -> NDArray[np.int64]:
+        """The places of a segment's `trending` rows, found once."""
+        if live.places is None:
+            live.places = places_of(live.segment.rows)
+        return live.places
 
     def _settle_piece(
         self,

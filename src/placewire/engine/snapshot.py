@@ -69,6 +69,7 @@ class Snapshot:
         this query, as its event would.
         """
         given = decode_object(query)
+        named = "id" in given
         event = {"type": "query", "id": NO_ID, "ts": NO_TS, **given}
         if event["type"] != "query":
             raise InvalidEvent(f"type: must be 'query', got {event['type']!r}")
@@ -87,9 +88,10 @@ class Snapshot:
                 )
             now_us = ts_us if now_us is None else max(now_us, ts_us)
         try:
-            return read_query(decoded, self.analyzer, self.settings), now_us
+            asked = read_query(decoded, self.analyzer, self.settings)
+            return asked if named else asked._replace(id=NO_ID), now_us
         except InvalidEvent as error:
-            if "id" in given:
+            if named:
                 raise
             raise InvalidEvent(str(error).replace(f"query {NO_ID!r}", "query", 1)) from None
 
@@ -115,7 +117,7 @@ class Snapshot:
         span = Span(0, -1) if now_us is None else Span(now_us - asked.last_us, now_us)
         answer = answer_query(asked, span, self.sections, self.lexicon, with_data)
         head = {"type": "answer"}
-        if asked.id != NO_ID:
+        if asked.id is not NO_ID:
             head["query"] = asked.id
         return head, answer if with_data else without_data(answer)
 
@@ -139,10 +141,10 @@ def decode_object(query: dict[str, Any] | str | bytes) -> dict[str, Any]:
     """A query as a dict; raises InvalidEvent."""
     if isinstance(query, dict):
         return query
-    line = query.encode() if isinstance(query, str) else query
     try:
+        line = query.encode() if isinstance(query, str) else query
         given = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidEvent(f"a query must be one JSON object: {error}") from None
     if not isinstance(given, dict):
         raise InvalidEvent(f"a query must be one JSON object, got {type(given).__name__}")

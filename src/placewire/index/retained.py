@@ -109,6 +109,7 @@ def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> 
     part, starts = np.unique(rows.part, return_index=True)
     part_rows = np.append(starts, rows.seq.size).astype(np.int64)
     nodes = codes_to_nodes(read_only(rows.code), part_rows, TABLE_ROWS)
+    nodes = nodes[np.lexsort((-nodes[:, 1], nodes[:, 0]))]  # counting walks them so
     tables = nodes_to_tables(nodes, offsets, terms, words.hashes.size)
     idf = np.empty(0) if lexicon is None else lexicon.idf_of(words)
     norm = np.empty(0) if lexicon is None else terms_to_norms(offsets, terms, idf)

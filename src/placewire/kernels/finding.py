@@ -7,6 +7,8 @@ import numpy as np
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import region_contains_point
 
+FEW_TERMS = 8  # so many are looked up one by one
+
 
 @inlined
 def first_in_list(lists: np.ndarray, begin: int, end: int, row: int) -> int:
@@ -48,6 +50,36 @@ def row_satisfies(
         else:
             at = literal_false[at]
     return at == -1
+
+
+@inlined
+def place_among(asked: np.ndarray, term: int) -> int:
+    """Where among ascending terms one is, or -1."""
+    first, last = 0, asked.size
+    while first < last:
+        middle = (first + last) >> 1
+        if asked[middle] < term:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < asked.size and asked[first] == term else -1
+
+
+@inlined
+def row_meets_first(
+    offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int
+) -> bool:
+    """Whether asked[number], which the row has, is the first of the ascending terms it has."""
+    if number <= FEW_TERMS:
+        for earlier in range(number):
+            if row_has_term(offsets, terms, row, asked[earlier]):
+                return False
+        return True
+    for at in range(offsets[row], offsets[row + 1]):
+        place = place_among(asked, np.int64(terms[at]))
+        if place >= 0:
+            return place == number
+    return False
 
 
 @inlined

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.finding import first_in_list, row_has_earlier, row_has_term
+from placewire.kernels.finding import (
+    FEW_TERMS,
+    first_in_list,
+    place_among,
+    row_has_term,
+    row_meets_first,
+)
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import distance_m
 from placewire.kernels.retained import first_row_at
@@ -66,7 +72,7 @@ def row_is_asked(
             if other != number and not row_has_term(offsets, terms, row, asked[other]):
                 return False
         return True
-    return not row_has_earlier(offsets, terms, row, asked, number)
+    return row_meets_first(offsets, terms, row, asked, number)
 
 
 @kernel
@@ -101,7 +107,7 @@ def nearest_in_lists(
 ) -> int:
     """Put the candidates of one section among the best; gives how many these are now.
 
-    `asked` i64 are terms, -1 for one that no row has. If `seeding`, only the rows of each list
+    `asked` i64 are terms, ascending. If `seeding`, only the rows of each list
     next to the point along the curve are looked at, in the one stretch; otherwise all in the
     stretches.
     """
@@ -110,15 +116,11 @@ def nearest_in_lists(
     first_term = 0
     if every:
         for number in range(asked.size):
-            if asked[number] < 0:
-                return count
             here = list_offsets[asked[number] + 1] - list_offsets[asked[number]]
             if here < list_offsets[asked[first_term] + 1] - list_offsets[asked[first_term]]:
                 first_term = number
         walked = first_term + 1
     for number in range(first_term, walked):
-        if asked[number] < 0:
-            continue
         begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
         for s in range(stretches.shape[0]):
             first = first_in_list(lists, begin, end, stretches[s, 0])
@@ -167,13 +169,20 @@ def text_similarity(
 ) -> float:
     """TSim of the specification's section 7, its terms in code-point order.
 
-    `asked` are terms in that order, -1 for one that no row has, `weights` their idf.
+    `asked` are terms in that order, ascending, `weights` their idf.
     """
     textual = 0.0
-    if ask_norm != 0.0 and row_norm != 0.0:
+    if ask_norm == 0.0 or row_norm == 0.0:
+        return textual
+    if asked.size <= FEW_TERMS:
         for number in range(asked.size):
-            if asked[number] >= 0 and row_has_term(offsets, terms, row, asked[number]):
+            if row_has_term(offsets, terms, row, asked[number]):
                 textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
+        return textual
+    for at in range(offsets[row], offsets[row + 1]):
+        number = place_among(asked, np.int64(terms[at]))
+        if number >= 0:
+            textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
     return textual
 
 
@@ -220,8 +229,6 @@ def relevant_in_lists(
     Without norms every term weighs 1, and the norm of a row is the root of its number of terms.
     """
     for number in range(asked.size):
-        if asked[number] < 0:
-            continue
         begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
         for s in range(stretches.shape[0]):
             for at in range(first_in_list(lists, begin, end, stretches[s, 0]), end):
@@ -232,7 +239,7 @@ def relevant_in_lists(
                     continue
                 if seqs[row] <= after_seq or seqs[row] >= before_seq:
                     continue
-                if row_has_earlier(term_offsets, terms, row, asked, number):
+                if not row_meets_first(term_offsets, terms, row, asked, number):
                     continue
                 if norms.size:
                     norm = norms[row]

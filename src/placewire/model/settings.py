@@ -13,6 +13,7 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import parse_duration
 
 DAY_US = 86_400_000_000
+MOST_DOCUMENTS = 1 << 53  # larger counts are not all floats
 
 
 class Lexicon(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,9 +93,13 @@ def check_lexicon(path: Path) -> str:
         raise InvalidEvent(
             f'lexicon {path}: must be {{"documents": N, "df": {{"term": n}}}}: {error}'
         ) from None
-    least = min(lexicon.documents, *lexicon.df.values(), 0)
-    if least < 0:
-        raise InvalidEvent(f"lexicon {path}: its numbers must be 0 or more, got {least}")
+    for number in (lexicon.documents, *lexicon.df.values()):
+        if not 0 <= number <= MOST_DOCUMENTS:
+            raise InvalidEvent(
+                f"lexicon {path}: its numbers must be 0..{MOST_DOCUMENTS}, got {number:.6g}"
+                if abs(number) < 1e300
+                else f"lexicon {path}: its numbers must be 0..{MOST_DOCUMENTS}, got one too large"
+            )
     return hashlib.sha256(raw).hexdigest()
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from placewire.engine.asking import Answered, AskContext, Asked, answer_here, answer_portion
 from placewire.engine.reporting import (
-    Group,
+    Groups,
     ReportContext,
     Reports,
     report_here,
@@ -34,8 +34,8 @@ def answer_on_spark(
 
 
 def report_on_spark(
-    session: SparkSession, context: ReportContext, portions: list[list[Group]]
-) -> list[list[Reports]]:
+    session: SparkSession, context: ReportContext, portions: list[Groups]
+) -> list[Reports]:
     """Make a batch's reports in the same way."""
     if len(portions) == 1:
         return report_here(context, portions)

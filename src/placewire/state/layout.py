@@ -52,7 +52,7 @@ class StateDir:
                 raise Unusable(
                     f"state {self.root}: is not a placewire state directory and is not empty"
                 )
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError):
             raise Unusable(f"state {self.root}: FORMAT is not readable") from None
         except OSError as error:
             raise Unusable(f"state {self.root}: cannot be used: {error.strerror}") from None

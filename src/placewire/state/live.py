@@ -47,6 +47,7 @@ class LiveSegment:
     changed: bool = False  # since the last commit
     frozen: bool = False  # somebody else reads this bitmap: copy it before the next mark
     results: LiveResults | None = None  # of `nearest` rows
+    places: NDArray[np.int64] | None = None  # of `trending` rows: their regions, numbered
 
     def end(self, rows: NDArray[np.int64]) -> None:
         """Mark rows as ended."""

@@ -162,7 +162,7 @@ def read_manifest(state: StateDir, batch: int) -> Manifest:
     path = manifest_path(state, batch)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeError) as error:
         raise Unusable(f"state {state.root}: manifest {batch} cannot be read: {error}") from None
 
 

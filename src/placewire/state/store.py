@@ -7,12 +7,15 @@ objects any more. Everything here can be rebuilt from the last manifest.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.index.retained import (
     Retained,
@@ -22,6 +25,7 @@ from placewire.index.retained import (
     take_retained,
     used_words,
 )
+from placewire.model.errors import Unusable
 from placewire.state.archive import archive_objects
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.compaction import tier_of
@@ -34,6 +38,8 @@ MOST_OBJECTS = 1 << 22  # a file of more is not merged again
 FAN_IN = 4
 FRESH_FILES = 8  # files of several slices that are put up with
 SLICES = 8  # in the time that objects are retained, if nothing else is said
+MOST_SLICES = 64  # whatever is said: every slice is a file at least
+OLD = -(1 << 62)  # the slice of what only its number keeps, or nothing any more
 
 
 class Keeping(NamedTuple):
@@ -51,7 +57,10 @@ def write_retained(path: Path, retained: Retained) -> None:
 def open_retained(path: Path) -> Retained:
     """Map a file of retained objects."""
     arrays = open_arrays(path).arrays
-    return Retained(*(arrays[name] for name in Retained._fields))
+    try:
+        return Retained(*(arrays[name] for name in Retained._fields))
+    except KeyError as missing:
+        raise Unusable(f"{path}: is not a file of retained objects: lacks {missing}") from None
 
 
 def describe(name: str, retained: Retained, plan: str | None = None) -> StoreEntry:
@@ -67,10 +76,22 @@ def describe(name: str, retained: Retained, plan: str | None = None) -> StoreEnt
     )
 
 
-def slice_of(entry: StoreEntry, slice_us: int) -> int | None:
-    """The slice of time that all objects of a file are in, if there is one."""
-    first = entry.first_us // slice_us
-    return first if first == entry.last_us // slice_us else None
+class Slices(NamedTuple):
+    """Slices of time, `length_us` long; all that is not after `old_us` is one more slice."""
+
+    length_us: int
+    old_us: int
+
+    def of_times(self, ts_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slice of each time."""
+        return np.where(ts_us <= self.old_us, OLD, ts_us // self.length_us)
+
+    def of_file(self, entry: StoreEntry) -> int | None:
+        """The slice that all objects of a file are in, if there is one."""
+        if entry.last_us <= self.old_us:
+            return OLD
+        first = entry.first_us // self.length_us
+        return first if first == entry.last_us // self.length_us else None
 
 
 class _Merge(NamedTuple):
@@ -111,22 +132,23 @@ class LiveStore:
         kept = still_needed(self.entries, now_us, keeping)
         self._let_go([entry for entry in self.entries if entry not in kept])
         self.entries = kept
+        length_us = max(self.slice_us, -(-keeping.keep_us // MOST_SLICES))
+        slices = Slices(length_us, now_us - keeping.keep_us)
         while True:
             busy = {entry.name for entry in self.pending.sources} if self.pending else set()
             free = [entry for entry in self.entries if entry.name not in busy]
-            chosen = choose_files(free, now_us, self.slice_us)
+            chosen = choose_files(free, now_us, slices)
             small = sum(entry.objects for entry in chosen) <= INLINE_OBJECTS
             if not chosen or (self.pending is not None and not small):
                 return
             # What is too old is left out, unless it is one of the newest or is to be archived.
-            wanted = keeping.newest > 0 or self.archive is not None
-            oldest_us = None if wanted else now_us - keeping.keep_us
+            whole = keeping.newest > 0 or self.archive is not None
             if not small:
-                result = self._thread.submit(self._merge, batch, chosen, oldest_us)
+                result = self._thread.submit(self._merge, batch, chosen, slices, whole)
                 self.pending = _Merge(chosen, result)
                 return
             done: Future[list[StoreEntry]] = Future()
-            done.set_result(self._merge(batch, chosen, oldest_us))
+            done.set_result(self._merge(batch, chosen, slices, whole))
             self._take_over(_Merge(chosen, done))
 
     def _let_go(self, entries: list[StoreEntry]) -> None:
@@ -148,20 +170,17 @@ class LiveStore:
                 )
 
     def _merge(
-        self, batch: int, chosen: list[StoreEntry], oldest_us: int | None
+        self, batch: int, chosen: list[StoreEntry], slices: Slices, whole: bool
     ) -> list[StoreEntry]:
-        """Merge files into one for each slice, without objects up to `oldest_us`."""
+        """Merge files into one for each slice, without what is old unless they stay `whole`."""
         sources = [open_retained(self.state.file(entry.name)) for entry in chosen]
         rows, words = join_retained([(rows_of(one), one.words) for one in sources])
-        slices = rows.ts_us // self.slice_us
+        numbers = slices.of_times(rows.ts_us)
         merged = []
-        for number in np.unique(slices).tolist():
-            wanted = slices == number
-            if oldest_us is not None:
-                wanted &= rows.ts_us > oldest_us
-            picked = np.flatnonzero(wanted)
-            if picked.size == 0:
+        for number in np.unique(numbers).tolist():
+            if number == OLD and not whole:
                 continue
+            picked = np.flatnonzero(numbers == number)
             part = rows if picked.size == rows.seq.size else take_retained(rows, picked)
             retained = build_retained(*used_words(part, words), self.lexicon)
             name = self.state.new_name(batch, "objects")
@@ -185,21 +204,24 @@ class LiveStore:
 
 def still_needed(entries: Sequence[StoreEntry], now_us: int, keeping: Keeping) -> list[StoreEntry]:
     """The files that may hold an object that is young enough, or one of the newest."""
-    kept = []
-    for entry in entries:
-        newer = sum(other.objects for other in entries if other.first_seq > entry.last_seq)
-        if entry.last_us > now_us - keeping.keep_us or newer < keeping.newest:
-            kept.append(entry)
-    return kept
+    ordered = sorted(entries, key=lambda entry: entry.first_seq)
+    firsts = [entry.first_seq for entry in ordered]
+    newer = [0, *accumulate(entry.objects for entry in reversed(ordered))][::-1]
+    return [
+        entry
+        for entry in entries
+        if entry.last_us > now_us - keeping.keep_us
+        or newer[bisect_right(firsts, entry.last_seq)] < keeping.newest
+    ]
 
 
-def choose_files(entries: Sequence[StoreEntry], now_us: int, slice_us: int) -> list[StoreEntry]:
+def choose_files(entries: Sequence[StoreEntry], now_us: int, slices: Slices) -> list[StoreEntry]:
     """The files to merge next, or none: many that are not cut by slices, or many of one slice.
 
     In a slice, FAN_IN files of about one size make one; in one that is over, all of them do, unless
     what is new is little against the largest. Files of different plans are not mixed.
     """
-    fresh = [entry for entry in entries if slice_of(entry, slice_us) is None]
+    fresh = [entry for entry in entries if slices.of_file(entry) is None]
     newest_plan = entries[-1].plan if entries else None
     if len(fresh) >= FRESH_FILES or sum(entry.objects for entry in fresh) > MOST_OBJECTS:
         alike = [entry for entry in fresh if entry.plan == fresh[0].plan]
@@ -207,12 +229,12 @@ def choose_files(entries: Sequence[StoreEntry], now_us: int, slice_us: int) -> l
             return alike
     by_slice: dict[tuple[int, str | None], list[StoreEntry]] = {}
     for entry in entries:
-        number = slice_of(entry, slice_us)
+        number = slices.of_file(entry)
         if number is not None and entry.objects < MOST_OBJECTS:
             by_slice.setdefault((number, entry.plan), []).append(entry)
     for (number, _), group in by_slice.items():
         sizes = sorted(entry.objects for entry in group)
-        over = (number + 1) * slice_us <= now_us
+        over = number != OLD and (number + 1) * slices.length_us <= now_us
         worth = len(group) >= FAN_IN or 4 * sum(sizes[:-1]) >= sizes[-1]
         if over and worth and len(group) > 1 and sum(sizes) <= MOST_OBJECTS:
             return group
