@@ -49,26 +49,34 @@ def run_local(
     sample_events: int = SAMPLE_EVENTS,
     table: dict[str, Any] | None = None,
     slice_us: int | None = None,
+    life: int | None = None,
 ) -> Run:
-    """Replay a log in this process."""
+    """Replay a log in this process; with `life` a new one takes over after so many batches."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
         path.write_bytes(log)
         state = StateDir(Path(folder) / "state")
-        coordinator = Coordinator(
-            state,
-            settings_of(table or {}),
-            identify_log(path),
-            plan,
-            workers,
-            sample_events,
-            slice_us,
-        )
-        sink = FileSink(state, with_data=True)
-        for manifest in replay_log(coordinator, LogSource(str(path)), rows, workers):
-            sink.deliver(manifest)
-        counters = coordinator.latest.counters
-        coordinator.close()
+        left = True
+        while left:
+            coordinator = Coordinator(
+                state,
+                settings_of(table or {}),
+                identify_log(path),
+                plan,
+                workers,
+                sample_events,
+                slice_us,
+            )
+            sink = FileSink(state, with_data=True)
+            left = False
+            batches = replay_log(coordinator, LogSource(str(path)), rows, workers)
+            for number, manifest in enumerate(batches):
+                sink.deliver(manifest)
+                if life is not None and number + 1 == life:
+                    left = True
+                    break
+            counters = coordinator.latest.counters
+            coordinator.close()
         results = [json.loads(line) for line in sink.results.read_bytes().splitlines()]
         dead = [json.loads(line) for line in sink.dead.read_bytes().splitlines()]
     assert counters.results == len(results)
@@ -96,12 +104,24 @@ def test_equals_oracle_however_it_is_cut(workers: int, rows: int, log: bytes) ->
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(log=flowing(), table=tables, slice_us=st.sampled_from([None, 1_000_000, 45_000_000]))
+@given(
+    log=flowing(),
+    table=tables,
+    slice_us=st.sampled_from([None, 1_000_000, 45_000_000]),
+    life=st.sampled_from([None, 1, 5]),
+)
 def test_time_flows_through_the_store(
-    workers: int, rows: int, log: bytes, table: dict[str, Any], slice_us: int | None
+    workers: int,
+    rows: int,
+    log: bytes,
+    table: dict[str, Any],
+    slice_us: int | None,
+    life: int | None,
 ) -> None:
-    """Reports fall due, and what is retained is cut by slices, merged and dropped."""
-    run = run_local(log, plan="shared", workers=workers, rows=rows, table=table, slice_us=slice_us)
+    """Reports fall due; what is retained is cut by slices, merged, dropped and found by a heir."""
+    run = run_local(
+        log, plan="shared", workers=workers, rows=rows, table=table, slice_us=slice_us, life=life
+    )
     check_equals_oracle(log, run, table)
 
 

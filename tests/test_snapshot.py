@@ -213,3 +213,59 @@ def test_the_command(tmp_path: Path) -> None:
     done = ask(state, query)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('{"documents":10,"df":{"the":-1}}', "got -1"),
+        ('{"documents":-5,"df":{}}', "got -5"),
+        ('{"documents":1%s,"df":{}}' % ("0" * 400), "bits"),
+        ('{"documents":1}', "df"),
+    ],
+)
+def test_a_lexicon_that_makes_no_sense_is_refused(tmp_path: Path, text: str, part: str) -> None:
+    (tmp_path / "lexicon.json").write_text(text)
+    with pytest.raises(Unusable, match=part):
+        keep(tmp_path, objects(3), 10, settings={"lexicon": str(tmp_path / "lexicon.json")})
+
+
+def test_a_state_goes_on_only_with_its_own_lexicon(tmp_path: Path) -> None:
+    lexicon = tmp_path / "lexicon.json"
+    lexicon.write_text('{"documents":10,"df":{"the":1}}')
+    keep(tmp_path, objects(3), 10, settings={"lexicon": str(lexicon)})
+    moved = tmp_path / "moved.json"
+    shutil.copy(lexicon, moved)
+    keep(tmp_path, objects(6), 10, settings={"lexicon": str(moved)})
+    lexicon.write_text('{"documents":10,"df":{"the":2}}')
+    with pytest.raises(Unusable, match="other settings: lexicon"):
+        keep(tmp_path, objects(9), 10, settings={"lexicon": str(lexicon)})
+
+
+def test_sparse_objects_make_few_files(tmp_path: Path) -> None:
+    """Kept by their number, they outlast many slices of time."""
+    events = objects(400)
+    for number, event in enumerate(events):
+        event["ts"] = (START + timedelta(hours=5 * number)).isoformat()
+    state = keep(tmp_path, events, 10)
+    with open_snapshot(state) as snapshot:
+        assert len(snapshot.sections) < 30
+        assert sum(section.retained.total for section in snapshot.sections) == 400
+        assert snapshot.answer({"kind": "trending", "k": 1000, "last": "P1D"})["terms"]
+
+
+def test_a_query_may_be_called_query(tmp_path: Path) -> None:
+    state = keep(tmp_path, objects(3), 10)
+    asked = {"kind": "trending", "k": 1, "last": "P1D"}
+    with open_snapshot(state) as snapshot:
+        assert snapshot.answer({"id": "query", **asked})["query"] == "query"
+        assert "query" not in snapshot.answer(asked)
+
+
+def test_words_that_are_not_utf8(tmp_path: Path) -> None:
+    state = keep(tmp_path, objects(3), 10)
+    bad = b'{"kind":"boolean","where":"\xff","last":"P1D"}\n'
+    good = b'{"kind":"trending","k":1,"last":"P1D"}\n'
+    done = ask(state, "-", given=bad + good)
+    assert (done.returncode, done.stdout.count(b"\n")) == (1, 1)
+    assert b"Traceback" not in done.stderr

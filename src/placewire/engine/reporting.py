@@ -174,7 +174,13 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> Groups
     found = [due for due in found if due.picked.size]
     if not found:
         return None
-    rows = concat_rows([take_rows(due.rows, due.picked) for due in found])
+    # Hashes of ids are in the directory of a mapped segment, and not needed here.
+    rows = concat_rows(
+        [
+            take_rows(due.rows._replace(id_hash=np.zeros(due.rows.total, np.uint64)), due.picked)
+            for due in found
+        ]
+    )
     place, first, until = (
         np.concatenate([getattr(due, name) for due in found])
         for name in ("place", "first_us", "until_us")

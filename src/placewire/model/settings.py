@@ -13,7 +13,7 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import parse_duration
 
 DAY_US = 86_400_000_000
-MOST_DOCUMENTS = 1 << 53  # larger counts are not all floats
+MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
 
 
 class Lexicon(msgspec.Struct, forbid_unknown_fields=True):
@@ -94,12 +94,9 @@ def check_lexicon(path: Path) -> str:
             f'lexicon {path}: must be {{"documents": N, "df": {{"term": n}}}}: {error}'
         ) from None
     for number in (lexicon.documents, *lexicon.df.values()):
-        if not 0 <= number <= MOST_DOCUMENTS:
-            raise InvalidEvent(
-                f"lexicon {path}: its numbers must be 0..{MOST_DOCUMENTS}, got {number:.6g}"
-                if abs(number) < 1e300
-                else f"lexicon {path}: its numbers must be 0..{MOST_DOCUMENTS}, got one too large"
-            )
+        if number < 0 or number.bit_length() > MOST_BITS:
+            got = f"{number}" if number.bit_length() < 64 else f"one of {number.bit_length()} bits"
+            raise InvalidEvent(f"lexicon {path}: its numbers must be 0 or more, finite, got {got}")
     return hashlib.sha256(raw).hexdigest()
 
 

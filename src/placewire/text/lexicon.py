@@ -24,13 +24,17 @@ class Lexicon:
         self.df = {term.encode(): frequency for term, frequency in df.items()}
 
     def idf(self, word: bytes) -> float:
+        """The idf of one word."""
+        return self.idf_of_frequency(self.df.get(word, 0))
+
+    def idf_of_frequency(self, frequency: int) -> float:
         """ln(1 + N / (1 + df))."""
-        return math.log(1 + self.documents / (1 + self.df.get(word, 0)))
+        return math.log(1 + self.documents / (1 + frequency))
 
     def idf_of(self, words: Words) -> NDArray[np.float64]:
         """The idf of every word."""
         raw, edges = words.raw.tobytes(), words.offsets.tolist()
-        idf = np.full(words.hashes.size, math.log(1 + self.documents))
+        idf = np.full(words.hashes.size, self.idf_of_frequency(0))
         for number, (begin, end) in enumerate(pairwise(edges)):
             if raw[begin:end] in self.df:
                 idf[number] = self.idf(raw[begin:end])
