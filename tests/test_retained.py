@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.answering import (
-    Section,
-    Span,
-    answer_query,
-    count_section,
-    ground_of,
-    part_rows,
-    top_terms,
-)
+from placewire.engine.answering import answer_query
+from placewire.engine.frequent import count_section, top_terms
 from placewire.engine.querying import Query
+from placewire.engine.sections import Section, Span, ground_of, part_rows
 from placewire.index import retained as module
 from placewire.index.retained import (
     NO_BYTES,

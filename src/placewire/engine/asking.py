@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.engine.answering import Json, Section, Span, answer_query, part_rows
+from placewire.engine.answering import answer_query
 from placewire.engine.facts import BlockFacts
 from placewire.engine.querying import read_query
+from placewire.engine.sections import Json, Span, open_sections
 from placewire.model.events import QueryEvent, decode_event
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import LinesEntry, StoreEntry
-from placewire.state.store import open_retained
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import read_lexicon
 
@@ -100,16 +100,6 @@ def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
         answered.lines_with_data.append(encode_line(head | answer))
         answered.lines.append(encode_line(head | without_data(answer)))
     return answered
-
-
-def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:
-    """The store's files, mapped, with what their entries say."""
-    sections = []
-    for entry in entries:
-        retained = open_retained(state.file(entry.name))
-        times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
-        sections.append(Section(retained, part_rows(retained), *times))
-    return sections
 
 
 def without_data(answer: dict[str, Any]) -> dict[str, Any]:

@@ -22,23 +22,14 @@ from placewire.engine.asking import (
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances, make_groups
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
 from placewire.engine.questioning import ask_trending, note_queries
-from placewire.engine.reporting import (
-    Advances,
-    DueRows,
-    Report,
-    ReportContext,
-    cut_groups,
-    gather_advances,
-    make_groups,
-    report_here,
-    write_reports,
-)
+from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
 from placewire.engine.settling import Settler
 from placewire.engine.storing import keeping_of, leave_out, longest_window_us

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from placewire.engine.changes import NEVER_SEQ, gather_changes, resolve_changes
 from placewire.engine.dispatcher import BlockSummary, PieceSummary
+from placewire.engine.due import Advances, DueRows, find_due, places_of
 from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
-from placewire.engine.reporting import Advances, DueRows, find_due, places_of
 from placewire.engine.updates import write_updates
 from placewire.model.subscriptions import KINDS, NEAREST, TRENDING, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays

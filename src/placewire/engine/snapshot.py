@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from placewire.engine.answering import Json, Span, answer_query
-from placewire.engine.asking import encode_line, open_sections, without_data
+from placewire.engine.answering import answer_query
+from placewire.engine.asking import encode_line, without_data
 from placewire.engine.querying import Query, read_query
+from placewire.engine.sections import Json, Span, open_sections
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import QueryEvent, decode_event, refuse_repeated_keys
 from placewire.model.settings import Settings

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from placewire.engine.asking import Answered, AskContext, Asked, answer_here, answer_portion
+from placewire.engine.due import Groups
 from placewire.engine.reporting import (
-    Groups,
     ReportContext,
     Reports,
     report_here,
