@@ -136,7 +136,7 @@ class CityObject(msgspec.Struct):
 
 def live_in_city(count: int) -> Rows:
     """Objects of a made-up month in 150 cities, in the order of their log."""
-    life = CityLife(seed=SEED, objects=count, subscriptions=0, seconds=DAYS * 86_400)
+    life = CityLife(seed=SEED, objects=count, subscriptions=0, queries=0, seconds=DAYS * 86_400)
     decoder = msgspec.json.Decoder(CityObject)
     objects = [o for block in blocks(life) for o in decoder.decode_lines(block)]
     lon, lat = (np.array([getattr(o, name) for o in objects]) for name in ("lon", "lat"))

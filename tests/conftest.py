@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from placewire.spark.session import make_session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waits_for_the_disk() -> Iterator[None]:
+    """No test cuts the power: what a process has written, another one reads."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        patch.setattr(os, "fdatasync", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -245,7 +245,7 @@ def test_auto_takes_what_fits_the_machines(command: Command) -> None:
         state = Path(f"state-{number}")
         command.patch.setattr(
             "placewire.api.Coordinator",
-            lambda *rest: Coordinator(*rest, sample_events=100),
+            lambda *rest, **more: Coordinator(*rest, sample_events=100, **more),
         )
         placewire.replay(
             log, results, plan="auto", workers=4, batch_rows=150, machines=number, state=state
