@@ -12,6 +12,7 @@ from bench import (
     anatomy,
     churn,
     decoding,
+    endless,
     growth,
     hard,
     hybrid,
@@ -26,6 +27,7 @@ from bench import (
     routing,
     snapshot,
     snapshot_growth,
+    snapshot_plans,
     throughput,
     tornado,
 )
@@ -55,6 +57,8 @@ EXPERIMENTS = {
     "snapshot": snapshot.run,
     "snapshot-growth": snapshot_growth.run,
     "snapshot-data": snapshot_growth.run_data,
+    "snapshot-plans": snapshot_plans.run,
+    "endless": endless.run,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
