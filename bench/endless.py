@@ -28,7 +28,7 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
 
 RETENTION_S = 600
-RETENTIONS = 24
+RETENTIONS = 48
 OBJECTS, MANY = 1_200_000, 3_000_000
 STANDING = 300  # subscriptions of each kind
 REPLACED = 10  # one of so many in each retention

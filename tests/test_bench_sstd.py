@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `bench` is run from the root, not installed
 
 pytest.importorskip("duckdb")
-from bench import endless, snapshot_plans
+from bench import continuous, endless, recovery, snapshot_plans, snapshot_stream
 from bench.settings import Choice
 from bench.snapshot_cluster import EVERYTHING, Trace, ask, make_cluster, whole_section
 from bench.snapshot_queries import BOOLEAN, NEAREST, TRENDING, Setting, draw_sources, make_queries
@@ -68,3 +68,31 @@ def test_tenths_of_a_run() -> None:
 def test_memory_of_a_process() -> None:
     status = "Name:\tpython\nRssAnon:\t     12 kB\nRssFile:\t       3 kB\nThreads:\t1\n"
     assert endless.read_memory(status) == {"RssAnon": 12 * 1024, "RssFile": 3 * 1024}
+
+
+def test_boxes_of_a_share() -> None:
+    row = {"west": 9.0, "east": 11.0, "south": 49.0, "north": 51.0}
+    resized = continuous.resize(row, (0.0, 0.0, 100.0, 50.0), 1.0)
+    assert resized == {"west": 5.0, "east": 15.0, "south": 47.5, "north": 52.5}
+    north = continuous.resize(row | {"north": 129.0}, (0.0, 0.0, 100.0, 50.0), 1.0)
+    assert (north["south"], north["north"]) == (86.5, 90)
+
+
+def test_timings_of_several_rounds() -> None:
+    one = snapshot_stream.Timed([1.0], [0.5], [], {1})
+    both = snapshot_stream.join(one, snapshot_stream.Timed([3.0], [2.5], [1.0], {2}))
+    assert both == ([1.0, 3.0], [0.5, 2.5], [1.0], {1, 2})
+    row = snapshot_stream.row_of("now", BOOLEAN, both, one)
+    assert row[:5] == ("now", BOOLEAN, 2, 2.0, pytest.approx(2.9))
+    assert row[-3:] == (2, 2.0, pytest.approx(2.9))
+
+
+def test_descent_of_processes(tmp_path: Path) -> None:
+    parents = {5: 4, 4: 3, 3: 1, 9: 1}
+    assert recovery.is_under(5, 3, parents)
+    assert not recovery.is_under(9, 3, parents)
+    (tmp_path / "42").mkdir()
+    stat = tmp_path / "42" / "stat"
+    stat.write_text("42 (a (b) c) S 7 42 42 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 1 1 1")
+    assert recovery.read_stat(stat) == (42, 7, 42)
+    assert recovery.read_stat(tmp_path / "43" / "stat") is None
