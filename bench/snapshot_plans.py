@@ -182,7 +182,12 @@ def read_ground(choice: Choice, count: int) -> Ground:
     return Ground(retained, rows, words, snapshot, Analyzer(*snapshot.manifest.key))
 
 
-def replay_month(retained: Retained, folder: Path, slice: str | None = None) -> Path:
+def replay_month(
+    retained: Retained,
+    folder: Path,
+    slice: str | None = None,
+    batch_rows: int = api.BATCH_ROWS,
+) -> Path:
     """The state of the month's log; everything is retained."""
     folder.mkdir(parents=True)
     api.replay(
@@ -191,6 +196,7 @@ def replay_month(retained: Retained, folder: Path, slice: str | None = None) -> 
         state=folder / "state",
         settings={"retention": f"P{DAYS}D"},
         slice=slice,
+        batch_rows=batch_rows,
     )
     return folder / "state"
 

@@ -33,7 +33,7 @@ from bench.tables import save_table
 from placewire import api
 from placewire.engine.snapshot import Snapshot
 
-OBJECTS, MANY = 400_000, 2_000_000
+OBJECTS, MANY = 1_000_000, 3_000_000
 BATCH_ROWS = 10_000
 QUERIES = 100  # of each kind
 KINDS = (BOOLEAN, NEAREST, TRENDING)

@@ -42,6 +42,7 @@ SLICES = (2, 4, 8, 16, 32, 64)  # in the time that objects are retained
 SLICE_HOURS = (24, 72, 168)
 OBJECTS, MANY = 300_000, 3_000_000
 QUERIES = 100
+BATCHES = 124  # of the slices' replays, four a day: files are merged as they would be in a stream
 
 
 def run_theta(choice: Choice) -> None:
@@ -107,7 +108,9 @@ def run_slices(choice: Choice) -> None:
     for slices in SLICES:
         folder = choice.folder / f"snapshot-slices-{slices}"
         started = time.process_time()
-        state = replay_month(retained, folder, f"PT{DAYS * 24 * 3600 // slices}S")
+        length = f"PT{DAYS * 24 * 3600 // slices}S"
+        rows_each = retained.objects.num_rows // BATCHES
+        state = replay_month(retained, folder, length, rows_each)
         load_s = time.process_time() - started
         with api.open_snapshot(state) as snapshot:
             for asked in queries.values():
