@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
@@ -28,6 +29,7 @@ from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import Workload, object_lines, subscribe_events
 from placewire import api
+from placewire.model.errors import Unusable
 from placewire.spark.session import make_session
 from placewire.state.manifest import Manifest
 
@@ -35,22 +37,22 @@ OBJECTS, MANY = 300_000, 1_500_000
 SUBSCRIPTIONS = 50_000
 OTHERS = 300  # of each other kind
 BATCHES = 10
-KILLED_AFTER = 4  # commits
+WORKERS_AFTER, DRIVER_AFTER = (3, 5, 7), (4,)  # commits, after which something is killed
+BUSY_S = 0.05  # a worker that uses its core for so long is in the middle of something
 TS = "2010-01-01T00:00:00Z"
 PATIENCE_S = 120.0
 BRIEF, PATIENT = "local[2]", "local[2,4]"
 HEADER = (
-    "killed", "master", "batch, s", "kill to next commit, s", "run went on", "batches",
+    "killed", "master", "times", "the run went on", "kill to next commit, s", "at most, s",
     "same results",
 )  # fmt: skip
 
 
 class Ended(NamedTuple):
-    """A run with one kill: seconds from it to the next commit, if the run itself went on."""
+    """A run with kills: seconds from each to the next commit, and if it went on by itself."""
 
-    recovered_s: float
+    recovered_s: list[float]
     went_on: bool
-    commits: int
     digest: str
 
 
@@ -61,22 +63,24 @@ def run(choice: Choice) -> None:
     events = write_log(workload, log)
     rows = events // BATCHES + 1
     calm = choice.folder / "recovery-calm"
+    began = time.time()
     start(log, calm, rows, BRIEF).join()
     times = read_commits(calm)
     batch_s = float(np.median(np.diff(times[1:])))
     expected = digest_results(calm)
-    say(f"undisturbed: {len(times)} batches of {batch_s:.2f} s")
-    told: list[tuple[object, ...]] = [("nothing", BRIEF, batch_s, "", "", len(times), True)]
-    for what, master, victim in (
-        ("worker", PATIENT, find_worker),
-        ("worker", BRIEF, find_worker),
-        ("driver", BRIEF, lambda process: process),
+    print(f"undisturbed: first commit after {times[0] - began:.1f} s, a batch {batch_s:.2f} s\n")
+    told: list[tuple[object, ...]] = []
+    for what, master, victim, after in (
+        ("worker", PATIENT, find_worker, WORKERS_AFTER),
+        ("worker", BRIEF, find_worker, DRIVER_AFTER),
+        ("driver", BRIEF, lambda process: process, DRIVER_AFTER),
     ):
         folder = choice.folder / f"recovery-{what}-{len(told)}"
-        ended = disturb(log, folder, rows, master, victim, batch_s / 2)
+        ended = disturb(log, folder, rows, master, victim, after, batch_s / 3)
+        median, most = float(np.median(ended.recovered_s)), max(ended.recovered_s)
         same = ended.digest == expected
-        told.append((what, master, batch_s, ended.recovered_s, ended.went_on, ended.commits, same))
-        say(f"{what} killed on {master}: {ended.recovered_s:.2f} s")
+        told.append((what, master, len(after), ended.went_on, median, most, same))
+        say(f"{what} killed on {master}: {median:.2f} s")
         shutil.rmtree(folder)
     save_table("recovery", HEADER, told)
 
@@ -133,6 +137,8 @@ def replay(log: Path, folder: Path, batch_rows: int, master: str) -> None:
             session=session,
             after=after,
         )
+    except Unusable:
+        sys.exit(2)
     finally:
         session.stop()
 
@@ -143,36 +149,37 @@ def disturb(
     batch_rows: int,
     master: str,
     victim: Callable[[int], int | None],
+    after: Sequence[int],
     delay_s: float,
 ) -> Ended:
-    """Kill once after some commits, start again if the run ended, and let it finish."""
+    """Kill in the batches after some commits, start again if the run ended, and let it finish."""
     process = start(log, folder, batch_rows, master)
-    wait(lambda: len(read_commits(folder)) >= KILLED_AFTER, "some commits")
-    time.sleep(delay_s)
-    assert process.pid is not None
-    found: list[int] = []
+    went_on, recovered = True, []
+    for commits in after:
+        wait(lambda commits=commits: len(read_commits(folder)) >= commits, "some commits")
+        time.sleep(delay_s)
+        found: list[int] = []
 
-    def find() -> bool:
-        one = victim(process.pid or 0)
-        found.extend([one] if one is not None else [])
-        return bool(found)
+        def find(process: BaseProcess = process, found: list[int] = found) -> bool:
+            one = victim(process.pid or 0)
+            found.extend([one] if one is not None else [])
+            return bool(found)
 
-    wait(find, "a worker")
-    before = len(read_commits(folder))
-    os.kill(found[0], signal.SIGKILL)
-    killed = time.time()
-    went_on = True
-    while len(read_commits(folder)) == before:
-        if not process.is_alive():
-            went_on = False
-            process = start(log, folder, batch_rows, master)
-        if time.time() - killed > PATIENCE_S:
-            raise TimeoutError(f"no commit {PATIENCE_S} s after the kill")
-        time.sleep(0.01)
-    recovered_s = read_commits(folder)[before] - killed
+        wait(find, "a worker")
+        before = len(read_commits(folder))
+        os.kill(found[0], signal.SIGKILL)
+        killed = time.time()
+        while len(read_commits(folder)) == before:
+            if not process.is_alive():
+                went_on = False
+                process = start(log, folder, batch_rows, master)
+            if time.time() - killed > PATIENCE_S:
+                raise TimeoutError(f"no commit {PATIENCE_S} s after the kill")
+            time.sleep(0.01)
+        recovered.append(read_commits(folder)[before] - killed)
     process.join()
     assert process.exitcode == 0
-    return Ended(recovered_s, went_on, len(read_commits(folder)), digest_results(folder))
+    return Ended(recovered, went_on, digest_results(folder))
 
 
 def wait(until: Callable[[], bool], what: str) -> None:
@@ -197,14 +204,23 @@ def digest_results(folder: Path) -> str:
 
 
 def find_worker(driver: int) -> int | None:
-    """A Python worker of Spark under this driver, the one that has worked most."""
-    stats = [read_stat(path) for path in Path("/proc").glob("[0-9]*/stat")]
-    parents = {pid: parent for pid, parent, _ in filter(None, stats)}
-    workers = []
-    for pid, parent, ticks in filter(None, stats):
-        if is_daemon(pid) and is_daemon(parent) and is_under(pid, driver, parents):
-            workers.append((ticks, pid))
-    return max(workers)[1] if workers else None
+    """A Python worker of Spark under this driver that is at work, the one that works most."""
+    before = count_ticks(driver)
+    time.sleep(BUSY_S)
+    used = {pid: ticks - before[pid] for pid, ticks in count_ticks(driver).items() if pid in before}
+    busiest = max(used, key=lambda pid: used[pid], default=None)
+    return busiest if busiest is not None and used[busiest] > 0 else None
+
+
+def count_ticks(driver: int) -> dict[int, int]:
+    """The workers under a driver, and the time that each has used."""
+    stats = [stat for path in Path("/proc").glob("[0-9]*/stat") if (stat := read_stat(path))]
+    parents = {pid: parent for pid, parent, _ in stats}
+    return {
+        pid: ticks
+        for pid, parent, ticks in stats
+        if is_daemon(pid) and is_daemon(parent) and is_under(pid, driver, parents)
+    }
 
 
 def read_stat(path: Path) -> tuple[int, int, int] | None:

@@ -51,11 +51,15 @@ class Asked(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """A plan, what its router knows, and each worker's objects; None if it has none."""
+    """A plan, what its router knows, and each worker's objects; None if it has none.
+
+    `rows` i64[parts, 2] are those of every part at its worker.
+    """
 
     leaves: Leaves
     tables: RouteTables
     workers: list[Section | None]
+    rows: np.ndarray
 
     @property
     def objects(self) -> np.ndarray:
@@ -105,13 +109,14 @@ def make_cluster(leaves: Leaves, rows: Rows, words: Words) -> Cluster:
     part = place_by_tables(tables, rows.code, rows.term_offsets, words.hashes[rows.terms])
     rows = rows._replace(part=part)
     owner = leaves.part_worker[part]
-    workers: list[Section | None] = []
-    for worker in range(leaves.workers):
+    workers: list[Section | None] = [None] * leaves.workers
+    of_part = np.zeros((leaves.part_worker.size, 2), np.int64)
+    for worker in np.unique(owner).tolist():
         mine = np.flatnonzero(owner == worker)
-        workers.append(
-            whole_section(*used_words(take_retained(rows, mine), words)) if mine.size else None
-        )
-    return Cluster(leaves, tables, workers)
+        section = whole_section(*used_words(take_retained(rows, mine), words))
+        workers[worker] = section
+        of_part[section.retained.part] = section.rows
+    return Cluster(leaves, tables, workers, of_part)
 
 
 def ask(cluster: Cluster, asked: Asked) -> Trace:
@@ -179,7 +184,8 @@ def work(
         if section is None:
             continue
         started = clock()
-        rows = part_rows(section.retained, parts)
+        rows = cluster.rows[parts]
+        rows = rows[rows[:, 1] > rows[:, 0]]
         if rows.size:
             partial.append(answer_part(query, section._replace(rows=rows)))
         busy_s[worker] = clock() - started
