@@ -11,7 +11,9 @@ from pathlib import Path
 from bench import (
     anatomy,
     churn,
+    continuous,
     decoding,
+    endless,
     growth,
     hard,
     hybrid,
@@ -23,9 +25,13 @@ from bench import (
     nearest_sweeps,
     partitioning,
     plans,
+    recovery,
     routing,
     snapshot,
     snapshot_growth,
+    snapshot_plans,
+    snapshot_stream,
+    snapshot_sweeps,
     throughput,
     tornado,
 )
@@ -55,12 +61,19 @@ EXPERIMENTS = {
     "snapshot": snapshot.run,
     "snapshot-growth": snapshot_growth.run,
     "snapshot-data": snapshot_growth.run_data,
+    "snapshot-plans": snapshot_plans.run,
+    "snapshot-theta": snapshot_sweeps.run_theta,
+    "snapshot-slices": snapshot_sweeps.run_slices,
+    "snapshot-stream": snapshot_stream.run,
+    "endless": endless.run,
+    "recovery": recovery.run,
+    "continuous": continuous.run,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
     f"nearest-{size // 1_000_000}m": partial(nearest_growth.run_sizes, sizes=(size,))
     for size in (nearest_growth.MANY, *nearest_growth.LARGE)
-}
+} | {"growth-10m": partial(growth.run_sizes, sizes=(growth.LARGE,))}
 
 
 def main() -> None:

@@ -7,11 +7,26 @@ from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 
 OBJECTS = 131_072
+SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 5_000_000)
+LARGE = 10_000_000
 
 
 def run(choice: Choice) -> None:
     """A table and a plot."""
-    sizes = [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 5_000_000]
+    rows = run_sizes(choice, (*SIZES, LARGE) if choice.full else SIZES)
+    draw_lines(
+        "growth",
+        {
+            "objects/s, one core": [(r[0], r[1]) for r in rows],
+            "matches/s, one core": [(r[0], r[3]) for r in rows],
+        },
+        x_label="subscriptions",
+        y_label="a second",
+    )
+
+
+def run_sizes(choice: Choice, sizes: tuple[int, ...]) -> list[tuple[float, ...]]:
+    """A table of some sizes."""
     rows = []
     for subscriptions in sizes:
         workload = choice.workload(OBJECTS, subscriptions)
@@ -40,12 +55,4 @@ def run(choice: Choice) -> None:
         ),
         rows,
     )
-    draw_lines(
-        "growth",
-        {
-            "objects/s, one core": [(r[0], r[1]) for r in rows],
-            "matches/s, one core": [(r[0], r[3]) for r in rows],
-        },
-        x_label="subscriptions",
-        y_label="a second",
-    )
+    return rows
