@@ -156,11 +156,11 @@ def started_spark(
     console: Console, options: DemoOptions, java: Java, chatter: Path
 ) -> Iterator[SparkSession]:
     """A Spark session whose own words go to a file and not over the view."""
-    from placewire.spark.session import make_session
+    from placewire.spark.session import local_master, make_session
     from placewire.spark.warming import warm_workers
 
     logging.disable(logging.ERROR)  # after Ctrl-C the gateway tells the root logger at length
-    master = f"local[{min(options.workers, os.cpu_count() or 1)}]"
+    master = local_master(min(options.workers, os.cpu_count() or 1))
     with console.status("starting Spark"):
         try:
             session = make_session(master, java=java, brief=True, chatter=chatter)

@@ -138,14 +138,14 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
     def start(options: ReplayOptions) -> Any:
         # Imported late: the in-process runner needs no Spark.
         from placewire.spark.java import find_java
-        from placewire.spark.session import make_session
+        from placewire.spark.session import local_master, make_session
         from placewire.spark.warming import warm_workers
 
         java = find_java()
         ready_kernels(options.plan)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
         cores = min(count_workers(options), os.cpu_count() or 1)
-        session = make_session(f"local[{cores}]", java=java, brief=True, chatter=Path(os.devnull))
+        session = make_session(local_master(cores), java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
         # Spark's own handler talks to the JVM in the middle of another call to it.
         logging.disable(logging.ERROR)

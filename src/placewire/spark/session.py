@@ -25,6 +25,14 @@ FILE_MANAGER = (
 BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
+TRIES = 4  # of a task whose process died, as on a cluster; alone Spark would give up at once
+
+
+def local_master(cores: int) -> str:
+    """Spark on this machine."""
+    return f"local[{cores},{TRIES}]"
+
+
 def make_session(
     master: str = "local[*]",
     *,
