@@ -46,8 +46,13 @@ def run(folder: Path, events: list[dict[str, Any]], rows: int) -> None:
     )
 
 
+@pytest.mark.parametrize("inline", [20_000, 0])
 @pytest.mark.parametrize("rows", [7, 64])
-def test_objects_go_to_the_archive_once(tmp_path: Path, rows: int) -> None:
+def test_objects_go_to_the_archive_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, inline: int
+) -> None:
+    """Also when files leave while they are being merged."""
+    monkeypatch.setattr("placewire.state.store.INLINE_OBJECTS", inline)
     events = objects(300)
     run(tmp_path, events[:170], rows)  # a run that is resumed
     run(tmp_path, events, rows)
@@ -55,8 +60,8 @@ def test_objects_go_to_the_archive_once(tmp_path: Path, rows: int) -> None:
     rows_found = sorted(table.to_pylist(), key=lambda row: row["seq"])
     archived = [row["seq"] for row in rows_found]
     assert archived == sorted(set(archived))
-    # All but those of the last hour, and of the slice in which it begins.
-    assert set(range(220)) <= set(archived) <= set(range(240))
+    # All but those of the last hour, of the slice in which it begins, and what is being merged.
+    assert set(range(220 if inline else 100)) <= set(archived) <= set(range(240))
     for row in rows_found:
         event = events[row["seq"]]
         assert row["id"] == event["id"]

@@ -17,6 +17,7 @@ import pytest
 import oracle
 from placewire.api import open_snapshot, replay
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import Settings
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORDS = ["coffee", "tea", "free", "sale", "café", "naïve", "straße", "東京", "the"]
@@ -237,9 +238,30 @@ def test_a_state_goes_on_only_with_its_own_lexicon(tmp_path: Path) -> None:
     moved = tmp_path / "moved.json"
     shutil.copy(lexicon, moved)
     keep(tmp_path, objects(6), 10, settings={"lexicon": str(moved)})
+    asked = {"kind": "relevant", "lon": 0, "lat": 0, "keywords": ["the"], "k": 3, "alpha": 0}
+    with open_snapshot(tmp_path / "state") as snapshot:
+        before = snapshot.answer({**asked, "last": "P1D"})
     lexicon.write_text('{"documents":10,"df":{"the":2}}')
     with pytest.raises(Unusable, match="other settings: lexicon"):
         keep(tmp_path, objects(9), 10, settings={"lexicon": str(lexicon)})
+    lexicon.unlink()
+    moved.unlink()
+    with open_snapshot(tmp_path / "state") as snapshot:
+        assert snapshot.answer({**asked, "last": "P1D"}) == before
+
+
+def test_settings_made_by_hand_have_a_lexicon_too(tmp_path: Path) -> None:
+    (tmp_path / "lexicon.json").write_text('{"documents":10,"df":{"the":1}}')
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    path = str(tmp_path / "lexicon.json")
+    states = [
+        keep(tmp_path / "one", objects(50), 10, settings=Settings(lexicon=path)),
+        keep(tmp_path / "two", objects(50), 10, settings={"lexicon": path}),
+    ]
+    asked = {"kind": "relevant", "lon": 0, "lat": 0, "keywords": ["the", "tea"], "k": 9, "alpha": 0}
+    answers = [open_snapshot(state).answer({**asked, "last": "P1D"}) for state in states]
+    assert answers[0] == answers[1]
 
 
 def test_sparse_objects_make_few_files(tmp_path: Path) -> None:

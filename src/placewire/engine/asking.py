@@ -17,9 +17,9 @@ from placewire.model.settings import Settings
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
+from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import LinesEntry, StoreEntry
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import read_lexicon
 
 QUERIES_A_TASK = 256
 
@@ -83,7 +83,8 @@ def answer_here(context: AskContext, portions: list[list[Asked]]) -> list[Answer
 def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
     """Answer some queries from the store's files."""
     analyzer = Analyzer(*context.key)
-    lexicon = read_lexicon(context.settings.lexicon)
+    state = StateDir.at(context.root)
+    lexicon = open_lexicon(state, context.settings)
     answered = Answered([], [])
     queries = []
     for asked in portion:
@@ -92,7 +93,7 @@ def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
         queries.append(read_query(event, analyzer, context.settings))
     oldest_us = min(a.now_us - query.last_us for a, query in zip(portion, queries, strict=True))
     needed = [entry for entry in context.store if entry.last_us > oldest_us]
-    sections = open_sections(StateDir.at(context.root), needed)
+    sections = open_sections(state, needed)
     for asked, query in zip(portion, queries, strict=True):
         span = Span(asked.now_us - query.last_us, asked.now_us, before_seq=asked.seq)
         answer = answer_query(query, span, sections, lexicon, with_data=True)

@@ -34,10 +34,11 @@ from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
 from placewire.engine.settling import Settler
 from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
-from placewire.model.settings import Settings
+from placewire.model.settings import Settings, with_digest
 from placewire.model.subscriptions import BOOLEAN, NEAREST, TRENDING
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
+from placewire.state.lexicons import keep_lexicon, open_lexicon
 from placewire.state.live import LiveSegments
 from placewire.state.manifest import (
     BlockEntry,
@@ -51,7 +52,6 @@ from placewire.state.manifest import (
 from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import read_lexicon
 
 Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
 
@@ -80,6 +80,7 @@ class Coordinator:
         slice_us: int | None = None,
         archive: Path | None = None,
     ) -> None:
+        settings = with_digest(settings)
         self.state = state
         self.settings = settings
         self.source = source
@@ -93,6 +94,7 @@ class Coordinator:
             state.make()
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             self._check_same()
+            keep_lexicon(state, settings)
             self.latest_epoch = self.latest.epoch + 1
             self.sampler = Sampler(sample_events)
             self.planner = Planner(
@@ -111,7 +113,7 @@ class Coordinator:
                 state,
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
-                read_lexicon(settings.lexicon),
+                open_lexicon(state, settings),
                 archive,
                 self.latest.leaving,
             )

@@ -28,12 +28,12 @@ from placewire.route.placement import place_by_tables
 from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
+from placewire.state.lexicons import open_lexicon
 from placewire.state.limits import current_limits
 from placewire.state.manifest import PieceEntry, SegmentEntry, StoreEntry
 from placewire.state.segment import Segment, open_segment
 from placewire.state.store import describe, write_retained
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import read_lexicon
 
 Found = list[tuple[SegmentEntry, Matches]]
 
@@ -185,7 +185,7 @@ def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> St
         return None
     state = StateDir(Path(context.root))
     name = state.new_name(context.batch, f"objects{ref.number}")
-    lexicon = read_lexicon(context.settings.lexicon)
+    lexicon = open_lexicon(state, context.settings)
     place, plan = None, None
     if context.route is not None:
         place, plan = (

@@ -17,9 +17,9 @@ from placewire.model.events import QueryEvent, decode_event, refuse_repeated_key
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.state.layout import StateDir
+from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import Manifest, read_latest
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import read_lexicon
 
 TRIES = 5  # a writer may sweep a file between our reading of a manifest and our mapping of it
 NO_TS = "0001-01-01T00:00:00Z"
@@ -55,7 +55,7 @@ class Snapshot:
             self.manifest: Manifest | None = manifest
             self.sections = sections
             self.settings = Settings(**manifest.settings) if manifest is not None else Settings()
-            self.lexicon = read_lexicon(self.settings.lexicon)
+            self.lexicon = open_lexicon(self.state, self.settings)
             return
 
     @property

@@ -82,6 +82,16 @@ def settings_of(table: dict[str, Any]) -> Settings:
     return settings
 
 
+def with_digest(settings: Settings) -> Settings:
+    """Settings that were not read from a table, with what the lexicon is; raises Unusable."""
+    if settings.lexicon is None or settings.lexicon_digest is not None:
+        return settings
+    try:
+        return settings._replace(lexicon_digest=check_lexicon(Path(settings.lexicon)))
+    except InvalidEvent as error:
+        raise Unusable(f"settings: {error}") from None
+
+
 def check_lexicon(path: Path) -> str:
     """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`; gives its digest."""
     try:

@@ -5,6 +5,7 @@ LOCK                 held by the one writer
 manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, ended rows
 sink/                results as delivered so far
+lexicon-*.json       the lexicon of the settings, if they name one
 """
 
 from __future__ import annotations
@@ -91,6 +92,10 @@ class StateDir:
     def new_name(self, batch: int, what: str) -> str:
         """A file name that no other attempt will ever use."""
         return f"b{batch:09d}-{what}-{secrets.token_hex(6)}.plw"
+
+    def lexicon(self, digest: str) -> Path:
+        """Where the lexicon of this digest is."""
+        return self.root / f"lexicon-{digest[:16]}.json"
 
     def file(self, name: str) -> Path:
         return self.files / name

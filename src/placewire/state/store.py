@@ -129,8 +129,11 @@ class LiveStore:
         if self.pending is not None and self.pending.result.done():
             pending, self.pending = self.pending, None
             self._take_over(pending)
-        kept = still_needed(self.entries, now_us, keeping)
-        self._let_go([entry for entry in self.entries if entry not in kept])
+        # What is being merged stays until then: its objects would come back with the merged file.
+        merging = {entry.name for entry in self.pending.sources} if self.pending else set()
+        needed = {entry.name for entry in still_needed(self.entries, now_us, keeping)} | merging
+        kept = [entry for entry in self.entries if entry.name in needed]
+        self._let_go([entry for entry in self.entries if entry.name not in needed])
         self.entries = kept
         length_us = max(self.slice_us, -(-keeping.keep_us // MOST_SLICES))
         slices = Slices(length_us, now_us - keeping.keep_us)

@@ -42,10 +42,8 @@ class Lexicon:
 
 
 @lru_cache(4)
-def read_lexicon(path: str | None) -> Lexicon | None:
-    """The lexicon of a file, none for no file; raises Unusable."""
-    if path is None:
-        return None
+def read_lexicon(path: str) -> Lexicon:
+    """The lexicon of a file that never changes; raises Unusable."""
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=LexiconFile)
     except (OSError, msgspec.DecodeError) as error:
