@@ -34,6 +34,8 @@ from placewire.state.manifest import StoreEntry
 from placewire.text.lexicon import Lexicon
 
 INLINE_OBJECTS = 20_000  # a merge of at most this many is done in the batch that asks for it
+QUICK_OBJECTS = 400_000  # a merge of more takes a second or longer
+LANES = 2  # merges at once, one of them not quick
 MOST_OBJECTS = 1 << 22  # a file of more is not merged again
 FAN_IN = 4
 FRESH_FILES = 8  # files of several slices that are put up with
@@ -120,39 +122,46 @@ class LiveStore:
         self._archived: dict[str, Future[None]] = {}
         self.slice_us = slice_us
         self.lexicon = lexicon
-        self.pending: _Merge | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-store")
+        self.pending: list[_Merge] = []
+        self._thread = ThreadPoolExecutor(LANES, thread_name_prefix="placewire-store")
         self.spared: set[str] = set()  # files of merges that are under way
 
     def tidy(self, batch: int, now_us: int, keeping: Keeping) -> None:
         """Drop what is not needed, take over a finished merge, start or do the next one."""
-        if self.pending is not None and self.pending.result.done():
-            pending, self.pending = self.pending, None
-            self._take_over(pending)
+        for merge in [merge for merge in self.pending if merge.result.done()]:
+            self.pending.remove(merge)
+            self._take_over(merge)
         # What is being merged stays until then: its objects would come back with the merged file.
-        merging = {entry.name for entry in self.pending.sources} if self.pending else set()
-        needed = {entry.name for entry in still_needed(self.entries, now_us, keeping)} | merging
+        needed = {entry.name for entry in still_needed(self.entries, now_us, keeping)}
+        needed |= self._merging()
         kept = [entry for entry in self.entries if entry.name in needed]
         self._let_go([entry for entry in self.entries if entry.name not in needed])
         self.entries = kept
         length_us = max(self.slice_us, -(-keeping.keep_us // MOST_SLICES))
         slices = Slices(length_us, now_us - keeping.keep_us)
         while True:
-            busy = {entry.name for entry in self.pending.sources} if self.pending else set()
-            free = [entry for entry in self.entries if entry.name not in busy]
+            merging = self._merging()
+            free = [entry for entry in self.entries if entry.name not in merging]
             chosen = choose_files(free, now_us, slices)
-            small = sum(entry.objects for entry in chosen) <= INLINE_OBJECTS
-            if not chosen or (self.pending is not None and not small):
+            objects = sum(entry.objects for entry in chosen)
+            small = objects <= INLINE_OBJECTS
+            # A large merge must not keep small ones waiting, or the stream leaves many files.
+            lanes = LANES if objects <= QUICK_OBJECTS else LANES - 1
+            if not chosen or (len(self.pending) >= lanes and not small):
                 return
             # What is too old is left out, unless it is one of the newest or is to be archived.
             whole = keeping.newest > 0 or self.archive is not None
             if not small:
                 result = self._thread.submit(self._merge, batch, chosen, slices, whole)
-                self.pending = _Merge(chosen, result)
-                return
+                self.pending.append(_Merge(chosen, result))
+                continue
             done: Future[list[StoreEntry]] = Future()
             done.set_result(self._merge(batch, chosen, slices, whole))
             self._take_over(_Merge(chosen, done))
+
+    def _merging(self) -> set[str]:
+        """The names of files that are being merged."""
+        return {entry.name for merge in self.pending for entry in merge.sources}
 
     def _let_go(self, entries: list[StoreEntry]) -> None:
         """Archive files that are not retained any more; those that were are forgotten."""
