@@ -167,7 +167,7 @@ def relocate(
 def make_objects(rows: Rows) -> pa.Table:
     """Rows as objects: ids, times evenly over the month, and the terms of each text."""
     count = rows.lon.size
-    ts = BEGIN_US + (np.arange(1, count + 1) * (DAYS * 24 * HOUR_US)) // count
+    ts = BEGIN_US + (np.arange(1, count + 1) * (DAYS * 24 * HOUR_US / count)).astype(np.int64)
     texts = rows.text.dictionary_encode()  # each text is analysed once
     terms = pa.array([list(dict.fromkeys(analyze(text))) for text in texts.dictionary.to_pylist()])
     return pa.table(

@@ -74,7 +74,42 @@ def test_objects_go_to_the_archive_once(
         assert str(row["day"]) == event["ts"][:10]
 
 
+def test_an_archive_belongs_to_one_state(tmp_path: Path) -> None:
+    run(tmp_path, objects(3), 7)
+    (tmp_path / "state").rename(tmp_path / "unused")
+    run(tmp_path, objects(200), 7)  # nothing was archived: it is free to take
+    (tmp_path / "state").rename(tmp_path / "another")
+    with pytest.raises(Unusable, match="another state"):
+        run(tmp_path, objects(200), 7)
+    (tmp_path / "archive" / ".placewire").unlink()
+    (tmp_path / "archive" / "photos").mkdir()
+    with pytest.raises(Unusable, match="not empty"):
+        run(tmp_path, objects(3), 7)
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "archive").write_bytes(b"")
     with pytest.raises(Unusable, match="archive"):
         run(tmp_path, objects(3), 7)
+
+
+def test_a_batch_that_was_not_committed_archives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What leaves is archived once, although the batch in which it left runs twice, cut anew."""
+    events = objects(400)
+
+    def fail(*_: Any) -> None:
+        raise OSError("power cut")
+
+    for until, rows in ((150, 7), (200, 5), (300, 11)):
+        with monkeypatch.context() as patch:
+            run(tmp_path, events[:until], rows)
+            patch.setattr("placewire.engine.coordinator.write_manifest", fail)
+            with pytest.raises(OSError, match="power cut"):
+                run(tmp_path, [*events[: until + 60]], 50)
+    run(tmp_path, objects(400), 3)
+    table = ds.dataset(tmp_path / "archive", partitioning="hive").to_table()
+    archived = sorted(table["seq"].to_pylist())
+    assert archived == sorted(set(archived))
+    assert set(range(250)) <= set(archived)

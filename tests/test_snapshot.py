@@ -107,6 +107,14 @@ def test_a_query_needs_neither_id_nor_time_and_a_later_one_moves_the_clock(tmp_p
             snapshot.answer({**everywhere, "last": "PT10S", "ts": "2036-01-01T00:00:00Z"})
 
 
+def deep(levels: int) -> dict[str, Any]:
+    """A query whose expression nests."""
+    where: Any = "coffee"
+    for _ in range(levels):
+        where = {"all": [where]}
+    return {"kind": "boolean", "where": where, "last": "P1D"}
+
+
 @pytest.mark.parametrize(
     ("query", "parts"),
     [
@@ -128,6 +136,8 @@ def test_a_query_needs_neither_id_nor_time_and_a_later_one_moves_the_clock(tmp_p
         ("[1]", ["JSON object", "list"]),
         ("{", ["JSON object"]),
         (b"\xff", ["JSON object"]),
+        (None, ["JSON object", "NoneType"]),
+        (deep(5_000), ["query"]),
     ],
 )
 def test_bad_queries_say_what_is_wrong(tmp_path: Path, query: Any, parts: list[str]) -> None:
@@ -148,8 +158,11 @@ def test_an_empty_state_answers_with_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(Unusable, match="not a placewire state"):
+    for path, why in (
+        (tmp_path / "nowhere", "does not exist"),
+        (tmp_path, "not a placewire state"),
+    ):
+        with pytest.raises(Unusable, match=why):
             open_snapshot(path)
 
 
@@ -206,7 +219,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = ask(state, "-", given=f"{query}\nnonsense\n{query}\n".encode())
     assert done.returncode == 1
     assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
-    assert b"line 1: a query must be one JSON object" in done.stderr
+    assert b"line 2: a query must be one JSON object" in done.stderr
     done = ask(state, '{"kind":"trending","k":2,"last":"P9D"}')
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1
@@ -291,3 +304,12 @@ def test_words_that_are_not_utf8(tmp_path: Path) -> None:
     done = ask(state, "-", given=bad + good)
     assert (done.returncode, done.stdout.count(b"\n")) == (1, 1)
     assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_snapshot_says_so(tmp_path: Path) -> None:
+    with open_snapshot(keep(tmp_path, objects(3), 10)) as snapshot:
+        pass
+    with pytest.raises(Unusable, match="closed"):
+        snapshot.answer({"kind": "trending", "k": 1, "last": "P1D"})
+    snapshot.refresh()
+    assert snapshot.answer({"kind": "trending", "k": 1, "last": "P1D"})["terms"]

@@ -108,7 +108,7 @@ def replay(
             plan,
             workers,
             slice_us=None if slice is None else read_slice(slice),
-            archive=None if archive is None else check_archive(Path(archive)),
+            archive=None if archive is None else Path(archive),
         )
         workers = coordinator.planner.workers
         try:
@@ -158,15 +158,6 @@ def read_slice(text: str) -> int:
         return parse_duration(text)
     except InvalidEvent as error:
         raise Unusable(f"slice: {error}") from None
-
-
-def check_archive(folder: Path) -> Path:
-    """The folder of an archive, made if need be; raises Unusable."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unusable(f"archive {folder}: cannot be made: {error.strerror}") from None
-    return folder
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ def run_query(options: QueryOptions) -> int:
     """
     code = 0
     with Snapshot(options.state) as snapshot:
+        if snapshot.manifest is None:
+            print("placewire: nothing is committed yet", file=sys.stderr)
         if options.query != "-":
             try:
                 answer(snapshot, options.query, options)
@@ -36,7 +38,7 @@ def run_query(options: QueryOptions) -> int:
                 raise Unusable(str(error)) from None
             return 0
         with standard_input() as lines:
-            for number, line in enumerate(lines):
+            for number, line in enumerate(lines, 1):
                 snapshot.refresh()
                 try:
                     answer(snapshot, line, options)

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
@@ -68,9 +70,11 @@ def run_replay(options: ReplayOptions) -> str:
             print(f"resuming after event {before - 1}", file=sys.stderr)
 
     with (
+        tempfile.TemporaryDirectory(prefix="placewire-dead-") as folder,
         ProgressLine("replay", options.log.stat().st_size) as progress,
         one_session(progress) as start,
     ):
+        dead = options.dead_letters or Path(folder) / "dead.jsonl"
 
         def after(manifest: Manifest) -> None:
             last[:] = [manifest]
@@ -85,7 +89,7 @@ def run_replay(options: ReplayOptions) -> str:
         totals = replay(
             options.log,
             options.results,
-            dead_letters=options.dead_letters,
+            dead_letters=dead,
             settings=settings,
             workers=options.workers,
             plan=options.plan,
@@ -99,6 +103,10 @@ def run_replay(options: ReplayOptions) -> str:
             after=after,
         )
         seconds = max(time.monotonic() - progress.started, 1e-9)
+        first = first_letter(dead)
+    if first:
+        hint = "" if options.dead_letters else "; --dead-letters FILE has all"
+        print(f"first dead letter: {first}{hint}", file=sys.stderr)
     for manifest in last:
         tell_plans(options.plan, manifest)
     return (
@@ -107,6 +115,16 @@ def run_replay(options: ReplayOptions) -> str:
         f" unsubscribes of nothing {totals.idle_unsubscribes},"
         f" {(totals.events - before) / seconds:.0f} events/s"
     )
+
+
+def first_letter(dead: Path) -> str:
+    """What is wrong with the first invalid event, if there is one."""
+    with open(dead, "rb") as file:
+        line = file.readline()
+    if not line:
+        return ""
+    letter = msgspec.json.decode(line)
+    return f"line {letter['seq'] + 1}: {letter['error']}"
 
 
 def tell_plans(text: str, manifest: Manifest) -> None:

@@ -56,7 +56,7 @@ def print_title(console: Console, title: str) -> None:
 def totals_table(figures: Figures, letter: dict[str, Any] | None, width: int) -> Table:
     """Totals, rates over the matching phase, latency, and one of the dead letters."""
     counters = figures.counters
-    why = f"line {letter['seq']:,}: {letter['error']}" if letter is not None else ""
+    why = f"line {letter['seq'] + 1:,}: {letter['error']}" if letter is not None else ""
     rows = [
         [
             "events",

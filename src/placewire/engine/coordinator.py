@@ -36,6 +36,7 @@ from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, with_digest
 from placewire.model.subscriptions import BOOLEAN, NEAREST, TRENDING
+from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import keep_lexicon, open_lexicon
@@ -95,6 +96,8 @@ class Coordinator:
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             self._check_same()
             keep_lexicon(state, settings)
+            if archive is not None:
+                claim_archive(archive, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.sampler = Sampler(sample_events)
             self.planner = Planner(
@@ -340,6 +343,7 @@ class Coordinator:
             counters=counters,
         )
         write_manifest(self.state, manifest)
+        self.store.archive_left()
         return manifest
 
     def _answer(self, batch: int, facts: list[BlockFacts]) -> LinesEntry | None:

@@ -19,6 +19,7 @@ from placewire.model.events import UNSET, QueryEvent, check_point
 from placewire.model.expression import ANY_TEXT, Program, compile_expression
 from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds, read_region
 from placewire.model.settings import Settings
+from placewire.model.times import format_duration
 from placewire.text.analyzer import Analyzer
 from placewire.text.query import parse_keywords, parse_where
 
@@ -51,7 +52,10 @@ def read_query(event: QueryEvent, analyzer: Analyzer, settings: Settings) -> Que
         check_kind(event)
         last_us = read_span(event.last, "last")
         if last_us > settings.retention_us:
-            raise InvalidEvent(f"last must be at most the retention, got {event.last!r}")
+            retention = format_duration(settings.retention_us)
+            raise InvalidEvent(
+                f"last must be at most the retention, {retention}, got {event.last!r}"
+            )
         query = Query(event.id, event.kind, last_us)
         if event.kind == "boolean":
             return read_boolean(event, query, analyzer)

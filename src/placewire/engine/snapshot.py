@@ -35,6 +35,8 @@ class Snapshot:
 
     def __init__(self, root: Path) -> None:
         self.state = StateDir(root)
+        if not root.exists():
+            raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
         if not (root / "FORMAT").exists():
             raise Unusable(f"state {root}: is not a placewire state directory")
         self.state.check()
@@ -44,14 +46,15 @@ class Snapshot:
     def refresh(self) -> None:
         """Go to the latest commit."""
         for left in range(TRIES, 0, -1):
-            manifest = read_latest(self.state)
             try:
+                manifest = read_latest(self.state)
                 store = manifest.store if manifest is not None else []
                 sections = open_sections(self.state, store)
             except Unusable:
                 if left == 1:
                     raise
                 continue
+            self.closed = False
             self.manifest: Manifest | None = manifest
             self.sections = sections
             self.settings = Settings(**manifest.settings) if manifest is not None else Settings()
@@ -76,7 +79,7 @@ class Snapshot:
             raise InvalidEvent(f"type: must be 'query', got {event['type']!r}")
         try:
             decoded = decode_event(msgspec.json.encode(event))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidEvent(f"query: {error}") from None
         assert isinstance(decoded, QueryEvent)
         now_us = self.now_us
@@ -84,7 +87,7 @@ class Snapshot:
             ts_us = parse_timestamp(decoded.ts)
             if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
                 raise InvalidEvent(
-                    f"query {decoded.id!r}: ts is more than max_ahead past now, got {decoded.ts!r},"
+                    f"query: ts is more than max_ahead past now, got {decoded.ts!r},"
                     f" now is {format_timestamp(now_us)}"
                 )
             now_us = ts_us if now_us is None else max(now_us, ts_us)
@@ -114,6 +117,8 @@ class Snapshot:
     def _answer(
         self, query: dict[str, Any] | str | bytes, with_data: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self.closed:
+            raise Unusable(f"state {self.state.root}: the snapshot is closed")
         asked, now_us = self.read(query)
         span = Span(0, -1) if now_us is None else Span(now_us - asked.last_us, now_us)
         answer = answer_query(asked, span, self.sections, self.lexicon, with_data)
@@ -134,14 +139,17 @@ class Snapshot:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Let go of the files; there are no answers any more."""
         self.sections = []
+        self.closed = True
 
 
 def decode_object(query: dict[str, Any] | str | bytes) -> dict[str, Any]:
     """A query as a dict; raises InvalidEvent."""
     if isinstance(query, dict):
         return query
+    if not isinstance(query, str | bytes):
+        raise InvalidEvent(f"a query must be one JSON object, got {type(query).__name__}")
     try:
         line = query.encode() if isinstance(query, str) else query
         given = msgspec.json.decode(line)

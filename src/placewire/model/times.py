@@ -70,6 +70,19 @@ def format_timestamp(ts_us: int) -> str:
     return text + "Z"
 
 
+def format_duration(duration_us: int) -> str:
+    """A duration as ISO 8601 has it: parses back to itself."""
+    seconds, fraction = divmod(duration_us, 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    hours, seconds = divmod(seconds, 3_600)
+    minutes, seconds = divmod(seconds, 60)
+    last = f"{seconds}.{fraction:06d}".rstrip("0") if fraction else f"{seconds}"
+    time = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
+    if seconds or fraction:
+        time += f"{last}S"
+    return "P" + (f"{days}D" if days else "") + (f"T{time}" if time else "")
+
+
 def parse_duration(text: str) -> int:
     """Microseconds of the ISO 8601 duration `text` (`PnDTnHnMnS`), greater than 0."""
     parts = _DURATION.fullmatch(text)

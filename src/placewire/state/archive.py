@@ -21,9 +21,29 @@ from numpy.typing import NDArray
 from placewire.index.retained import Retained, Rows, rows_of, take_retained
 from placewire.model.errors import Unusable
 from placewire.model.times import format_timestamp
+from placewire.state.layout import write_file
 
 DAY_US = 86_400_000_000
 ROW_GROUP = 100_000
+
+
+def claim_archive(folder: Path, key: tuple[int, int]) -> None:
+    """Make the folder the archive of the state with this key; raises Unusable.
+
+    Two states would archive the objects of one log twice.
+    """
+    mark = folder / ".placewire"
+    owner = f"{key[0]:016x}{key[1]:016x}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if mark.exists() and mark.read_text() == owner:
+            return
+        if any(path != mark for path in folder.iterdir()):
+            whose = "belongs to another state" if mark.exists() else "is not empty, nor an archive"
+            raise Unusable(f"archive {folder}: {whose}; choose another folder")
+        write_file(mark, owner.encode())
+    except OSError as error:
+        raise Unusable(f"archive {folder}: cannot be used: {error.strerror}") from None
 
 
 def archive_objects(folder: Path, name: str, retained: Retained) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from placewire.model.errors import Unusable
@@ -17,11 +18,14 @@ def keep_lexicon(state: StateDir, settings: Settings) -> None:
     target = state.lexicon(settings.lexicon_digest)
     if not target.exists():
         try:
-            write_file(target, Path(settings.lexicon).read_bytes())
+            raw = Path(settings.lexicon).read_bytes()
         except OSError as error:
             raise Unusable(
                 f"lexicon {settings.lexicon}: cannot be read: {error.strerror}"
             ) from None
+        if hashlib.sha256(raw).hexdigest() != settings.lexicon_digest:
+            raise Unusable(f"lexicon {settings.lexicon}: has changed since it was checked")
+        write_file(target, raw)
 
 
 def open_lexicon(state: StateDir, settings: Settings) -> Lexicon | None:

@@ -154,7 +154,8 @@ def manifest_path(state: StateDir, batch: int) -> Path:
 
 def committed_batches(state: StateDir) -> list[int]:
     """The numbers of all manifests that are there, ascending."""
-    return sorted(int(p.stem) for p in state.manifests.glob("[0-9]*.json"))
+    names = (path.stem for path in state.manifests.glob("[0-9]*.json"))
+    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def read_manifest(state: StateDir, batch: int) -> Manifest:

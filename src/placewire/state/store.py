@@ -164,7 +164,7 @@ class LiveStore:
         return {entry.name for merge in self.pending for entry in merge.sources}
 
     def _let_go(self, entries: list[StoreEntry]) -> None:
-        """Archive files that are not retained any more; those that were are forgotten."""
+        """Let files leave that are not retained any more; those that are archived are forgotten."""
         if self.archive is None:
             self.leaving = []
             return
@@ -174,6 +174,11 @@ class LiveStore:
                 del self._archived[name]
                 self.leaving = [entry for entry in self.leaving if entry.name != name]
         self.leaving += entries
+
+    def archive_left(self) -> None:
+        """Archive what leaves; only once that is committed, or a resumed run might do it anew."""
+        if self.archive is None:
+            return
         for entry in self.leaving:
             if entry.name not in self._archived:
                 retained = open_retained(self.state.file(entry.name))
