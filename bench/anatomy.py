@@ -17,7 +17,7 @@ from placewire.spark.session import make_session
 
 CORES = 2
 PARTS = (
-    "reading and decoding", "matching", "writing the block's file",
+    "reading and decoding", "matching", "writing the block's file", "retaining objects",
     "Spark: tasks, and cores that wait", "commit on the driver", "between two batches",
 )  # fmt: skip
 
@@ -53,7 +53,7 @@ def run(choice: Choice) -> None:
                 wall = time.perf_counter() - started
                 parts = [
                     sum(getattr(block, field) for block in blocks) / CORES
-                    for field in ("decode_s", "match_s", "write_s")
+                    for field in ("decode_s", "match_s", "write_s", "retain_s")
                 ]
                 inside[:] = [*parts, wall - sum(parts), wall]
                 return blocks, pieces
@@ -61,7 +61,7 @@ def run(choice: Choice) -> None:
             started = time.perf_counter()
             manifest = step(batch, end, timed)
             whole = time.perf_counter() - started
-            seen.append([*inside[:4], whole - inside[4], started, started + whole])
+            seen.append([*inside[:5], whole - inside[5], started, started + whole])
             return manifest
 
         coordinator.step = watched  # type: ignore[method-assign, assignment]
@@ -71,10 +71,10 @@ def run(choice: Choice) -> None:
             batch_rows=rows, workers=CORES, after=lambda _: None, until=stop,
         )  # fmt: skip
         coordinator.close()
-        gaps = [later[5] - earlier[6] for earlier, later in pairwise(seen[1:])]
+        gaps = [later[6] - earlier[7] for earlier, later in pairwise(seen[1:])]
         steady = seen[1:]
         columns[name] = [
-            *(sum(batch[k] for batch in steady) / len(steady) for k in range(5)),
+            *(sum(batch[k] for batch in steady) / len(steady) for k in range(6)),
             sum(gaps) / len(gaps),
         ]
     session.stop()
