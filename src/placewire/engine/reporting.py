@@ -10,6 +10,7 @@ the sweep and its table of counts; those of different regions share the tables o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -35,6 +36,7 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import LinesEntry, StoreEntry
 
 NONE = np.empty(0, np.int64)
+LINES_AT_ONCE = 50_000  # a leap of the clock may make millions
 
 
 class ReportContext(NamedTuple):
@@ -106,11 +108,27 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
         pool.raw,
     )
     seqs = context.advances.seq[np.searchsorted(context.advances.to_us, at_us, "right")]
-    raw, edges = groups.due_id_bytes.tobytes(), groups.due_id_offsets
-    ids = [raw[edges[i] : edges[i + 1]].decode() for i in row.tolist()]
-    lines = report_lines(seqs.tolist(), ids, at_us.tolist(), offsets.tolist(), words, counts, pool)
-    starts = lengths_to_offsets(np.array([len(line) for line in lines], np.int64))
-    return Reports(seqs, ids, at_us, starts, np.frombuffer(b"".join(lines), np.uint8))
+    raw, edges = groups.due_id_bytes.tobytes(), groups.due_id_offsets.tolist()
+    names = [raw[begin:end].decode() for begin, end in pairwise(edges)]
+    ids = [names[i] for i in row.tolist()]
+    texts, lengths = [], [NONE]
+    for first in range(0, len(ids), LINES_AT_ONCE):
+        some = slice(first, first + LINES_AT_ONCE)
+        cuts = offsets[first : first + LINES_AT_ONCE + 1]
+        of_some = slice(int(cuts[0]), int(cuts[-1]))
+        lines = report_lines(
+            seqs[some].tolist(),
+            ids[some],
+            at_us[some].tolist(),
+            (cuts - cuts[0]).tolist(),
+            words[of_some],
+            counts[of_some],
+            pool,
+        )
+        lengths.append(np.array([len(line) for line in lines], np.int64))
+        texts.append(b"".join(lines))
+    starts = lengths_to_offsets(np.concatenate(lengths))
+    return Reports(seqs, ids, at_us, starts, np.frombuffer(b"".join(texts), np.uint8))
 
 
 def count_old(section: Section, groups: Groups) -> Given:
