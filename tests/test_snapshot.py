@@ -313,3 +313,14 @@ def test_a_closed_snapshot_says_so(tmp_path: Path) -> None:
         snapshot.answer({"kind": "trending", "k": 1, "last": "P1D"})
     snapshot.refresh()
     assert snapshot.answer({"kind": "trending", "k": 1, "last": "P1D"})["terms"]
+
+
+def test_a_distance_that_rounds_to_nothing_scores_as_nothing(tmp_path: Path) -> None:
+    """Of equal scores the newer object is first, though it is a third of a millimetre away."""
+    events = objects(2)
+    for event, lat in zip(events, (1.0, 1.0 + 3e-9), strict=True):
+        event |= {"lon": 2.0, "lat": lat, "text": "coffee"}
+    asked = {"kind": "relevant", "lon": 2.0, "lat": 1.0, "keywords": ["coffee"], "k": 1}
+    with open_snapshot(keep(tmp_path, events, 1)) as snapshot:
+        answer = snapshot.answer({**asked, "alpha": 0.5, "reach_m": 1, "last": "P1D"})
+    assert answer["objects"] == [{"object": "o1", "score": 1.0}]

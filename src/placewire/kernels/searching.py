@@ -19,6 +19,7 @@ from placewire.kernels.regions import distance_m
 from placewire.kernels.retained import first_row_at
 
 METRES_A_DEGREE = 111_194.0  # a little less than of a meridian
+MILLIMETRE = 0.001
 SCORE_PADDING = 1e-8  # more than any rounding of a score
 SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
 
@@ -248,7 +249,8 @@ def relevant_in_lists(
                 textual = text_similarity(term_offsets, terms, row, asked, weights, ask_norm, norm)
                 if count == best.size:
                     # No object is nearer than its parallel: most cannot reach the best any more.
-                    parallel = METRES_A_DEGREE * abs(lats[row] - lat)
+                    parallel = METRES_A_DEGREE * abs(lats[row] - lat) - MILLIMETRE
+                    parallel = max(0.0, parallel)  # distances are rounded, perhaps down
                     if score_of(parallel, reach_m, alpha, textual) + SCORE_PADDING < -best[-1]:
                         continue
                 distance = distance_m(lon, lat, lons[row], lats[row])
