@@ -14,18 +14,50 @@ def count_row(
     offsets: np.ndarray,
     terms: np.ndarray,
     row: int,
-    step: int,
     counts: np.ndarray,
     touched: np.ndarray,
     known: int,
 ) -> int:
-    """Add `step` to the counts of a row's terms; gives how many terms are in `touched` now."""
+    """Count a row's terms; gives how many terms are in `touched` now."""
     for at in range(offsets[row], offsets[row + 1]):
         term = terms[at]
         if counts[term] == 0:
             touched[known] = term
             known += 1
-        counts[term] += step
+        counts[term] += 1
+    return known
+
+
+@inlined
+def node_at(nodes: np.ndarray, node: int, row: int, last: int) -> int:
+    """The first node from number `node` on that begins at `row`, and ends by `last`, or later.
+
+    Nodes begin ascending, the larger first.
+    """
+    while node < nodes.shape[0] and (
+        nodes[node, 0] < row or (nodes[node, 0] == row and nodes[node, 1] > last)
+    ):
+        node += 1
+    return node
+
+
+@inlined
+def count_table(
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    amounts: np.ndarray,
+    node: int,
+    counts: np.ndarray,
+    touched: np.ndarray,
+    known: int,
+) -> int:
+    """Add the table of a node to the counts; gives how many terms are in `touched` now."""
+    for at in range(offsets[node], offsets[node + 1]):
+        term = terms[at]
+        if counts[term] == 0:
+            touched[known] = term
+            known += 1
+        counts[term] += amounts[at]
     return known
 
 
@@ -68,17 +100,11 @@ def terms_counted(
         while row < last:
             stop = last
             if sure and whole:
-                while node < nodes.shape[0] and (
-                    nodes[node, 0] < row or (nodes[node, 0] == row and nodes[node, 1] > last)
-                ):
-                    node += 1
+                node = node_at(nodes, node, row, last)
                 if node < nodes.shape[0] and nodes[node, 0] == row:
-                    for at in range(table_offsets[node], table_offsets[node + 1]):
-                        term = table_terms[at]
-                        if counts[term] == 0:
-                            touched[known] = term
-                            known += 1
-                        counts[term] += table_counts[at]
+                    known = count_table(
+                        table_offsets, table_terms, table_counts, node, counts, touched, known
+                    )
                     objects += nodes[node, 1] - row
                     row = nodes[node, 1]
                     continue
@@ -90,7 +116,7 @@ def terms_counted(
                     and (whole or (after_seq < seqs[row] < before_seq))
                     and (sure or region_contains_point(kind, box, shape, lons[row], lats[row]))
                 ):
-                    known = count_row(term_offsets, terms, row, 1, counts, touched, known)
+                    known = count_row(term_offsets, terms, row, counts, touched, known)
                     objects += 1
                 row += 1
     found = touched[:known].copy()

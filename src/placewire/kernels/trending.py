@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.counting import count_row
+from placewire.kernels.counting import count_row, count_table, node_at
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import region_contains_point
 from placewire.kernels.stretches import (
@@ -123,18 +123,17 @@ def groups_counted(
                 while row < last:
                     stop = last
                     if sure and whole:
-                        while node < nodes.shape[0] and (
-                            nodes[node, 0] < row
-                            or (nodes[node, 0] == row and nodes[node, 1] > last)
-                        ):
-                            node += 1
+                        node = node_at(nodes, node, row, last)
                         if node < nodes.shape[0] and nodes[node, 0] == row:
-                            for at in range(table_offsets[node], table_offsets[node + 1]):
-                                term = table_terms[at]
-                                if counts[term] == 0:
-                                    touched[known] = term
-                                    known += 1
-                                counts[term] += table_counts[at]
+                            known = count_table(
+                                table_offsets,
+                                table_terms,
+                                table_counts,
+                                node,
+                                counts,
+                                touched,
+                                known,
+                            )
                             objects[g] += nodes[node, 1] - row
                             row = nodes[node, 1]
                             continue
@@ -149,7 +148,7 @@ def groups_counted(
                                 or region_contains_point(kind, box, shape, lons[row], lats[row])
                             )
                         ):
-                            known = count_row(term_offsets, terms, row, 1, counts, touched, known)
+                            known = count_row(term_offsets, terms, row, counts, touched, known)
                             objects[g] += 1
                             if ts_us[row] <= leave_us:
                                 gone_row = longer(gone_row, gone, 1)
