@@ -26,6 +26,7 @@ from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances,
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.pacing import Pacer
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
 from placewire.engine.questioning import ask_trending, note_queries
@@ -58,9 +59,6 @@ Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
 
 KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
 SWEEP_EVERY = 8
-MANY_NEAREST = 50_000
-FIRST_ROWS = 2_000
-MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
 
 
 class Coordinator:
@@ -87,7 +85,7 @@ class Coordinator:
         self.source = source
         self.delivered = -1
         self.expect_changes = True
-        self.looked_an_object: float | None = None  # postings of `nearest` rows, in the last batch
+        self.pacer = Pacer()
         names = parse_plans(plan)
         state.check()
         self._lock = state.lock()
@@ -159,30 +157,8 @@ class Coordinator:
         return True
 
     def cap_rows(self, rows: int) -> int:
-        """How many of the `rows` events that a batch may have the next should have with objects.
-
-        Many `nearest` subscriptions without results want all that has their terms: a short batch
-        lets their balls shrink, and their index follow, before the next one.
-        """
-        near = self.live.of_kind(NEAREST)
-        if sum(live.segment.rows.total for live in near) < MANY_NEAREST:
-            return rows
-        if self.looked_an_object is None:
-            return min(rows, FIRST_ROWS)
-        return min(rows, max(FIRST_ROWS, int(MOST_LOOKED / max(self.looked_an_object, 1.0))))
-
-    def _note_looked(self, blocks: list[BlockSummary], pieces: list[PieceSummary]) -> None:
-        """Remember how many postings of `nearest` rows an object met in the batch."""
-        near = {live.name: live.results for live in self.live.of_kind(NEAREST)}
-        objects = sum(block.objects for block in blocks)
-        looked = 0
-        for piece in pieces:
-            results = near.get(piece.piece.segment)
-            if results is not None:
-                looked += piece.candidates
-                results.note_looked(piece.candidates, piece.passed)
-        if near and objects:
-            self.looked_an_object = looked / objects
+        """How many of the `rows` events that a batch may have the next should have with objects."""
+        return self.pacer.cap_rows(rows, self.live.of_kind(NEAREST))
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
         """Run one batch and commit it; a batch that is committed already is left alone."""
@@ -201,7 +177,7 @@ class Coordinator:
             # A log's first times leap, or changes came unannounced: once more, knowing better.
             blocks, pieces = run(self._context(batch, now_us, True))
         self.expect_changes = changed
-        self._note_looked(blocks, pieces)
+        self.pacer.note_looked(self.live.of_kind(NEAREST), blocks, pieces)
         manifest = self._commit(batch, end, sorted(blocks, key=lambda b: b.index), pieces)
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:
