@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 # Kinds of subscriptions that are built; those of the others are refused.
-BUILT_KINDS = frozenset({"boolean", "nearest", "trending"})
+BUILT_KINDS = frozenset({"boolean", "nearest", "relevant", "trending"})
 
 WORDS = ["coffee", "free", "sale", "tea", "naïve", "ＣＯＦＦＥＥ", "straße", "東京", "the"]
 # Few coordinates, so that points fall on edges and corners, and the ends of the world.
@@ -115,6 +115,15 @@ def trending(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def weights(draw: st.DrawFn) -> dict[str, Any]:
+    """How a `relevant` weighs place and words."""
+    fields: dict[str, Any] = {"alpha": draw(st.sampled_from([0, 0.25, 0.5, 1]))}
+    if draw(st.booleans()):
+        fields["reach_m"] = draw(st.sampled_from([1.0, 1e5, 3e6]))
+    return fields
+
+
+@st.composite
 def queries(draw: st.DrawFn) -> dict[str, Any]:
     """The own fields of a snapshot query, now and then with something wrong."""
     kind = draw(st.sampled_from(["boolean", "nearest", "relevant", "trending"]))
@@ -137,9 +146,7 @@ def queries(draw: st.DrawFn) -> dict[str, Any]:
     if kind == "relevant":
         fields.pop("mode", None)
         fields.pop("within_m", None)
-        fields["alpha"] = draw(st.sampled_from([0, 0.25, 0.5, 1]))
-        if draw(st.booleans()):
-            fields["reach_m"] = draw(st.sampled_from([1.0, 1e5, 3e6]))
+        fields |= draw(weights())
     if draw(st.integers(0, 15)) == 0:
         wrong = [("k", 1001), ("last", "P2D"), ("limit", 0), ("alpha", 1.5), ("data", 1)]
         name, value = draw(st.sampled_from(wrong))
@@ -158,12 +165,18 @@ def events(draw: st.DrawFn) -> bytes:
         if draw(st.integers(0, 5)) == 0:
             event["data"] = draw(st.sampled_from([None, 1.5, "x", {"a": [1, "é"]}]))
     elif kind == "subscribe":
-        kinds = ["boolean"] * 13 + ["nearest"] * 10 + ["trending"] * 8 + ["what"]
+        kinds = ["boolean"] * 11 + ["nearest"] * 9 + ["trending"] * 7 + ["relevant"] * 9 + ["what"]
         event["kind"] = draw(st.sampled_from(kinds))
         has = draw(st.sampled_from(["both", "both", "region", "where", "neither"]))
         if event["kind"] == "nearest":
             event |= draw(nearest())
             has = draw(st.sampled_from(["neither"] * 15 + ["region"]))
+        elif event["kind"] == "relevant":
+            event |= draw(nearest()) | draw(weights())
+            if draw(st.integers(0, 15)):
+                event.pop("mode", None)
+                event.pop("within_m", None)
+            has = "neither"
         elif event["kind"] == "trending":
             event |= draw(trending())
             has = draw(st.sampled_from(["neither"] * 7 + ["region"] * 8 + ["where"]))

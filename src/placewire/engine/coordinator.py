@@ -32,16 +32,19 @@ from placewire.engine.planning import Planner, named_plan
 from placewire.engine.questioning import ask_trending, note_queries
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
+from placewire.engine.sections import FAR_PAST
 from placewire.engine.settling import Settler
+from placewire.engine.sliding import SlidingWindow
 from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, with_digest
-from placewire.model.subscriptions import BOOLEAN, NEAREST, TRENDING
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
 from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import keep_lexicon, open_lexicon
 from placewire.state.live import LiveSegments
+from placewire.state.livebuffers import BufferRule
 from placewire.state.manifest import (
     BlockEntry,
     Counters,
@@ -109,7 +112,14 @@ class Coordinator:
                 self.latest.key,
                 self.sampler,
             )
-            self.live = LiveSegments(state, self.latest.segments)
+            window = SlidingWindow(settings, state)
+            horizon = FAR_PAST
+            if any(entry.kind == RELEVANT for entry in self.latest.segments):
+                horizon = window.horizon(
+                    self.latest.store, self.latest.next_seq, self.latest.now_us
+                )
+            rule = BufferRule(by_time=window.by_time)
+            self.live = LiveSegments(state, self.latest.segments, rule, horizon)
             self.store = LiveStore(
                 state,
                 self.latest.store,
@@ -122,7 +132,13 @@ class Coordinator:
             self.report: Report = report_here
             self.near.asked = bool(self.live.of_kind(NEAREST))
             self.settler = Settler(
-                state, self.live, self.near, self.latest.rosters, self.planner.name == "scan"
+                state,
+                self.live,
+                self.near,
+                self.latest.rosters,
+                self.planner.name == "scan",
+                window,
+                self.store,
             )
         except BaseException:
             os.close(self._lock)
@@ -270,6 +286,7 @@ class Coordinator:
             write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
         far_past = -(1 << 62)
         self.live.compact(batch, now_us if now_us is not None else far_past)
+        self.live.lift_sunk(batch)
         if now_us is not None:
             windows = longest_window_us(self.live.of_kind(TRENDING))
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
@@ -299,7 +316,7 @@ class Coordinator:
             offset=end._asdict(),
             next_seq=end.seq,
             now_us=now_us,
-            segments=self.live.save(batch),
+            segments=self.live.save(batch, latest.next_seq),
             plan=self.planner.next_version(
                 batch,
                 self.live.of_kind(BOOLEAN),

@@ -38,6 +38,7 @@ from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
 from placewire.model.times import parse_timestamp
 from placewire.text.analyzer import Analyzer
+from placewire.text.lexicon import Lexicon
 
 FAR_PAST_US = -(1 << 62)
 USUAL = Settings()
@@ -126,10 +127,11 @@ def decode_lines(
     now_us: int | None,
     ahead_us: int,
     settings: Settings = USUAL,
+    lexicon: Lexicon | None = None,
 ) -> DecodedBlock:
     """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
     with collector_resting():
-        return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings)
+        return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings, lexicon)
 
 
 @contextlib.contextmanager
@@ -151,6 +153,7 @@ def decode_all_lines(
     now_us: int | None,
     ahead_us: int,
     settings: Settings,
+    lexicon: Lexicon | None,
 ) -> DecodedBlock:
     """Plain objects by the kernel, every other line by the strict decoder."""
     offsets = find_lines(raw)
@@ -158,7 +161,7 @@ def decode_all_lines(
     dead: list[DeadLetter] = []
     objects: list[tuple[int, int, ObjectEvent, bytes, bytes]] = []
     queries: list[tuple[int, int, bytes]] = []
-    builder = ChangesBuilder(analyzer)
+    builder = ChangesBuilder(analyzer, settings, lexicon)
     changes, slow = plain_changes(raw, offsets, slow, first_seq, analyzer)
     for event, ts_us, decoded, line in decode_slow(raw, offsets, slow, dead):
         try:

@@ -19,17 +19,19 @@ from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import NearRef, PlanRef
+from placewire.engine.relating import RelevantTarget, match_relevant
 from placewire.engine.retaining import retain_block
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
+from placewire.index.retained import Retained
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN, NEAREST, take_slices
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, take_slices
 from placewire.plan.reservoir import choose_evenly
 from placewire.route.placement import place_by_tables
 from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
-from placewire.state.limits import current_limits
+from placewire.state.limits import current_limits, current_thetas
 from placewire.state.manifest import PieceEntry, SegmentEntry, StoreEntry
 from placewire.state.segment import Segment, open_segment
 from placewire.state.store import describe, write_retained
@@ -137,7 +139,10 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     pieces: list[PieceSummary] = []
     routed: list[Routed] = []
     route_s = 0.0
-    found, match_s = match_here(context, block)
+    started = time.perf_counter()
+    stored, norms = store_block(context, block, ref)
+    retain_s = time.perf_counter() - started
+    found, match_s = match_here(context, block, norms)
     add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
     if context.route is not None:
         started = time.perf_counter()
@@ -150,9 +155,6 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
     write_s = time.perf_counter() - started
-    started = time.perf_counter()
-    stored = store_block(context, block, ref)
-    retain_s = time.perf_counter() - started
     summary = BlockSummary(
         index=ref.number,
         first_seq=ref.first_seq,
@@ -179,10 +181,12 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     return Dispatched(summary, pieces, routed)
 
 
-def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> StoreEntry | None:
-    """Write a block's objects as they are retained."""
+def store_block(
+    context: BatchContext, block: DecodedBlock, ref: BlockRef
+) -> tuple[StoreEntry | None, NDArray[np.float64]]:
+    """Write a block's objects as they are retained; gives their norms too, by the block's order."""
     if block.objects.total == 0:
-        return None
+        return None, np.empty(0)
     state = StateDir(Path(context.root))
     name = state.new_name(context.batch, f"objects{ref.number}")
     lexicon = open_lexicon(state, context.settings)
@@ -196,7 +200,16 @@ def store_block(context: BatchContext, block: DecodedBlock, ref: BlockRef) -> St
         block, ref.first_seq, Analyzer(*context.key), lexicon, place, context.with_text
     )
     write_retained(state.file(name), retained)
-    return describe(name, retained, plan)
+    return describe(name, retained, plan), norms_of(block, ref.first_seq, retained)
+
+
+def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> NDArray[np.float64]:
+    """The norm of each object of a block; without a lexicon every term weighs 1."""
+    if retained.norm.size == 0:
+        return np.sqrt(np.diff(block.objects.term_offsets).astype(np.float64))
+    norms = np.empty(block.objects.total)
+    norms[np.argsort(block.objects.event)] = retained.norm[np.argsort(retained.seq)]
+    return norms
 
 
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
@@ -206,15 +219,23 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
     raw = read_bytes(ref.path, ref.start, ref.end)
     return decode_lines(
-        raw, ref.first_seq, analyzer, context.now_us, context.ahead_us, context.settings
+        raw,
+        ref.first_seq,
+        analyzer,
+        context.now_us,
+        context.ahead_us,
+        context.settings,
+        open_lexicon(StateDir(Path(context.root)), context.settings),
     )
 
 
-def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float]:
+def match_here(
+    context: BatchContext, block: DecodedBlock, norms: NDArray[np.float64]
+) -> tuple[Found, float]:
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
-    routes = {BOOLEAN: context.route, NEAREST: context.near}
+    routes = {BOOLEAN: context.route, NEAREST: context.near, RELEVANT: None}
     here = [entry for entry in context.segments if routes.get(entry.kind, ...) is None]
     if not here or o.total == 0:
         return [], 0.0
@@ -231,6 +252,10 @@ def match_here(context: BatchContext, block: DecodedBlock) -> tuple[Found, float
         target = open_target(context, entry)
         matches = match_near(NearColumns(*columns), target, o.event, sure, context.scan_near)
         found.append((entry, matches))
+    for entry in here:
+        if entry.kind == RELEVANT:
+            target = open_relevant(context, entry)
+            found.append((entry, match_relevant(NearColumns(*columns), norms, *target)))
     return found, time.perf_counter() - started
 
 
@@ -282,6 +307,13 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
     return NearTarget(segment, parts, limits, dead)
 
 
+def open_relevant(context: BatchContext, entry: SegmentEntry) -> RelevantTarget:
+    """A live segment of `relevant` rows, with its thresholds."""
+    segment, dead = open_live(context, entry)
+    path = StateDir(Path(context.root)).file
+    return RelevantTarget(segment, current_thetas(entry, segment, context.segments, path), dead)
+
+
 def add_pieces(
     arrays: dict[str, NDArray[Any]],
     pieces: list[PieceSummary],
@@ -294,7 +326,7 @@ def add_pieces(
 ) -> None:
     """Put the matches of one block into a file's arrays, a piece for every segment that has any.
 
-    One of `nearest` rows is told of if objects looked at its postings, in vain or not.
+    One of other rows is told of if objects looked at its postings, in vain or not.
     """
     for number, (entry, matches) in enumerate(found):
         if matches.object.size == 0 and (entry.kind == BOOLEAN or not matches.candidates):
@@ -304,6 +336,8 @@ def add_pieces(
         arrays[f"{label}.row"] = matches.row
         if matches.distance is not None:
             arrays[f"{label}.distance"] = matches.distance
+        if matches.nano is not None:
+            arrays[f"{label}.nano"] = matches.nano
         piece = PieceEntry(block, name, label, entry.name, int(matches.object.size))
         pieces.append(
             PieceSummary(
@@ -358,6 +392,8 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
     }
     if o.data_bytes.size:
         arrays |= {"object.data_offsets": o.data_offsets, "object.data_bytes": o.data_bytes}
+    if any(entry.kind == RELEVANT for entry in context.segments):
+        arrays["object.ts_us"] = o.ts_us
     if context.keep_objects:
         arrays |= {
             "object.code": block.codes,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
+from placewire.model.settings import Settings
 from placewire.model.times import parse_duration, parse_timestamp
 
 MOST_K = 1_000
@@ -54,6 +55,7 @@ OF_SUBSCRIPTIONS = {
     for kind, (needed, optional) in {
         "boolean": ((), ("region", "where")),
         "nearest": (POINT, ("mode", "within_m")),
+        "relevant": ((*POINT, "alpha"), ("reach_m",)),
         "trending": (("k", "window", "every"), ("region",)),
     }.items()
 }
@@ -66,7 +68,6 @@ OF_QUERIES = {
         "trending": (("k",), ("region",)),
     }.items()
 }
-KINDS = tuple(OF_QUERIES)
 
 
 def check_kind(event: SubscribeEvent | QueryEvent) -> None:
@@ -75,8 +76,6 @@ def check_kind(event: SubscribeEvent | QueryEvent) -> None:
     if isinstance(event, QueryEvent):
         of_kinds, what = OF_QUERIES, "query"
     if event.kind not in of_kinds:
-        if event.kind in KINDS:
-            raise InvalidEvent(f"kind {event.kind!r} is not supported yet")
         raise InvalidEvent(f"kind must be one of {', '.join(of_kinds)}, got {event.kind!r}")
     of_kinds[event.kind].check(event, what)
 
@@ -116,6 +115,13 @@ def read_metres(metres: float, name: str) -> float:
     if metres <= 0:
         raise InvalidEvent(f"{name} must be > 0, got {float(metres)!r}")
     return float(metres)
+
+
+def read_reach(event: SubscribeEvent | QueryEvent, settings: Settings) -> float:
+    """The distance at which place counts for nothing."""
+    if event.reach_m is UNSET:
+        return settings.reach_m
+    return read_metres(event.reach_m, "reach_m")
 
 
 def read_window(window: str, every: str) -> tuple[int, int]:

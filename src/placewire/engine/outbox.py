@@ -28,12 +28,14 @@ from placewire.state.segment import open_segment
 
 NO_OFFSETS = np.empty(0, np.int64)
 LINES_AT_ONCE = 200_000
+NAMES = tuple(f".{name}" for name in Named._fields[1:])
 UPDATE_COLUMNS = (
     "seq",
-    "distance",
+    "scored",
     "subscription_offsets",
     "subscription_bytes",
-    *(f"{way}.{name}" for way in ("add", "drop") for name in Named._fields[1:]),
+    "measure",
+    *(f"{way}{name}" for way in ("add", "drop") for name in ("s", *NAMES)),
 )
 
 

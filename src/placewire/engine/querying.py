@@ -12,6 +12,7 @@ from placewire.engine.fields import (
     read_limit,
     read_metres,
     read_mode,
+    read_reach,
     read_span,
 )
 from placewire.model.errors import InvalidEvent
@@ -93,7 +94,5 @@ def read_ranked(event: QueryEvent, query: Query, analyzer: Analyzer, settings: S
         within = read_metres(event.within_m, "within_m")
         region = Region(CIRCLE, circle_bounds(lon, lat, within), (lon, lat, within))
         return query._replace(within_m=within, region=region)
-    reach = settings.reach_m
-    if event.reach_m is not UNSET:
-        reach = read_metres(event.reach_m, "reach_m")
+    reach = read_reach(event, settings)
     return query._replace(alpha=read_alpha(event.alpha), reach_m=reach)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from placewire.engine.sections import (
 from placewire.kernels.cells import points_to_codes
 from placewire.kernels.searching import nearest_in_lists, relevant_in_lists
 from placewire.model.regions import CIRCLE, Region, circle_bounds
-from placewire.text.lexicon import Lexicon
+from placewire.text.lexicon import Lexicon, weigh_terms
 
 
 class Best:
@@ -110,13 +110,8 @@ def answer_relevant(
 ) -> dict[str, Any]:
     """The objects of the highest score."""
     best = Best(query.k)
-    weights = np.array(
-        [1.0 if lexicon is None else lexicon.idf(term.encode()) for term in query.terms]
-    )
-    total = 0.0
-    for weight in weights.tolist():  # one after another, as the specification adds them
-        total += weight * weight
-    ask_norm = math.sqrt(total)
+    idf, ask_norm = weigh_terms(query.terms, lexicon)
+    weights = np.array(idf)
     for number, section in enumerate(sections):
         retained = section.retained
         asked = words_in(retained, query.terms)

@@ -12,16 +12,29 @@ from placewire.engine.dispatcher import BlockSummary, PieceSummary
 from placewire.engine.due import Advances, DueRows, find_due, places_of
 from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts
+from placewire.engine.hunting import Hunter
 from placewire.engine.merger import match_new_rows, settle_matches
 from placewire.engine.nearplanning import NearPlanner
-from placewire.engine.updates import write_updates
-from placewire.model.subscriptions import KINDS, NEAREST, TRENDING, SubscriptionRows, take_rows
+from placewire.engine.relevance import Slider, gather_found
+from placewire.engine.sliding import SlidingWindow
+from placewire.engine.updates import Changed, name_entered, name_slid, write_updates
+from placewire.model.subscriptions import (
+    KINDS,
+    NEAREST,
+    RELEVANT,
+    TRENDING,
+    SubscriptionRows,
+    take_rows,
+)
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.buffers import empty_buffers, take_buffers
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.livebuffers import LiveBuffers
 from placewire.state.manifest import PieceEntry, RosterEntry, UpdatesEntry
 from placewire.state.roster import Rosters
-from placewire.state.segment import make_plain_segment, make_segment
+from placewire.state.segment import make_plain_segment, make_relevant_segment, make_segment
+from placewire.state.store import LiveStore
 
 
 class Settled(NamedTuple):
@@ -67,12 +80,17 @@ class Settler:
         near: NearPlanner,
         rosters: list[RosterEntry],
         scan: bool,
+        window: SlidingWindow,
+        store: LiveStore,
     ) -> None:
         self.state = state
         self.live = live
         self.near = near
         self.rosters = Rosters(state, rosters)
         self.scan = scan
+        self.window = window
+        self.store = store
+        self.hunter = Hunter(state, window.by_time)
 
     def settle(
         self,
@@ -90,11 +108,16 @@ class Settler:
         entered: list[Entered | None] = []
         due: list[DueRows] = []
         first_seq = facts[0].first_seq if facts else 0
+        changed: list[Changed] = []
+        slider = self._slider(blocks, facts, rows, advances, first_seq)
         for live, ends in zip(list(self.live.segments), resolved.ended, strict=True):
             found = [summary for summary in summaries if summary.piece.segment == live.name]
             if live.segment.kind == NEAREST:
                 pieces = [summary.piece for summary in found if summary.piece.matches]
                 entered.append(enter_candidates(self.state, facts, live, pieces, ends))
+            elif live.segment.kind == RELEVANT and slider is not None:
+                pieces = [summary.piece for summary in found if summary.piece.matches]
+                changed += self._slide(slider, facts, live, pieces, ends)
             elif live.segment.kind == TRENDING:
                 end_seq = np.full(live.segment.rows.total, NEVER_SEQ)
                 end_seq[ends[0]] = ends[1]
@@ -122,6 +145,8 @@ class Settler:
             row_end = resolved.row_end[picked]
             if kind == NEAREST:
                 entered.append(self._add_near_rows(batch, facts, own, row_end))
+            elif kind == RELEVANT and slider is not None:
+                changed += self._add_relevant_rows(batch, slider, own, row_end)
             elif kind == TRENDING:
                 new = self.live.add(batch, make_plain_segment(own))
                 new.end(np.flatnonzero(row_end != NEVER_SEQ))
@@ -133,15 +158,67 @@ class Settler:
                 self._add_rows(batch, outcome, blocks, facts, own, row_end)
         if outcome.arrays:
             write_arrays(self.state.file(outcome.name), outcome.arrays)
-        updates = write_updates(
-            self.state, batch, facts, [e for e in entered if e is not None], self.rosters
-        )
+        changed += name_entered(batch, facts, [e for e in entered if e is not None], self.rosters)
+        updates = write_updates(self.state, batch, changed)
         self.rosters.tidy(
             batch, [x.results.neighbours for x in self.live.segments if x.results is not None]
         )
         return Settled(
             outcome.pieces, updates, due, int(changes.seq.size), resolved.idle_unsubscribes
         )
+
+    def _slider(
+        self,
+        blocks: list[BlockSummary],
+        facts: list[BlockFacts],
+        rows: SubscriptionRows,
+        advances: Advances,
+        first_seq: int,
+    ) -> Slider | None:
+        """The sliding window in this batch, if any subscription looks at it."""
+        if not self.live.of_kind(RELEVANT) and not (rows.kind == RELEVANT).any():
+            self.window.seqs = None
+            return None
+        entries = list(self.store.entries)
+        moves = self.window.moves(entries, first_seq, facts, advances)
+        self.hunter.look_at(entries)
+        self.live.horizon = int(moves.horizon[-1])
+        last_seq = max((b.first_seq + b.events - 1 for b in blocks), default=first_seq)
+        return Slider(moves, advances, self.hunter, self.window.by_time, last_seq)
+
+    def _slide(
+        self,
+        slider: Slider,
+        facts: list[BlockFacts],
+        live: LiveSegment,
+        pieces: list[PieceEntry],
+        ends: Ends,
+    ) -> list[Changed]:
+        """Let the batch pass the committed `relevant` rows of a segment."""
+        rows, found = gather_found(self.state, facts, live, pieces, ends, slider.by_time)
+        end_seq = np.full(live.segment.rows.total, NEVER_SEQ)
+        end_seq[ends[0]] = ends[1]
+        slid = slider.slide_committed(live, found, rows, end_seq)
+        return name_slid(live.segment.rows, slid, self.hunter)
+
+    def _add_relevant_rows(
+        self,
+        batch: int,
+        slider: Slider,
+        rows: SubscriptionRows,
+        row_end: NDArray[np.int64],
+    ) -> list[Changed]:
+        """Give the batch's own `relevant` rows their first results, and make them live."""
+        rule = self.live.rule
+        empty = empty_buffers(np.zeros(rows.total, np.int64), rule.by_time)
+        buffers = LiveBuffers(empty, rows.k, rule, self.live.horizon, [], self.state.file)
+        slid = slider.slide_new(rows, buffers, row_end)
+        held = take_buffers(buffers.buffers, np.arange(rows.total), rule.by_time)
+        new = self.live.add(batch, make_relevant_segment(rows, held))
+        assert new.buffers is not None
+        new.buffers.looked[:] = buffers.looked
+        new.end(np.flatnonzero(row_end != NEVER_SEQ))
+        return name_slid(rows, slid, self.hunter)
 
     def _places(self, live: LiveSegment) -> NDArray[np.int64]:
         """The places of a segment's `trending` rows, found once."""

@@ -9,10 +9,12 @@ import numpy as np
 from placewire.engine.changecolumns import ChangeColumns
 from placewire.engine.fields import (
     check_kind,
+    read_alpha,
     read_expires,
     read_k,
     read_metres,
     read_mode,
+    read_reach,
     read_window,
 )
 from placewire.model.errors import InvalidEvent
@@ -25,24 +27,31 @@ from placewire.model.expression import (
     compile_expression,
 )
 from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds, read_region
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
     BOOLEAN,
     NEAREST,
     NEVER_US,
+    RELEVANT,
     TRENDING,
     SubscriptionRows,
     lengths_to_offsets,
     no_rows,
 )
 from placewire.text.analyzer import Analyzer
+from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.query import parse_keywords, parse_where
 
 
 class ChangesBuilder:
     """Collects the changes of one block; terms are hashed together at the end."""
 
-    def __init__(self, analyzer: Analyzer) -> None:
+    def __init__(
+        self, analyzer: Analyzer, settings: Settings, lexicon: Lexicon | None = None
+    ) -> None:
         self.analyzer = analyzer
+        self.settings = settings
+        self.lexicon = lexicon
         self.events: list[int] = []
         self.times: list[int] = []
         self.subscribes: list[bool] = []
@@ -77,6 +86,9 @@ class ChangesBuilder:
             elif event.kind == "nearest":
                 kind, k = NEAREST, read_k(event.k)
                 region, program = self._read_nearest(event)
+            elif event.kind == "relevant":
+                kind, k = RELEVANT, read_k(event.k)
+                region, program = self._read_relevant(event)
             else:
                 kind, k, program = TRENDING, read_k(event.k), ANY_TEXT
                 region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
@@ -132,6 +144,18 @@ class ChangesBuilder:
             return NOWHERE_SPECIAL._replace(shape=(*point, math.inf)), program
         within = read_metres(event.within_m, "within_m")
         return Region(CIRCLE, circle_bounds(*point, within), (*point, within)), program
+
+    def _read_relevant(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """Where a `relevant` stands and how it weighs place and words, and its terms."""
+        check_point(event.lon, event.lat)  # type: ignore[arg-type]
+        reach = read_reach(event, self.settings)
+        alpha = read_alpha(event.alpha)  # type: ignore[arg-type]
+        terms = sorted(parse_keywords(event.keywords, self.analyzer.tokens))
+        weights, norm = weigh_terms(terms, self.lexicon)
+        nowhere = [0] * len(terms)
+        shape = (float(event.lon), float(event.lat), alpha, reach, norm, *weights)  # type: ignore[arg-type]
+        program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
+        return NOWHERE_SPECIAL._replace(shape=shape), program
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
         """Add a change that makes no row."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.entering import Entered
 from placewire.engine.facts import BlockFacts, object_seqs
+from placewire.engine.hunting import Hunter
+from placewire.engine.relevance import Slid
 from placewire.kernels.jit import read_only
 from placewire.kernels.resultlines import matches_to_order
-from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_offsets,
+    lengths_to_offsets,
+    take_slices,
+)
 from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import UpdatesEntry
@@ -38,62 +46,99 @@ def name_objects(facts: Sequence[BlockFacts]) -> Named:
     return concat_named(parts)
 
 
-def write_updates(
-    state: StateDir,
-    batch: int,
-    facts: Sequence[BlockFacts],
-    entered: Sequence[Entered],
-    rosters: Rosters,
-) -> UpdatesEntry | None:
-    """Write the batch's updates by (seq, subscription id), and the roster of what entered."""
+class Changed(NamedTuple):
+    """Updates of subscriptions: whose, at which event, and the objects added and dropped.
+
+    Subscriptions are given by their ids; `adds` and `drops` are CSR columns of objects by name.
+    `scored` tells a score from a distance; `measure` is of the objects that were added.
+    """
+
+    seq: NDArray[np.int64]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+    scored: bool
+    add_offsets: NDArray[np.int64]
+    added: Named
+    measure: NDArray[np.float64]
+    drop_offsets: NDArray[np.int64]
+    dropped: Named
+
+
+def name_entered(
+    batch: int, facts: Sequence[BlockFacts], entered: Sequence[Entered], rosters: Rosters
+) -> list[Changed]:
+    """Updates of `nearest` subscriptions; what entered goes into a roster, to be named later."""
     entered = [part for part in entered if part.row.size]
     if not entered:
-        return None
-    seq, objects, distance, dropped = (
-        np.concatenate(column) for column in list(zip(*entered, strict=True))[2:]
-    )
+        return []
     names = name_objects(facts)
-    newcomers = np.unique(objects)
-    newcomers = newcomers[np.argsort(names.seq[newcomers])]
-    rosters.add(batch, names.take(newcomers))
-    id_offsets, id_bytes = name_subscriptions(entered)
+    newcomers = np.unique(np.concatenate([part.object for part in entered]))
+    rosters.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
+    return [
+        Changed(
+            part.seq,
+            *take_texts(part.rows.id_offsets, part.rows.id_bytes, part.row),
+            False,
+            np.arange(part.row.size + 1),
+            names.take(part.object),
+            part.distance,
+            lengths_to_offsets((part.dropped >= 0).astype(np.int64)),
+            rosters.find(part.dropped[part.dropped >= 0]),
+        )
+        for part in entered
+    ]
+
+
+def name_slid(rows: SubscriptionRows, slid: Sequence[Slid], hunter: Hunter) -> list[Changed]:
+    """Updates of `relevant` subscriptions of one segment; the store knows all their objects."""
+    changed = []
+    for part in slid:
+        if part.row.size == 0:
+            continue
+        seqs, at = np.unique(np.concatenate([part.add_seq, part.drop_seq]), return_inverse=True)
+        names = hunter.name(seqs)
+        changed.append(
+            Changed(
+                part.seq,
+                *take_texts(rows.id_offsets, rows.id_bytes, part.row),
+                True,
+                part.add_offsets,
+                names.take(at[: part.add_seq.size]),
+                part.add_nano / 1e9,
+                part.drop_offsets,
+                names.take(at[part.add_seq.size :]),
+            )
+        )
+    return changed
+
+
+def write_updates(state: StateDir, batch: int, changed: Sequence[Changed]) -> UpdatesEntry | None:
+    """Write the batch's updates by (seq, subscription id)."""
+    if not changed:
+        return None
+    seq = np.concatenate([part.seq for part in changed])
+    id_offsets = concat_offsets([part.id_offsets for part in changed])
+    id_bytes = np.concatenate([part.id_bytes for part in changed])
     order = matches_to_order(read_only(seq), read_only(id_offsets), read_only(id_bytes))
     offsets, texts = take_texts(id_offsets, id_bytes, order)
-    added = names.take(objects[order])
-    left = name_dropped(dropped[order], rosters)
+    add_offsets, adds = take_slices(concat_offsets([p.add_offsets for p in changed]), order)
+    drop_offsets, drops = take_slices(concat_offsets([p.drop_offsets for p in changed]), order)
+    added = concat_named([part.added for part in changed]).take(adds)
+    dropped = concat_named([part.dropped for part in changed]).take(drops)
+    scored = np.concatenate([np.full(part.seq.size, part.scored) for part in changed])
     name = state.new_name(batch, "updates")
     write_arrays(
         state.file(name),
         {
             "seq": seq[order],
-            "distance": distance[order],
+            "scored": scored[order],
             "subscription_offsets": offsets,
             "subscription_bytes": texts,
+            "adds": add_offsets,
+            "measure": np.concatenate([part.measure for part in changed])[adds],
             **{f"add.{field}": getattr(added, field) for field in Named._fields[1:]},
-            **{f"drop.{field}": getattr(left, field) for field in Named._fields[1:]},
+            "drops": drop_offsets,
+            **{f"drop.{field}": getattr(dropped, field) for field in Named._fields[1:]},
         },
     )
     return UpdatesEntry(name, int(seq.size))
-
-
-def name_subscriptions(
-    entered: Sequence[Entered],
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The id of the subscription of every entry."""
-    offsets, ids = [], []
-    for part in entered:
-        some, texts = take_texts(part.rows.id_offsets, part.rows.id_bytes, part.row)
-        offsets.append(some)
-        ids.append(texts)
-    return concat_offsets(offsets), np.concatenate(ids)
-
-
-def name_dropped(dropped: NDArray[np.int64], rosters: Rosters) -> Named:
-    """The objects that were dropped, with an empty id where none was."""
-    some = np.flatnonzero(dropped >= 0)
-    found = rosters.find(dropped[some])
-    lengths = np.zeros((2, dropped.size), np.int64)
-    lengths[0, some] = np.diff(found.id_offsets)
-    lengths[1, some] = np.diff(found.data_offsets)
-    ids, data = map(lengths_to_offsets, lengths)
-    return Named(dropped, ids, found.id_bytes, data, found.data_bytes)

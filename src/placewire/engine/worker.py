@@ -39,7 +39,8 @@ class Probe(NamedTuple):
 class Matches(NamedTuple):
     """Matches of a block with one segment: object u32[m], row u32[m].
 
-    For `nearest` rows they are candidates, with their distances f64[m].
+    For `nearest` rows they are candidates, with their distances f64[m], for `relevant` rows with
+    their scores i32[m], in units of 1e-9.
     """
 
     object: NDArray[np.uint32]
@@ -48,6 +49,7 @@ class Matches(NamedTuple):
     candidates: int
     distance: NDArray[np.float64] | None = None
     passed: int = 0  # of the candidates, those in the ball
+    nano: NDArray[np.int32] | None = None
 
 
 def make_probe(

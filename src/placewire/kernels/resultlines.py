@@ -12,11 +12,12 @@ OBJECT = np.frombuffer(b'","object":"', np.uint8).copy()
 DATA = np.frombuffer(b'","data":', np.uint8).copy()
 END = np.frombuffer(b'"}\n', np.uint8).copy()
 UPDATE = np.frombuffer(b',"type":"update","subscription":"', np.uint8).copy()
-ADD = np.frombuffer(b'","add":[{"object":"', np.uint8).copy()
+ADD = np.frombuffer(b'","add":[', np.uint8).copy()
+OBJECT_NAME = np.frombuffer(b'{"object":"', np.uint8).copy()
+SCORE = np.frombuffer(b'","score":', np.uint8).copy()
 DISTANCE = np.frombuffer(b'","distance_m":', np.uint8).copy()
 MORE_DATA = np.frombuffer(b',"data":', np.uint8).copy()
-DROP = np.frombuffer(b'}],"drop":[', np.uint8).copy()
-DROPPED = np.frombuffer(b'{"object":"', np.uint8).copy()
+DROP = np.frombuffer(b'],"drop":[', np.uint8).copy()
 END_UPDATE = np.frombuffer(b"]}\n", np.uint8).copy()
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
@@ -193,19 +194,76 @@ def matches_to_lines(
     return starts, out[:at]
 
 
+@inlined
+def put_score(out: np.ndarray, at: int, score: float) -> int:
+    """A score in whole numbers of 1e-9, without zeros at the end: 0.5, 1.0, 0.000000001."""
+    nano = np.int64(np.rint(score * 1e9))
+    at = put_number(out, at, nano // 1_000_000_000)
+    out[at] = 46
+    rest = nano % 1_000_000_000
+    at += 1
+    digit = 100_000_000
+    while True:
+        out[at] = np.uint8(48 + rest // digit)
+        at += 1
+        rest %= digit
+        if rest == 0:
+            return at
+        digit //= 10
+
+
+@inlined
+def put_objects(
+    out: np.ndarray,
+    at: int,
+    first: int,
+    last: int,
+    with_data: bool,
+    measures: np.ndarray,
+    scored: bool,
+    offsets: np.ndarray,
+    ids: np.ndarray,
+    data_offsets: np.ndarray,
+    data: np.ndarray,
+) -> int:
+    """Objects first:last as JSON, with their measures if there are any."""
+    for i in range(first, last):
+        if i > first:
+            out[at] = 44
+            at += 1
+        at = put_bytes(out, at, OBJECT_NAME)
+        at = put_escaped(out, at, ids, offsets[i], offsets[i + 1])
+        if measures.size == 0:
+            at = put_bytes(out, at, END[:1])
+        elif scored:
+            at = put_bytes(out, at, SCORE)
+            at = put_score(out, at, measures[i])
+        else:
+            at = put_bytes(out, at, DISTANCE)
+            at = put_metres(out, at, measures[i])
+        if with_data and data_offsets[i + 1] > data_offsets[i]:
+            at = put_bytes(out, at, MORE_DATA)
+            at = put_slice(out, at, data, data_offsets[i], data_offsets[i + 1])
+        at = put_bytes(out, at, END[1:2])
+    return at
+
+
 @kernel
 def updates_to_lines(
     first: int,
     last: int,
     with_data: bool,
     seqs: np.ndarray,
-    distances: np.ndarray,
+    scored: np.ndarray,
     subscription_offsets: np.ndarray,
     subscription_bytes: np.ndarray,
+    measures: np.ndarray,
+    adds: np.ndarray,
     add_offsets: np.ndarray,
     add_bytes: np.ndarray,
     add_data_offsets: np.ndarray,
     add_data_bytes: np.ndarray,
+    drops: np.ndarray,
     drop_offsets: np.ndarray,
     drop_bytes: np.ndarray,
     drop_data_offsets: np.ndarray,
@@ -213,14 +271,17 @@ def updates_to_lines(
 ) -> tuple:  # type: ignore[type-arg]
     """JSON Lines of the updates first:last: where each begins i64[n + 1], and the bytes u8[..].
 
-    Each adds one object; an empty id of a dropped one means that none was.
+    Update u adds the objects adds[u]:adds[u + 1] and drops drops[u]:drops[u + 1]; `measures` are of
+    those added, scores if it is `scored` and distances if not.
     """
-    room = 160 * (last - first)
+    room = 80 * (last - first)
     room += 6 * (subscription_offsets[last] - subscription_offsets[first])
-    room += 6 * (add_offsets[last] - add_offsets[first])
-    room += 6 * (drop_offsets[last] - drop_offsets[first])
-    room += add_data_offsets[last] - add_data_offsets[first]
-    room += drop_data_offsets[last] - drop_data_offsets[first]
+    a, b = adds[first], adds[last]
+    room += 64 * (b - a) + 6 * (add_offsets[b] - add_offsets[a])
+    room += add_data_offsets[b] - add_data_offsets[a]
+    a, b = drops[first], drops[last]
+    room += 32 * (b - a) + 6 * (drop_offsets[b] - drop_offsets[a])
+    room += drop_data_offsets[b] - drop_data_offsets[a]
     out = np.empty(room, np.uint8)
     starts = np.empty(last - first + 1, np.int64)
     at = 0
@@ -233,23 +294,33 @@ def updates_to_lines(
             out, at, subscription_bytes, subscription_offsets[u], subscription_offsets[u + 1]
         )
         at = put_bytes(out, at, ADD)
-        at = put_escaped(out, at, add_bytes, add_offsets[u], add_offsets[u + 1])
-        at = put_bytes(out, at, DISTANCE)
-        at = put_metres(out, at, distances[u])
-        if with_data and add_data_offsets[u + 1] > add_data_offsets[u]:
-            at = put_bytes(out, at, MORE_DATA)
-            at = put_slice(out, at, add_data_bytes, add_data_offsets[u], add_data_offsets[u + 1])
+        at = put_objects(
+            out,
+            at,
+            adds[u],
+            adds[u + 1],
+            with_data,
+            measures,
+            scored[u],
+            add_offsets,
+            add_bytes,
+            add_data_offsets,
+            add_data_bytes,
+        )
         at = put_bytes(out, at, DROP)
-        if drop_offsets[u + 1] > drop_offsets[u]:
-            at = put_bytes(out, at, DROPPED)
-            at = put_escaped(out, at, drop_bytes, drop_offsets[u], drop_offsets[u + 1])
-            at = put_bytes(out, at, END[:1])
-            if with_data and drop_data_offsets[u + 1] > drop_data_offsets[u]:
-                at = put_bytes(out, at, MORE_DATA)
-                at = put_slice(
-                    out, at, drop_data_bytes, drop_data_offsets[u], drop_data_offsets[u + 1]
-                )
-            at = put_bytes(out, at, END[1:2])
+        at = put_objects(
+            out,
+            at,
+            drops[u],
+            drops[u + 1],
+            with_data,
+            measures[:0],
+            False,
+            drop_offsets,
+            drop_bytes,
+            drop_data_offsets,
+            drop_data_bytes,
+        )
         at = put_bytes(out, at, END_UPDATE)
     starts[last - first] = at
     return starts, out[:at]

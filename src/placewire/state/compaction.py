@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from placewire.index.balls import concat_deals, take_deal
 from placewire.kernels.directory import bits_to_mask
-from placewire.model.subscriptions import BOOLEAN, TRENDING, concat_rows, take_rows
+from placewire.model.subscriptions import BOOLEAN, RELEVANT, TRENDING, concat_rows, take_rows
+from placewire.state.buffers import Buffers, concat_buffers, take_buffers
 from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import Neighbours, concat_neighbours, take_neighbours
 from placewire.state.segment import (
     Segment,
     make_near_segment,
     make_plain_segment,
+    make_relevant_segment,
     make_segment,
     whole_rows,
 )
@@ -60,11 +62,12 @@ def choose_merge(entries: Sequence[SegmentEntry], stale: Sequence[bool] = ()) ->
 
 
 class Source(NamedTuple):
-    """A segment to merge, its ended rows, and the results of `nearest` rows as they are now."""
+    """A segment to merge, its ended rows, and the results or buffers as they are now."""
 
     segment: Segment
     dead: NDArray[np.uint64]
     neighbours: Neighbours | None = None
+    buffers: Buffers | None = None
 
 
 def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
@@ -73,7 +76,8 @@ def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
     row_maps = []
     pickings = []
     base = 0
-    for segment, dead, _ in sources:
+    for source in sources:
+        segment, dead = source.segment, source.dead
         keep = segment.rows.expires_us > now_us
         if dead.size:
             keep &= ~bits_to_mask(dead, segment.rows.total)
@@ -89,6 +93,11 @@ def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
         return Merged(make_segment(rows), row_maps)
     if sources[0].segment.kind == TRENDING:
         return Merged(make_plain_segment(rows), row_maps)
+    if sources[0].segment.kind == RELEVANT:
+        held = [s.buffers for s in sources if s.buffers is not None]
+        by_time = any(b.exp is not b.seq for b in held)
+        taken = [take_buffers(b, p, by_time) for b, p in zip(held, pickings, strict=True)]
+        return Merged(make_relevant_segment(rows, concat_buffers(taken, by_time)), row_maps)
     results = [s.neighbours for s in sources if s.neighbours is not None]
     neighbours = concat_neighbours(
         [take_neighbours(n, picked) for n, picked in zip(results, pickings, strict=True)]

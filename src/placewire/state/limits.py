@@ -1,7 +1,6 @@
-"""Limits of balls as a worker knows them: those of the segment's file, shrunk by its deltas.
+"""Limits of balls and thresholds as a worker knows them: the file's, changed by its deltas.
 
-A process keeps them from batch to batch and applies only deltas that it has not seen. Limits
-only filter: a process that has seen fewer deltas finds more candidates, and no other results.
+A process keeps them from batch to batch and applies only deltas that it has not seen, in order.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.balls import radii_to_limits
 from placewire.state.arrays import open_arrays
+from placewire.state.buffers import read_delta
 from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import read_radii
 from placewire.state.segment import Segment
@@ -23,21 +23,28 @@ KEPT_SEGMENTS = 64
 
 
 class _Known:
-    """Limits f32[n] of one segment's balls, and the files of the deltas that are in them."""
+    """Limits f32[n] of one segment's balls, or thresholds i32[n] of its rows.
+
+    `applied` are the files of the deltas that are in them.
+    """
 
     def __init__(self, segment: Segment) -> None:
-        assert segment.balls is not None
-        self.limits: NDArray[np.float32] = radii_to_limits(segment.balls.radius)
+        self.limits = np.empty(0, np.float32)
+        self.theta = np.empty(0, np.int32)
+        if segment.balls is not None:
+            self.limits = radii_to_limits(segment.balls.radius)
+        if segment.buffers is not None:
+            self.theta = segment.buffers.theta.copy()
         self.applied: set[str] = set()
 
 
 _known: OrderedDict[Path, _Known] = OrderedDict()
 
 
-def current_limits(
+def _known_of(
     entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
-) -> NDArray[np.float32]:
-    """The limits of a segment's balls after its deltas; segments no longer `live` are forgotten."""
+) -> _Known:
+    """What is known of a segment; those that are no longer `live` are forgotten."""
     key = path(entry.name)
     known = _known.get(key)
     if known is None:
@@ -48,6 +55,17 @@ def current_limits(
         while len(_known) > KEPT_SEGMENTS:
             _known.popitem(last=False)
     _known.move_to_end(key)
+    return known
+
+
+def current_limits(
+    entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
+) -> NDArray[np.float32]:
+    """The limits of a segment's balls after its deltas.
+
+    Limits only filter: with fewer deltas there are more candidates, and no other results.
+    """
+    known = _known_of(entry, segment, live, path)
     for delta in entry.deltas:
         if delta.file not in known.applied:
             rows, radius = read_radii(open_arrays(path(delta.file)).arrays, delta.label)
@@ -55,3 +73,16 @@ def current_limits(
             known.limits[rows] = np.minimum(known.limits[rows], limits)
             known.applied.add(delta.file)
     return known.limits
+
+
+def current_thetas(
+    entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
+) -> NDArray[np.int32]:
+    """The thresholds of a segment's `relevant` rows after its deltas."""
+    known = _known_of(entry, segment, live, path)
+    for delta in entry.deltas:
+        if delta.file not in known.applied:
+            changed = read_delta(open_arrays(path(delta.file)).arrays, delta.label)
+            known.theta[changed.theta_row] = changed.theta
+            known.applied.add(delta.file)
+    return known.theta

@@ -15,22 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.balls import Deal
+from placewire.kernels.buffers import NEVER
 from placewire.kernels.directory import bits_to_mask, mark_bits
-from placewire.model.subscriptions import KINDS, NEAREST
+from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.buffers import delta_arrays as buffer_delta_arrays
+from placewire.state.buffers import take_buffers
 from placewire.state.compaction import Merged, Source, choose_merge, merge_segments
 from placewire.state.layout import StateDir
+from placewire.state.livebuffers import BufferRule, LiveBuffers
 from placewire.state.manifest import DeltaEntry, SegmentEntry
 from placewire.state.neighbours import Entrants, delta_arrays
 from placewire.state.results import MOST_DELTAS, LiveResults
 from placewire.state.segment import (
     Segment,
     make_near_segment,
+    make_relevant_segment,
     open_segment,
     whole_rows,
     write_segment,
 )
 
+USUAL_RULE = BufferRule()
+FAR_PAST = np.iinfo(np.int64).min
 NO_BITS = np.empty(0, np.uint64)
 INLINE_ROWS = 40_000  # a merge of at most this many rows is done in the batch that asks for it
 
@@ -47,6 +54,7 @@ class LiveSegment:
     changed: bool = False  # since the last commit
     frozen: bool = False  # somebody else reads this bitmap: copy it before the next mark
     results: LiveResults | None = None  # of `nearest` rows
+    buffers: LiveBuffers | None = None  # of `relevant` rows
     places: NDArray[np.int64] | None = None  # of `trending` rows: their regions, numbered
 
     def end(self, rows: NDArray[np.int64]) -> None:
@@ -59,6 +67,8 @@ class LiveSegment:
             self.dead = self.dead.copy()
         self.frozen = False
         mark_bits(self.dead, rows)
+        if self.buffers is not None:
+            self.buffers.soonest[rows] = NEVER
         self.ended += int(rows.size)
         self.changed = True
 
@@ -76,12 +86,19 @@ class LiveSegment:
             self.ended,
             self.dead_file,
             self.segment.kind,
-            list(self.results.deltas) if self.results is not None else [],
+            self.deltas,
         )
 
     @property
+    def deltas(self) -> list[DeltaEntry]:
+        """What changed in results or buffers since the file was written."""
+        changing = self.results or self.buffers
+        return list(changing.deltas) if changing is not None else []
+
+    @property
     def stale(self) -> bool:
-        return self.results is not None and self.results.stale
+        changing = self.results or self.buffers
+        return changing is not None and changing.stale
 
 
 class _Pending(NamedTuple):
@@ -96,8 +113,16 @@ class _Pending(NamedTuple):
 class LiveSegments:
     """The segments that the next manifest will name."""
 
-    def __init__(self, state: StateDir, entries: list[SegmentEntry]) -> None:
+    def __init__(
+        self,
+        state: StateDir,
+        entries: list[SegmentEntry],
+        rule: BufferRule = USUAL_RULE,
+        horizon: int = FAR_PAST,
+    ) -> None:
         self.state = state
+        self.rule = rule
+        self.horizon = horizon  # of the sliding window
         self.segments: list[LiveSegment] = []
         self.pending: _Pending | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-merge")
@@ -108,6 +133,8 @@ class LiveSegments:
                 live.ended = entry.ended
                 live.dead_file = entry.dead
                 live.frozen = True
+                if live.buffers is not None:
+                    live.buffers.soonest[live.ended_mask()] = NEVER
             self.segments.append(live)
 
     def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
@@ -116,6 +143,15 @@ class LiveSegments:
         live = LiveSegment(name, segment)
         if segment.kind == NEAREST:
             live.results = LiveResults(segment, list(deltas), self.state.file)
+        if segment.buffers is not None:
+            live.buffers = LiveBuffers(
+                segment.buffers,
+                segment.rows.k,
+                self.rule,
+                self.horizon,
+                deltas,
+                self.state.file,
+            )
         return live
 
     def of_kind(self, kind: int) -> list[LiveSegment]:
@@ -133,7 +169,8 @@ class LiveSegments:
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
-        return self._open(name) if segment.kind == NEAREST else LiveSegment(name, segment)
+        changes = segment.kind in (NEAREST, RELEVANT)
+        return self._open(name) if changes else LiveSegment(name, segment)
 
     def compact(self, batch: int, now_us: int) -> None:
         """Take over a finished merge, and start or do the next one."""
@@ -208,7 +245,14 @@ class LiveSegments:
                 if thread is not None:
                     neighbours = neighbours.copy()
                 live.results.since = []
-            pairs.append(Source(live.segment, live.dead, neighbours))
+            buffers = None
+            if live.buffers is not None:
+                buffers = live.buffers.buffers
+                if thread is not None:
+                    everybody = np.arange(live.segment.rows.total)
+                    buffers = take_buffers(buffers, everybody, self.rule.by_time)
+                live.buffers.since = []
+            pairs.append(Source(live.segment, live.dead, neighbours, buffers))
         name = self.state.new_name(batch, "segment")
         path = self.state.file(name)
         for live in sources:
@@ -241,12 +285,32 @@ class LiveSegments:
             if source is not None and heir.results is not None:
                 for entrants in source.since or ():
                     heir.results.enter(renumber(entrants, row_map))
+            held = by_name[name].buffers
+            if held is not None and heir.buffers is not None:
+                heir.buffers.inherit(held, row_map)
         kept = [live for live in self.segments if live.name not in pending.names]
         self.segments = [*kept, heir] if heir.segment.rows.total else kept
 
-    def save(self, batch: int) -> list[SegmentEntry]:
+    def lift_sunk(self, batch: int) -> None:
+        """Give rows whose thresholds sank below what their index knows a segment of their own."""
+        for live in self.of_kind(RELEVANT):
+            assert live.buffers is not None
+            sunk = live.buffers.sunk
+            sunk = sunk[~live.ended_mask()[sunk]]
+            if sunk.size == 0:
+                continue
+            rows = take_rows(whole_rows(live.segment), sunk)
+            held = take_buffers(live.buffers.buffers, sunk, self.rule.by_time)
+            looked = live.buffers.looked[sunk]
+            live.end(sunk)
+            new = self.add(batch, make_relevant_segment(rows, held))
+            assert new.buffers is not None
+            new.buffers.looked[:] = looked
+
+    def save(self, batch: int, first_seq: int = 0) -> list[SegmentEntry]:
         """Write what changed, and give the entries of the next manifest."""
         self._save_results(batch)
+        self._save_buffers(batch, first_seq)
         for live in self.segments:
             if live.changed:
                 live.dead_file = self.state.new_name(batch, "ended")
@@ -275,6 +339,30 @@ class LiveSegments:
                 name = self.state.new_name(batch, "results")
                 write_arrays(self.state.file(name), delta_arrays("0", entrants, radii))
                 live.results.deltas = [DeltaEntry(name, "0", int(entrants.row.size))]
+
+    def _save_buffers(self, batch: int, first_seq: int) -> None:
+        """The same of buffers."""
+        name = self.state.new_name(batch, "buffers")
+        arrays: dict[str, NDArray[Any]] = {}
+        for number, live in enumerate(self.segments):
+            if live.buffers is None:
+                continue
+            fresh = live.buffers.take_fresh(first_seq)
+            if fresh is not None:
+                label = f"{number}"
+                arrays |= buffer_delta_arrays(label, fresh)
+                live.buffers.deltas.append(
+                    DeltaEntry(name, label, int(fresh.entrant_row.size), first_seq)
+                )
+        if arrays:
+            write_arrays(self.state.file(name), arrays)
+        for live in self.segments:
+            if live.buffers is not None and len(live.buffers.deltas) > MOST_DELTAS:
+                since = min(delta.first_seq for delta in live.buffers.deltas)
+                folded = live.buffers.fold(self.state.file)
+                name = self.state.new_name(batch, "buffers")
+                write_arrays(self.state.file(name), buffer_delta_arrays("0", folded))
+                live.buffers.deltas = [DeltaEntry(name, "0", int(folded.entrant_row.size), since)]
 
     def close(self) -> None:
         """Let a merge under way end; its file is swept later."""

@@ -18,12 +18,13 @@ class DeltaEntry(msgspec.Struct, frozen=True):
     file: str
     label: str
     entrants: int
+    first_seq: int = 0  # of the batch, or of the first of several
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
     """A live segment: its file, how many rows it has, and the file of those that have ended.
 
-    One of `nearest` subscriptions has the deltas of their results since the file was written.
+    One of `nearest` or `relevant` subscriptions has the deltas of what they hold since then.
     """
 
     name: str

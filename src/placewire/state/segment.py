@@ -13,14 +13,15 @@ from placewire.index.boolean import BooleanIndex, build_index, empty_index
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import BOOLEAN, NEAREST, SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.buffers import Buffers, buffer_arrays, read_buffers
 from placewire.state.neighbours import Neighbours, radii_of
 
 
 class Segment(NamedTuple):
     """A segment in memory or mapped; `rows.id_hash` is empty when mapped, see `directory_*`.
 
-    All its rows are of one kind. Those of `nearest` have an index of balls and results, both as
-    they were when the segment was made.
+    All its rows are of one kind. Those of `nearest` have an index of balls and results, those of
+    `relevant` have buffers, all as they were when the segment was made.
     """
 
     rows: SubscriptionRows
@@ -29,6 +30,7 @@ class Segment(NamedTuple):
     directory_row: NDArray[np.uint32]
     balls: BallIndex | None = None
     neighbours: Neighbours | None = None
+    buffers: Buffers | None = None
 
     @property
     def kind(self) -> int:
@@ -68,6 +70,12 @@ def make_plain_segment(rows: SubscriptionRows) -> Segment:
     return Segment(rows, NO_INDEX, *make_directory(rows))
 
 
+def make_relevant_segment(rows: SubscriptionRows, buffers: Buffers) -> Segment:
+    """Index `relevant` rows by the thresholds that their buffers leave them."""
+    rows = SubscriptionRows(*map(read_only, rows))
+    return Segment(rows, NO_INDEX, *make_directory(rows), buffers=buffers)
+
+
 def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """The rows by the hash of their id: hashes, ascending, and rows."""
     order = np.argsort(rows.id_hash, kind="stable")
@@ -80,6 +88,9 @@ def write_segment(path: Path, segment: Segment) -> int:
     del rows["id_hash"]  # the directory has it
     arrays = {f"rows.{name}": array for name, array in rows.items()}
     arrays |= {"directory.hash": segment.directory_hash, "directory.row": segment.directory_row}
+    if segment.buffers is not None:
+        arrays |= buffer_arrays(segment.buffers)
+        return write_arrays(path, arrays, {"relevant": True})
     if segment.balls is None or segment.neighbours is None:
         arrays |= {f"index.{name}": array for name, array in segment.boolean._asdict().items()}
         return write_arrays(path, arrays)
@@ -104,6 +115,8 @@ def open_segment(path: Path) -> Segment:
     def index(label: str) -> BooleanIndex:
         return BooleanIndex(**{name: arrays[f"{label}.{name}"] for name in BooleanIndex._fields})
 
+    if "relevant" in facts:
+        return Segment(rows, NO_INDEX, *directory, buffers=read_buffers(arrays))
     if "parts" not in facts:
         return Segment(rows, index("index"), *directory)
     balls = BallIndex(

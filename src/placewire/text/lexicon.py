@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +40,15 @@ class Lexicon:
             if raw[begin:end] in self.df:
                 idf[number] = self.idf(raw[begin:end])
         return idf
+
+
+def weigh_terms(terms: Sequence[str], lexicon: Lexicon | None) -> tuple[list[float], float]:
+    """The idf of terms in code-point order, and their norm, added in that order."""
+    weights = [1.0 if lexicon is None else lexicon.idf(term.encode()) for term in terms]
+    total = 0.0
+    for weight in weights:
+        total += weight * weight
+    return weights, math.sqrt(total)
 
 
 @lru_cache(4)

@@ -1,0 +1,234 @@
+"""Hunting: the objects of the sliding window that subscriptions want, from the store's files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.index.retained import Retained
+from placewire.kernels.jit import read_only
+from placewire.kernels.refilling import best_objects_of_rows, objects_above_rows, postings_of_rows
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
+from placewire.state.layout import StateDir
+from placewire.state.manifest import StoreEntry
+from placewire.state.roster import NOBODY, Named, concat_named
+from placewire.state.store import open_retained
+
+
+class Columns(NamedTuple):
+    """Columns of retained objects, as kernels take them."""
+
+    word_hash: NDArray[np.uint64]
+    word_order: NDArray[np.int64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    ts_us: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint32]
+    norm: NDArray[np.float64]
+    list_offsets: NDArray[np.int64]
+    lists: NDArray[np.uint32]
+
+
+class Ground(NamedTuple):
+    """A file of the store, with its words in order of hash and its rows in order of seq."""
+
+    retained: Retained
+    word_order: NDArray[np.int64]
+    seq_order: NDArray[np.int64]
+    entry: StoreEntry
+
+    @property
+    def columns(self) -> Columns:
+        """What the kernels search."""
+        r = self.retained
+        return Columns(
+            r.word_hash,
+            read_only(self.word_order),
+            r.lon,
+            r.lat,
+            r.ts_us,
+            r.seq,
+            r.term_offsets,
+            r.terms,
+            r.norm,
+            r.list_offsets,
+            r.lists,
+        )
+
+
+class Hunter:
+    """Searches the files of the store; what it needs to know of each is found once."""
+
+    def __init__(self, state: StateDir, by_time: bool) -> None:
+        self.state = state
+        self.by_time = by_time
+        self.grounds: dict[str, Ground] = {}
+        self.entries: Sequence[StoreEntry] = ()
+
+    def look_at(self, entries: Sequence[StoreEntry]) -> None:
+        """The store has these files now."""
+        self.entries = entries
+        names = {entry.name for entry in entries}
+        self.grounds = {name: g for name, g in self.grounds.items() if name in names}
+
+    def _open(self, after_seq: int, after_us: int, before_seq: int) -> list[Ground]:
+        """The files that may have objects after these."""
+        found = []
+        for entry in self.entries:
+            if (
+                entry.last_seq <= after_seq
+                or entry.last_us <= after_us
+                or entry.first_seq >= before_seq
+            ):
+                continue
+            if entry.name not in self.grounds:
+                retained = open_retained(self.state.file(entry.name))
+                self.grounds[entry.name] = Ground(
+                    retained,
+                    np.argsort(retained.word_hash, kind="stable"),
+                    np.argsort(retained.seq, kind="stable"),
+                    entry,
+                )
+            found.append(self.grounds[entry.name])
+        return found
+
+    def postings(
+        self, rows: SubscriptionRows, picked: NDArray[np.int64], wanted: Wanted
+    ) -> NDArray[np.float64]:
+        """How many postings of the window a search for each row has, about."""
+        counts = np.zeros(picked.size)
+        for ground in self._open(*wanted.widest):
+            postings_of_rows(
+                read_only(picked),
+                rows.literal_offsets,
+                rows.literal_term,
+                ground.retained.word_hash,
+                read_only(ground.word_order),
+                ground.retained.list_offsets,
+                counts,
+            )
+        return counts
+
+    def best(
+        self,
+        rows: SubscriptionRows,
+        picked: NDArray[np.int64],
+        wanted: Wanted,
+        sizes: NDArray[np.int64],
+    ) -> Best:
+        """The best objects of each of the picked rows, as many as `sizes` says."""
+        offsets = lengths_to_offsets(sizes)
+        slots = int(offsets[-1])
+        counts, looked = np.zeros((2, picked.size), np.int64)
+        found = np.empty(slots, np.int32), np.empty(slots, np.int64), np.empty(slots, np.int64)
+        for ground in self._open(*wanted.widest):
+            best_objects_of_rows(
+                read_only(picked),
+                *Wanted(*map(read_only, wanted)),
+                rows.literal_offsets,
+                rows.literal_term,
+                rows.shape_offsets,
+                rows.shape,
+                *ground.columns,
+                self.by_time,
+                read_only(offsets),
+                counts,
+                *found,
+                looked,
+            )
+        return Best(offsets, counts, *found, looked)
+
+    def above(
+        self,
+        rows: SubscriptionRows,
+        picked: NDArray[np.int64],
+        after_seq: NDArray[np.int64],
+        theta: NDArray[np.int32],
+    ) -> Found:
+        """The objects after an event that score `theta` of each of the picked rows at least."""
+        parts = []
+        for ground in self._open(int(after_seq.min()), np.iinfo(np.int64).min, MOST_SEQ):
+            parts.append(
+                objects_above_rows(
+                    read_only(picked),
+                    read_only(after_seq),
+                    read_only(theta),
+                    rows.literal_offsets,
+                    rows.literal_term,
+                    rows.shape_offsets,
+                    rows.shape,
+                    *ground.columns,
+                    self.by_time,
+                )
+            )
+        if not parts:
+            return Found(np.zeros(picked.size + 1, np.int64), *NO_OBJECTS)
+        of, nano, seq, exp = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((seq, of))
+        offsets = np.searchsorted(of[order], np.arange(picked.size + 1))
+        return Found(offsets, nano[order], seq[order], exp[order])
+
+    def name(self, seqs: NDArray[np.int64]) -> Named:
+        """The objects of these seqs, ascending and each once; all of them are in the store."""
+        parts = []
+        for ground in self._open(int(seqs[0]) - 1, np.iinfo(np.int64).min, int(seqs[-1]) + 1):
+            r = ground.retained
+            ordered = r.seq[ground.seq_order]
+            at = np.minimum(np.searchsorted(ordered, seqs), ordered.size - 1)
+            rows = ground.seq_order[at[ordered[at] == seqs]]
+            data = r.data_offsets
+            if data.size == 1:
+                data = np.zeros(r.seq.size + 1, np.int64)
+            named = Named(r.seq, r.id_offsets, r.id_bytes, data, r.data_bytes)
+            parts.append(named.take(rows))
+        if not parts:
+            return NOBODY
+        named = concat_named(parts)
+        return named.take(np.argsort(named.seq, kind="stable"))
+
+
+class Wanted(NamedTuple):
+    """The window of each row: ts > after_us, after_seq < seq < before_seq."""
+
+    after_us: NDArray[np.int64]
+    after_seq: NDArray[np.int64]
+    before_seq: NDArray[np.int64]
+
+    @property
+    def widest(self) -> tuple[int, int, int]:
+        """What any row may want: seqs after, times after, seqs before."""
+        return int(self.after_seq.min()), int(self.after_us.min()), int(self.before_seq.max())
+
+
+class Best(NamedTuple):
+    """The best objects by rank: row i has the first counts[i] of slots offsets[i]:offsets[i+1]."""
+
+    offsets: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    nano: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+    looked: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """Objects of rows by seq, CSR."""
+
+    offsets: NDArray[np.int64]
+    nano: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+
+    def take(self, picked: NDArray[np.int64]) -> Found:
+        """Those of some rows."""
+        offsets, at = take_slices(self.offsets, picked)
+        return Found(offsets, self.nano[at], self.seq[at], self.exp[at])
+
+
+NO_OBJECTS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+MOST_SEQ = np.iinfo(np.int64).max

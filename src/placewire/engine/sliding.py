@@ -1,0 +1,96 @@
+"""The sliding window: its objects in order, and how its horizon moves through a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.due import Advances
+from placewire.engine.facts import BlockFacts, object_seqs
+from placewire.engine.sections import FAR_PAST
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+from placewire.state.manifest import StoreEntry
+from placewire.state.store import open_retained
+
+
+class Moves(NamedTuple):
+    """Events that move the horizon, and to where; the first is what was before the batch.
+
+    An object has left the window when the horizon has reached it: its seq in a window of the last
+    objects, its time in a window of time.
+    """
+
+    seq: NDArray[np.int64]
+    horizon: NDArray[np.int64]
+
+    def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The horizon at events of the batch."""
+        return self.horizon[np.searchsorted(self.seq, seqs, "right") - 1]
+
+
+class SlidingWindow:
+    """The window of the settings, after the last commit.
+
+    In a window of the last objects their seqs are kept here, from the first time that a
+    subscription needs them.
+    """
+
+    def __init__(self, settings: Settings, state: StateDir) -> None:
+        self.state = state
+        self.count = settings.window_count or 0
+        self.length_us = settings.window_us or 0
+        self.by_time = settings.window_us is not None
+        self.seqs: NDArray[np.int64] | None = None  # of the objects in the window, ascending
+
+    def load(self, store: Sequence[StoreEntry], before_seq: int) -> NDArray[np.int64]:
+        """The seqs of the window before an event, from the store if they are not known."""
+        if self.seqs is None:
+            parts = [np.empty(0, np.int64)]
+            for entry in store:
+                if entry.first_seq < before_seq:
+                    parts.append(open_retained(self.state.file(entry.name)).seq)
+            seqs = np.concatenate(parts)
+            self.seqs = np.sort(seqs[seqs < before_seq])[-self.count :]
+        return self.seqs
+
+    def horizon(self, store: Sequence[StoreEntry], before_seq: int, now_us: int | None) -> int:
+        """The horizon before an event."""
+        if self.by_time:
+            return FAR_PAST if now_us is None else now_us - self.length_us
+        # What is not among the last objects has left; those before them are not known by number.
+        seqs = self.load(store, before_seq)
+        return int(seqs[0]) - 1 if seqs.size == self.count else -1
+
+    def moves(
+        self,
+        store: Sequence[StoreEntry],
+        first_seq: int,
+        facts: Sequence[BlockFacts],
+        advances: Advances,
+    ) -> Moves:
+        """How the horizon moves in the batch that begins with `first_seq`."""
+        now_us = None if advances.before_us == FAR_PAST else advances.before_us
+        start = self.horizon(store, first_seq, now_us)
+        if self.by_time:
+            seq, horizon = advances.seq, advances.to_us - self.length_us
+        else:
+            before = self.load(store, first_seq)
+            seq = arrivals(facts)
+            both = np.concatenate([before, seq])
+            leaving = np.arange(before.size, both.size) - self.count
+            horizon = np.where(leaving >= 0, both[np.maximum(leaving, 0)], -1)
+            self.seqs = both[-self.count :]
+        return Moves(np.append(first_seq - 1, seq), np.append(start, horizon))
+
+
+def arrivals(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
+    """The seqs of the batch's objects, ascending, without those that the clock refused."""
+    parts = [np.empty(0, np.int64)]
+    for fact in facts:
+        refused = np.isin(fact.arrays["object.event"], fact.clock.refused_event)
+        parts.append(np.sort(object_seqs(fact)[~refused]))
+    return np.concatenate(parts)

@@ -1,0 +1,195 @@
+"""Live buffers: those of one segment's `relevant` rows as the one writer has them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.buffers import (
+    buffers_above_theta,
+    buffers_past_horizon,
+    entrants_into_buffers,
+)
+from placewire.kernels.jit import read_only
+from placewire.kernels.refilling import cheapest_sizes
+from placewire.state.arrays import open_arrays
+from placewire.state.buffers import (
+    BufferDelta,
+    Buffers,
+    Entrants,
+    Slots,
+    make_delta,
+    read_delta,
+    take_buffers,
+)
+from placewire.state.manifest import DeltaEntry
+
+RISEN = 50_000_000  # the index is made anew once thresholds have risen so far, in the mean
+USUAL_LOOKED = 1_000.0  # objects that a search looks at, before any was made
+NOTHING = np.empty(0, np.int64)
+
+
+class BufferRule(NamedTuple):
+    """How buffers are kept: `kmax`, `skyband` or `cskyband`, and whether windows go by time.
+
+    `ratio`, of `skyband`, is how far below the k-th score its threshold is.
+    """
+
+    name: str = "cskyband"
+    by_time: bool = False
+    kmax: float = 3.0  # times k
+    ratio: float = 0.95
+
+    @property
+    def dominance(self) -> bool:
+        return self.name != "kmax"
+
+    @property
+    def trim(self) -> bool:
+        return self.name == "cskyband"
+
+    def room(self, ks: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """How many objects a buffer has room for."""
+        k = ks.astype(np.int64)
+        if self.name == "kmax":
+            return np.maximum((self.kmax * k).astype(np.int64), k + 1)
+        return 2 * k + 12 if self.name == "cskyband" else 4 * k + 40
+
+    def sizes(self, ks: NDArray[np.uint16], looked: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many of the best objects a buffer is filled with."""
+        if self.name == "cskyband":
+            sizes: NDArray[np.int64] = cheapest_sizes(ks, looked)
+            return sizes
+        return self.room(ks)
+
+
+class LiveBuffers:
+    """Buffers with room, and the deltas that the next manifest will name."""
+
+    def __init__(
+        self,
+        filed: Buffers,
+        ks: NDArray[np.uint16],
+        rule: BufferRule,
+        horizon: int,
+        deltas: Sequence[DeltaEntry],
+        path: Callable[[str], Path],
+    ) -> None:
+        self.rule = rule
+        self.ks = ks
+        self.indexed = filed.theta  # thresholds by which the index was made
+        everybody = np.arange(ks.size)
+        room = np.maximum(rule.room(ks), filed.counts)
+        self.buffers = take_buffers(filed, everybody, rule.by_time, room)
+        self.looked = np.full(ks.size, USUAL_LOOKED, np.float32)
+        self.deltas = list(deltas)
+        self.touched: list[NDArray[np.int64]] = []  # rows, in the batch that is not committed yet
+        self.refilled: list[NDArray[np.int64]] = []
+        self.since: list[NDArray[np.int64]] | None = None  # rows, since a merge began to read
+        self.soonest: NDArray[np.int64] = self._let_go(horizon)
+        for delta in deltas:
+            self._apply(read_delta(open_arrays(path(delta.file)).arrays, delta.label), horizon)
+        self.soonest = self._let_go(horizon)
+
+    def _let_go(self, horizon: int) -> NDArray[np.int64]:
+        soonest: NDArray[np.int64] = buffers_past_horizon(horizon, *self.slots)
+        return soonest
+
+    @property
+    def slots(self) -> Slots:
+        """The buffers as kernels change them."""
+        return self.buffers.slots._replace(offsets=read_only(self.buffers.offsets))
+
+    def _enter(self, entrants: Entrants, horizon: int) -> None:
+        """Put objects into buffers again. Thresholds stay: what finds no room is below them."""
+        passing = self.buffers.theta.copy(), self.buffers.theta_seq.copy()
+        entrants_into_buffers(
+            *Entrants(*map(read_only, entrants)),
+            horizon,
+            read_only(self.ks),
+            self.rule.dominance,
+            *self.slots,
+            *passing,
+        )
+
+    def _apply(self, delta: BufferDelta, horizon: int) -> None:
+        """Change the buffers as a batch did."""
+        b = self.buffers
+        b.counts[delta.refill_row] = 0
+        for entrants in delta.entrants():
+            self._enter(entrants, horizon)
+        b.theta[delta.theta_row] = delta.theta
+        b.theta_seq[delta.theta_row] = delta.theta_seq
+        buffers_above_theta(
+            read_only(delta.theta_row),
+            read_only(b.theta),
+            read_only(b.theta_seq),
+            *self.slots[:4],
+        )
+
+    @property
+    def sunk(self) -> NDArray[np.int64]:
+        """Rows whose threshold is lower than the index knows: it would not find all for them."""
+        return np.flatnonzero(self.buffers.theta < self.indexed)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the index is of much lower thresholds, or deltas are more than the file."""
+        risen = int((self.buffers.theta.astype(np.int64) - self.indexed).sum())
+        if risen > RISEN * self.ks.size:
+            return True
+        held = int(self.buffers.counts.sum())
+        return sum(delta.entrants for delta in self.deltas) > held + 10_000
+
+    def note(self, touched: NDArray[np.int64], refilled: NDArray[np.int64]) -> None:
+        """Rows were changed, and buffers filled anew."""
+        for noted, rows in ((self.touched, touched), (self.refilled, refilled)):
+            if rows.size:
+                noted.append(rows)
+        if self.since is not None:
+            self.since += [touched, refilled]
+
+    def take_fresh(self, since_seq: int) -> BufferDelta | None:
+        """What the batch that began with `since_seq` changed; it is no longer fresh."""
+        if not self.touched and not self.refilled:
+            return None
+        touched = np.unique(np.concatenate([NOTHING, *self.touched]))
+        refilled = np.unique(np.concatenate([NOTHING, *self.refilled]))
+        self.touched, self.refilled = [], []
+        return make_delta(self.buffers, touched, refilled, since_seq, self.rule.by_time)
+
+    def fold(self, path: Callable[[str], Path]) -> BufferDelta:
+        """All deltas as one; they are no longer named."""
+        opened = [read_delta(open_arrays(path(d.file)).arrays, d.label) for d in self.deltas]
+        since_seq = min(delta.first_seq for delta in self.deltas)
+        self.deltas = []
+        touched = np.unique(np.concatenate([delta.theta_row for delta in opened]))
+        refilled = np.unique(np.concatenate([delta.refill_row for delta in opened]))
+        return make_delta(
+            self.buffers,
+            touched.astype(np.int64),
+            refilled.astype(np.int64),
+            since_seq,
+            self.rule.by_time,
+        )
+
+    def inherit(self, source: LiveBuffers, row_map: NDArray[np.int64]) -> None:
+        """Take what changed in a source since it was merged into this."""
+        if not source.since:
+            return
+        changed = np.unique(np.concatenate(source.since))
+        changed = changed[row_map[changed] >= 0]
+        heirs = row_map[changed]
+        taken = take_buffers(source.buffers, changed, self.rule.by_time)
+        b = self.buffers
+        b.counts[heirs] = 0
+        rows = np.repeat(heirs, taken.counts).astype(np.uint32)
+        self._enter(Entrants(rows, taken.nano, taken.seq, taken.exp), np.iinfo(np.int64).min)
+        b.theta[heirs], b.theta_seq[heirs] = taken.theta, taken.theta_seq
+        self.soonest[heirs] = source.soonest[changed]
+        self.looked[heirs] = source.looked[changed]
+        self.note(NOTHING, heirs)
