@@ -42,7 +42,8 @@ def updates_of(state: StateDir, manifest: Manifest, names: list[str]) -> list[li
     found = []
     for name in names:
         rows = rows_spelling(name.encode(), offsets, ids)
-        pairs = zip(arrays["distance"][rows].tolist(), arrays["seq"][rows].tolist(), strict=True)
+        metres = arrays["measure"][arrays["adds"][rows]]  # each adds one object
+        pairs = zip(metres.tolist(), arrays["seq"][rows].tolist(), strict=True)
         found.append([Neighbour(*pair) for pair in pairs])
     return found
 
