@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 NEVER_US = np.iinfo(np.int64).max
 
-BOOLEAN, NEAREST, TRENDING = 0, 1, 2  # kinds of rows
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", TRENDING: "trending"}
+BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows
+KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", TRENDING: "trending", RELEVANT: "relevant"}
 
 
 class SubscriptionRows(NamedTuple):
@@ -25,6 +25,10 @@ class SubscriptionRows(NamedTuple):
 
     A `trending` row has no words: the terms of its three literals are times instead, in
     microseconds (see `read_pace`). Columns of their own would cost rows of all kinds.
+
+    A `relevant` row asks for the `k` best by score: its literals are its terms, in code-point order
+    of the words, its shape is lon, lat, alpha, reach_m, norm and then the idf of each term; the norm
+    is the root of the sum of the squares of these, added in that order.
     """
 
     kind: NDArray[np.uint8]
