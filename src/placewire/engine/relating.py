@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.worker import NONE_DEAD
 from placewire.index.groups import GroupIndex
+from placewire.kernels.balls import points_to_units
 from placewire.kernels.jit import read_only
-from placewire.kernels.relevance import objects_relevant_to_rows
+from placewire.kernels.relating import (
+    ALL_PRUNINGS,
+    COUNTERS,
+    VERIFIED,
+    objects_reaching_groups,
+    objects_to_pairs,
+)
+from placewire.kernels.relevance import candidates_reaching_rows, objects_relevant_to_rows
 from placewire.model.subscriptions import SubscriptionRows
 
-ALL_PRUNINGS = 0xFF
+ROOM = 1 << 14  # candidates scored at a time, unless a cell has more
 
 
 class RelevanceBlock(NamedTuple):
@@ -29,12 +37,15 @@ class RelevanceBlock(NamedTuple):
 
 
 class Relevance(NamedTuple):
-    """Candidates of a block: object u32[m], row u32[m], score in billionths i32[m]; counters."""
+    """Candidates of a block: object u32[m], row u32[m], score in billionths i32[m].
+
+    `counters` i64 are numbered as in `kernels.relating`.
+    """
 
     object: NDArray[np.uint32]
     row: NDArray[np.uint32]
     nano: NDArray[np.int32]
-    counters: dict[str, int]
+    counters: NDArray[np.int64]
 
 
 def find_relevant(
@@ -44,9 +55,70 @@ def find_relevant(
     theta: NDArray[np.int32],
     dead: NDArray[np.uint64] = NONE_DEAD,
     prunings: int = ALL_PRUNINGS,
+    room: int = ROOM,
 ) -> Relevance:
-    """Every (object, row) with a shared posted term and a score of at least `theta`, once."""
-    return scan_relevant(block, rows, theta, dead)
+    """Every (object, row) with a shared posted term and a score of at least `theta`, once.
+
+    No `theta` may be below the one that the index was made with, except of dead rows.
+    """
+    columns = tuple(map(read_only, block))
+    _, lon, lat, _, term_offsets, terms, norms = columns
+    index = GroupIndex(*map(read_only, index))
+    term_number, number, *pairs = objects_to_pairs(
+        term_offsets,
+        terms,
+        norms,
+        index.term_table,
+        index.term_idf,
+        index.posted.size == 0,
+        prunings,
+    )
+    order = np.argsort(number, kind="stable")
+    number = number[order]
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    of_rows = tuple(
+        map(
+            read_only,
+            (rows.expires_us, rows.shape_offsets, rows.shape, rows.literal_offsets),
+        )
+    )
+    room = max(room, int(np.diff(index.cell_offsets).max(initial=0)))
+    out: tuple[NDArray[Any], ...] = tuple(
+        np.empty(room, kind) for kind in (np.uint32, np.uint32, np.int32, np.float32, np.int32)
+    )
+    excess = np.empty(room, np.float32)
+    cursor, counters = np.zeros(3, np.int64), np.zeros(COUNTERS, np.int64)
+    found = []
+    while True:
+        count = objects_reaching_groups(
+            number[first],
+            np.append(first, number.size),
+            *(column[order] for column in pairs),
+            points_to_units(lon, lat),
+            *index[2:-1],
+            prunings,
+            excess,
+            *out[:4],
+            cursor,
+            counters,
+        )
+        reached, scored = candidates_reaching_rows(
+            *(column[:count] for column in out[:4]),
+            *columns[1:],
+            term_number,
+            *of_rows,
+            read_only(rows.literal_term),
+            index.posted,
+            read_only(theta),
+            read_only(dead),
+            out[4],
+        )
+        counters[VERIFIED] += scored
+        found.append([out[at][:reached].copy() for at in (0, 1, 4)])
+        if cursor[0] == first.size:
+            break
+    objects, of, nano = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Relevance(objects, of, nano, counters)
 
 
 def scan_relevant(
@@ -66,4 +138,4 @@ def scan_relevant(
         read_only(theta),
         read_only(dead),
     )
-    return Relevance(*found, {})
+    return Relevance(*found, np.zeros(COUNTERS, np.int64))

@@ -27,8 +27,8 @@ class SubscriptionRows(NamedTuple):
     microseconds (see `read_pace`). Columns of their own would cost rows of all kinds.
 
     A `relevant` row asks for the `k` best by score: its literals are its terms, in code-point order
-    of the words, its shape is lon, lat, alpha, reach_m, norm and then the idf of each term; the norm
-    is the root of the sum of the squares of these, added in that order.
+    of the words, its shape is lon, lat, alpha, reach_m, norm and then the idf of each term; the
+    norm is the root of the sum of their squares, added in that order.
     """
 
     kind: NDArray[np.uint8]
