@@ -71,7 +71,8 @@ def replay(
             help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
             " hypergraph, metric, termhash, kdt, agrid, qt, quadtree, text; or a file of"
             " `placewire plan`."
-            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; a plan for each kind:"
+            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; for relevant ones: hash,"
+            " location, keyword, prefix, location+prefix, prefix+location; a plan for each kind:"
             " nearest=dkm,boolean=kdt."
         ),
     ] = "shared",

@@ -130,7 +130,12 @@ def first_letter(dead: Path) -> str:
 def tell_plans(text: str, manifest: Manifest) -> None:
     """Say which plan was made for each kind, and why; `text` is what the user typed."""
     names = parse_plans(text)
-    for kind, entry in (("boolean", manifest.plan), ("nearest", manifest.near_plan)):
+    entries = {
+        "boolean": manifest.plan,
+        "nearest": manifest.near_plan,
+        "relevant": manifest.relevant_plan,
+    }
+    for kind, entry in entries.items():
         name = getattr(names, kind)
         asked = name in PLANS[kind] and name not in UNPLANNED
         label = text if text == name and kind == "boolean" else f"{kind}={name}"
@@ -143,6 +148,9 @@ def tell_plans(text: str, manifest: Manifest) -> None:
             said = f"not made, there were no {kind} subscriptions or too few objects"
         if "broadcast" in entry:
             said += f"; {entry['sent']:,} objects sent, {entry['broadcast']:,} by plain broadcast"
+        elif "objects" in entry:
+            each = entry["sent"] / entry["objects"]
+            said += f"; an object was sent to {each:.2f} of {entry['workers']} workers"
         if said and (kind == "boolean" or entry.get("why") or text != "auto"):
             print(f"plan {label}: {said}", file=sys.stderr)
 

@@ -40,7 +40,6 @@ def rows_to_prefixes(
             for at in range(first, last):
                 if not prefix[at] and (rarest < 0 or frequency[at] < frequency[rarest]):
                     rarest = at
-            # With nothing in the prefix no object would be found: at least one term stays.
             if rarest < 0 or (theta[row] >= 0 and (1.0 - alpha) * np.sqrt(max(left, 0.0)) < needed):
                 break
             prefix[rarest] = True

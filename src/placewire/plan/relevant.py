@@ -202,7 +202,8 @@ def rule_to_arrays(rule: RelevantRule) -> dict[str, NDArray[Any]]:
 def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> RelevantRule:
     """The rule of method `name` from a file."""
     workers, first, second = arrays["cuts"].tolist()
-    trees, words = [], []
+    trees: list[PointTree] = []
+    words: list[TermParts] = []
     while f"tree{len(trees)}.axis" in arrays:
         label = f"tree{len(trees)}"
         trees.append(PointTree(*(arrays[f"{label}.{field}"] for field in PointTree._fields)))
