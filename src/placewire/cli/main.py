@@ -95,6 +95,13 @@ def replay(
         Path | None,
         typer.Option(help="A folder for objects that are not retained any more, Parquet by day."),
     ] = None,
+    buffer: Annotated[
+        str,
+        typer.Option(
+            help="How relevant subscriptions keep what their results may need: cskyband,"
+            " skyband or kmax."
+        ),
+    ] = "cskyband",
     runner: Annotated[
         str, typer.Option(help="spark, or local: in this process, for small logs.")
     ] = "spark",
@@ -117,6 +124,7 @@ def replay(
         runner,
         slice,
         archive,
+        buffer,
     )
     print(run_replay(options))
 

@@ -46,6 +46,7 @@ class ReplayOptions(NamedTuple):
     runner: str
     slice: str | None = None
     archive: Path | None = None
+    buffer: str = "cskyband"
 
 
 def run_replay(options: ReplayOptions) -> str:
@@ -98,6 +99,7 @@ def run_replay(options: ReplayOptions) -> str:
             with_data=options.with_data,
             slice=options.slice,
             archive=options.archive,
+            buffer=options.buffer,
             session=None if options.runner == "local" else partial(start, options),
             begun=begun,
             after=after,

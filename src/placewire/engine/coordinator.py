@@ -44,7 +44,7 @@ from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import keep_lexicon, open_lexicon
-from placewire.state.live import LiveSegments
+from placewire.state.live import USUAL_RULE, LiveSegments
 from placewire.state.livebuffers import BufferRule
 from placewire.state.manifest import (
     BlockEntry,
@@ -82,6 +82,7 @@ class Coordinator:
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | None = None,
+        buffer: BufferRule = USUAL_RULE,
     ) -> None:
         settings = with_digest(settings)
         self.state = state
@@ -126,7 +127,7 @@ class Coordinator:
                 horizon = window.horizon(
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )
-            rule = BufferRule(by_time=window.by_time)
+            rule = buffer._replace(by_time=window.by_time)
             self.live = LiveSegments(state, self.latest.segments, rule, horizon)
             self.live.deal_literals = self.relevant.deal
             self.store = LiveStore(
