@@ -235,7 +235,16 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         b'{"type":"subscribe","id":"all","ts":"2026-03-01T12:00:00Z","kind":"boolean",'
         b'"region":{"box":[-180,-90,180,90]}}\n'
     )
-    path.write_bytes(b"".join([everywhere, *lines[:150], leap, *lines[150:]]))
+    relevant = b"".join(
+        json.dumps(
+            {"type": "subscribe", "id": f"rel{k}", "ts": "2026-03-01T12:00:00Z"}
+            | {"kind": "relevant", "lon": 0, "lat": 40, "keywords": ["the", "at", "in"]}
+            | {"k": k, "alpha": 0.5}
+        ).encode()
+        + b"\n"
+        for k in (1, 3, 9)
+    )
+    path.write_bytes(b"".join([everywhere, relevant, *lines[:150], leap, *lines[150:]]))
     return path
 
 
@@ -278,6 +287,8 @@ POINTS = [
     Killed("placewire.state.layout", "os.replace", "before", 8),
     Killed("placewire.state.layout", "os.replace", "after", 8),
     Killed("placewire.state.arrays", "os.fdatasync", "before", 10),
+    Killed("placewire.state.live", "write_arrays", "before", 5),
+    Killed("placewire.state.live", "write_arrays", "after", 9),
 ]
 
 

@@ -23,11 +23,12 @@ from placewire.engine.reading import LogSource
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
-from placewire.model.settings import Settings
+from placewire.model.settings import Settings, settings_of
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import count_hosts, count_machines
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches
+from test_relevant import sliding_log
 
 pytestmark = pytest.mark.spark
 
@@ -97,12 +98,15 @@ def run_on_spark(
     workers: int,
     rows: int,
     sample_events: int = SAMPLE_EVENTS,
+    table: dict[str, Any] | None = None,
 ) -> Run:
     """Replay on Spark from wherever the folder's state is."""
     path = folder / "log.jsonl"
     path.write_bytes(log)
     state = StateDir(folder / "state")
-    coordinator = Coordinator(state, Settings(), identify_log(path), plan, workers, sample_events)
+    coordinator = Coordinator(
+        state, settings_of(table or {}), identify_log(path), plan, workers, sample_events
+    )
     batches = 0
     try:
         sink = FileSink(state, with_data=True)
@@ -142,8 +146,8 @@ def test_machines_are_counted_by_their_executors(spark: SparkSession) -> None:
     assert count_hosts(["a:1", "b:1", "b:2", "c:1", "a:2"], "a") == 3
 
 
-def expected_of(log: bytes) -> Outcome:
-    return replay(log, kinds=BUILT_KINDS, with_data=True)
+def expected_of(log: bytes, table: dict[str, Any] | None = None) -> Outcome:
+    return replay(log, kinds=BUILT_KINDS, with_data=True, settings=table)
 
 
 @pytest.mark.parametrize("plan", ["shared", "grid"])
@@ -254,6 +258,40 @@ def test_a_plan_that_is_made_of_what_was_seen(
         spark, tmp_path, city, plan=plan, workers=workers, rows=rows, sample_events=200
     )
     check_equals(run, expected_of(city))
+
+
+@pytest.mark.parametrize(
+    ("plan", "workers", "rows", "window"),
+    [
+        ("shared", 1, 60, {"count": 20}),
+        ("shared", 2, 1_000, {"time": "PT30S"}),
+        ("relevant=hash", 2, 60, {"time": "PT30S"}),
+        ("relevant=location", 7, 60, {"count": 5}),
+        ("relevant=keyword", 3, 60, {"count": 20}),
+        ("relevant=prefix", 7, 40, {"count": 20}),
+        ("relevant=location+prefix", 4, 60, {"time": "PT30S"}),
+        ("relevant=prefix+location", 4, 60, {"count": 20}),
+        ("relevant=auto", 2, 60, {"count": 20}),
+    ],
+)
+def test_windows_slide_on_spark(
+    spark: SparkSession,
+    tmp_path: Path,
+    plan: str,
+    workers: int,
+    rows: int,
+    window: dict[str, Any],
+) -> None:
+    """Postings are dealt out by hash at first, and by the plan once it is made."""
+    log = sliding_log(13)
+    assert log.count(b"\n") == 150
+    table = {"window": window, "retention": "PT5S"}
+    expected = expected_of(log, table)
+    assert len(expected.results) > 40
+    run = run_on_spark(
+        spark, tmp_path, log, plan=plan, workers=workers, rows=rows, sample_events=50, table=table
+    )
+    check_equals(run, expected)
 
 
 def test_many_queries_and_reports_are_portions_of_spark(
