@@ -136,6 +136,7 @@ def words(
         for word in (
             "replay", log, "--results", folder / "results.jsonl",
             "--dead-letters", folder / "dead.jsonl", "--state", folder / "state",
+            "--settings", log.parent / "settings.toml",
             "--runner", runner, "--batch-rows", rows, "--workers", 2, *more,
         )
     ]  # fmt: skip
@@ -245,13 +246,16 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for k in (1, 3, 9)
     )
     path.write_bytes(b"".join([everywhere, relevant, *lines[:150], leap, *lines[150:]]))
+    # A window that slides within a batch: results of `relevant` come and go.
+    (path.parent / "settings.toml").write_text("window = { count = 30 }\n")
     return path
 
 
 @pytest.fixture(scope="module")
 def undisturbed(starter: Starter, log: Path, tmp_path_factory: pytest.TempPathFactory) -> Files:
     files = starter.finish(log, tmp_path_factory.mktemp("undisturbed"))
-    expected = replay(log.read_bytes(), kinds=BUILT_KINDS)
+    settings = {"window": {"count": 30}}
+    expected = replay(log.read_bytes(), kinds=BUILT_KINDS, settings=settings)
     assert files.results.count(b"\n") == len(expected.results) > 200
     assert files.dead.count(b"\n") == len(expected.dead) >= 26
     return files
@@ -323,6 +327,7 @@ def test_killed_again_and_again(
 def test_killed_at_every_step_of_a_short_run(starter: Starter, log: Path, tmp_path: Path) -> None:
     """Wherever a file is made, renamed or put on disk, one after another until it gets through."""
     short = tmp_path / "short.jsonl"
+    (tmp_path / "settings.toml").write_text("window = { count = 10 }\n")
     lines = log.read_bytes().splitlines(keepends=True)
     short.write_bytes(b"".join([*lines[:60], *lines[140:160]]))
     expected = starter.finish(short, tmp_path / make(tmp_path, "whole"), rows=30)
