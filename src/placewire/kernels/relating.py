@@ -38,12 +38,19 @@ HINTS = 256  # terms that the object surely lacks
 ALL_PRUNINGS = 511
 COUNT_POSTINGS = 512  # say which pruning skips a posting; slow
 
-# Counters.
+# Counters: cells and groups met and skipped; the postings in them, those that a search of a group
+# ended before, and those looked at; of these, those that each bound skipped (the first three only
+# with COUNT_POSTINGS); and candidates whose threshold has risen since, and that were scored.
+COUNTER_NAMES = (
+    *("cells", "cells_skipped", "groups", "groups_skipped"),
+    *("in_cells", "in_groups", "cut", "looked"),
+    *("by_prefix", "by_inner", "by_unseen", "by_hints"),
+    *("raised", "verified"),
+)
 CELLS, CELLS_SKIPPED, GROUPS, GROUPS_SKIPPED = 0, 1, 2, 3
-IN_CELLS, IN_GROUPS, CUT, LOOKED = 4, 5, 6, 7  # postings skipped by each, and looked at
-BY_PREFIX, BY_INNER, BY_UNSEEN, BY_HINTS = 8, 9, 10, 11  # postings skipped one by one
-RAISED, VERIFIED, FOUND = 12, 13, 14
-COUNTERS = 15
+IN_CELLS, IN_GROUPS, CUT, LOOKED = 4, 5, 6, 7
+BY_PREFIX, BY_INNER, BY_UNSEEN, BY_HINTS = 8, 9, 10, 11
+RAISED, VERIFIED = 12, 13
 
 CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for balls
 NO_BOUND = 1e6  # a weight that no text has
@@ -183,6 +190,35 @@ def postings_exceeding_at(
 
 
 @inlined
+def count_postings(
+    facts: np.ndarray,
+    base: int,
+    stride: int,
+    count: int,
+    most: np.float32,
+    chord: np.float32,
+    excess: np.ndarray,
+    inside: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Say which bound skips each posting: the prefix from the cell's edge, its place, or `excess`.
+
+    `inside` is what is left of the prefix at its place.
+    """
+    for i in range(count):
+        far = min(facts[base + PULL * stride + i] * chord, facts[base + ALPHA_OF * stride + i])
+        both = facts[base + NEAR * stride + i] + facts[base + LATER * stride + i]
+        if excess[i] >= np.float32(0.0):
+            continue
+        if both * most < facts[base + i] + far:
+            counters[BY_PREFIX] += 1
+        elif inside[i] < np.float32(0.0):
+            counters[BY_INNER] += 1
+        else:
+            counters[BY_UNSEEN] += 1
+
+
+@inlined
 def chunks_reached(
     chunk_bounds: np.ndarray,
     first: int,
@@ -233,10 +269,10 @@ def objects_reaching_groups(
     cursor: np.ndarray,
     counters: np.ndarray,
 ) -> int:
-    """Write every (object, row, term) that may reach the row's threshold, with a bound of its score.
+    """Write every (object, row, term) that may reach the row's threshold, and a bound of its score.
 
-    Gives how many are written. `cursor` i64[3] holds the list, cell and pair to begin at; when there
-    is no more room it is at the cell that could not be done, at the end past the last list.
+    Gives how many are written. `cursor` i64[3] holds the list, cell and pair to begin at; when
+    there is no more room it is at the cell that could not be done, at the end past the last list.
     """
     begin_list, begin_cell, begin_pair = cursor[0], cursor[1], cursor[2]
     found = 0
@@ -283,6 +319,16 @@ def objects_reaching_groups(
                         postings_exceeding(facts, base, stride, count, x, y, units[o], excess)
                     else:
                         postings_exceeding_at(facts, base, stride, count, x, y, chord, excess)
+                    if prunings & COUNT_POSTINGS:
+                        most = max(x, y)
+                        inside = np.zeros(count, np.float32)
+                        if prunings & INNER_BOUND:
+                            postings_exceeding(
+                                facts, base, stride, count, most, most, units[o], inside
+                            )
+                        count_postings(
+                            facts, base, stride, count, most, chord, excess, inside, counters
+                        )
                     for i in range(count):
                         left = excess[i]
                         if left < np.float32(0.0):
