@@ -74,7 +74,7 @@ def find_relevant(
     """
     block = RelevanceBlock(*map(read_only, block))
     index = GroupIndex(*map(read_only, index))
-    term_number, number, *pairs = objects_to_pairs(
+    term_number, numbers, ends, of, x, y, hints = objects_to_pairs(
         block.term_offsets,
         block.terms,
         block.norms,
@@ -83,13 +83,8 @@ def find_relevant(
         index.posted.size == 0,
         prunings,
     )
-    order = np.argsort(number, kind="stable")
-    number = number[order]
-    first = np.flatnonzero(np.diff(number, prepend=-1))
-    ends = np.append(first, number.size)
-    of, x, y, hints = (column[order] for column in pairs)
     units = points_to_units(block.lon, block.lat)
-    room = max(room, int(np.diff(index.cell_offsets).max(initial=0)))
+    room = max(room, int(index.longest[0]))
     objects, of_row = np.empty(room, np.uint32), np.empty(room, np.uint32)
     by_number, nano = np.empty(room, np.int32), np.empty(room, np.int32)
     bound, excess = np.empty(room, np.float32), np.empty(room, np.float32)
@@ -97,14 +92,14 @@ def find_relevant(
     found = []
     while True:
         count = objects_reaching_groups(
-            number[first],
+            numbers,
             ends,
             of,
             x,
             y,
             hints,
             units,
-            *index[2:-1],
+            *index[2:-2],
             prunings,
             excess,
             objects,
@@ -130,7 +125,7 @@ def find_relevant(
         counters[RAISED] += count - scored
         counters[VERIFIED] += scored
         found.append([column[:reached].copy() for column in (objects, of_row, nano)])
-        if cursor[0] == first.size:
+        if cursor[0] == numbers.size:
             break
     objects, of_row, nano = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Relevance(objects, of_row, nano, counters)
