@@ -20,9 +20,9 @@ from placewire.engine.relating import (
     scan_relevant,
 )
 from placewire.index.groups import GroupIndex, build_groups
-from placewire.kernels import relating
+from placewire.kernels import prunings
 from placewire.kernels.cells import points_to_codes
-from placewire.kernels.relating import ALL_PRUNINGS, COUNT_POSTINGS
+from placewire.kernels.prunings import ALL_PRUNINGS, COUNT_POSTINGS, COUNTER_NAMES
 from placewire.kernels.relevance import LAT, LON
 from placewire.model.subscriptions import (
     NEVER_US,
@@ -37,7 +37,7 @@ from placewire.state.arrays import open_arrays, write_arrays
 VOCABULARY = 80
 HASHES = np.sort(np.random.default_rng(1).integers(1, 1 << 63, VOCABULARY)).astype(np.uint64)
 PRUNINGS = {
-    name: getattr(relating, name)
+    name: getattr(prunings, name)
     for name in (
         "CELL_PRUNING",
         "GROUP_PRUNING",
@@ -311,9 +311,9 @@ def test_counters_add_up() -> None:
         world.dead,
         ALL_PRUNINGS | COUNT_POSTINGS,
     ).counters
-    c = dict(zip(relating.COUNTER_NAMES, counted.tolist(), strict=True))
+    c = dict(zip(COUNTER_NAMES, counted.tolist(), strict=True))
     nothing = find_relevant(world.block, world.rows, index, world.theta, world.dead, 0).counters
-    every = dict(zip(relating.COUNTER_NAMES, nothing.tolist(), strict=True))["looked"]
+    every = dict(zip(COUNTER_NAMES, nothing.tolist(), strict=True))["looked"]
     assert c["in_cells"] + c["in_groups"] + c["cut"] + c["looked"] == every
     one_by_one = c["by_prefix"] + c["by_inner"] + c["by_unseen"] + c["by_hints"]
     assert one_by_one + c["raised"] + c["verified"] == c["looked"]

@@ -11,14 +11,9 @@ from placewire.engine.worker import NONE_DEAD
 from placewire.index.groups import GroupIndex
 from placewire.kernels.balls import points_to_units
 from placewire.kernels.jit import read_only
-from placewire.kernels.relating import (
-    ALL_PRUNINGS,
-    COUNTER_NAMES,
-    RAISED,
-    VERIFIED,
-    objects_reaching_groups,
-    objects_to_pairs,
-)
+from placewire.kernels.pairing import objects_to_pairs
+from placewire.kernels.prunings import ALL_PRUNINGS, COUNTER_NAMES, RAISED, VERIFIED
+from placewire.kernels.relating import objects_reaching_groups
 from placewire.kernels.relevance import candidates_reaching_rows, objects_relevant_to_rows
 from placewire.model.subscriptions import SubscriptionRows
 
@@ -40,7 +35,7 @@ class RelevanceBlock(NamedTuple):
 class Relevance(NamedTuple):
     """Candidates of a block: object u32[m], row u32[m], score in billionths i32[m].
 
-    `counters` i64 are named by `kernels.relating.COUNTER_NAMES`.
+    `counters` i64 are named by `kernels.prunings.COUNTER_NAMES`.
     """
 
     object: NDArray[np.uint32]

@@ -27,7 +27,7 @@ from placewire.kernels.relevance import IDF, LAT, LON
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
-LEAF_ROWS = 1_000
+LEAF_ROWS = 2_000
 ALL_POSTED = np.empty(0, np.bool_)
 
 
