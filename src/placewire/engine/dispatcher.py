@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.engine.candidates import RelevantTarget, match_relevant
 from placewire.engine.clock import LeapEntry
 from placewire.engine.deadletters import dead_letter_arrays
 from placewire.engine.decode import DecodedBlock, decode_lines
@@ -19,7 +20,7 @@ from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
 from placewire.engine.planref import NearRef, PlanRef, RelevantRef
-from placewire.engine.relating import RelevanceBlock, RelevantTarget, match_relevant
+from placewire.engine.relating import RelevanceBlock
 from placewire.engine.retaining import retain_block
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.index.retained import Retained
