@@ -23,6 +23,7 @@ from placewire.model.settings import settings_of
 from placewire.plan.methods import METHODS
 from placewire.plan.nearest import NEAREST_METHODS
 from placewire.state.layout import StateDir
+from placewire.state.livebuffers import read_rule
 
 # Settings that change what is retained; durations that logs of a few minutes outlive.
 tables = st.fixed_dictionaries(
@@ -50,6 +51,7 @@ def run_local(
     table: dict[str, Any] | None = None,
     slice_us: int | None = None,
     life: int | None = None,
+    buffer: str = "cskyband",
 ) -> Run:
     """Replay a log in this process; with `life` a new one takes over after so many batches."""
     with tempfile.TemporaryDirectory() as folder:
@@ -66,6 +68,7 @@ def run_local(
                 workers,
                 sample_events,
                 slice_us,
+                buffer=read_rule(buffer),
             )
             sink = FileSink(state, with_data=True)
             left = False

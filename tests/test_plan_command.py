@@ -742,11 +742,13 @@ def test_a_name_is_a_name_even_if_a_file_has_it(command: Command) -> None:
     [
         ("kdt", PlanNames("kdt", "shared")),
         ("dkm", PlanNames("shared", "dkm")),
-        ("auto", PlanNames("auto", "auto")),
-        ("scan", PlanNames("scan", "scan")),
+        ("auto", PlanNames("auto", "auto", "auto")),
+        ("scan", PlanNames("scan", "scan", "scan")),
         ("nearest=dkm,boolean=kdt", PlanNames("kdt", "dkm")),
         (" nearest = sstd , boolean=scan", PlanNames("scan", "sstd")),
         ("nearest=kop", PlanNames("shared", "kop")),
+        ("location+prefix", PlanNames(relevant="location+prefix")),
+        ("relevant=hash,nearest=kop", PlanNames("shared", "kop", "hash")),
     ],
 )
 def test_a_plan_for_each_kind(text: str, expected: PlanNames) -> None:
@@ -759,12 +761,12 @@ def test_a_plan_for_each_kind(text: str, expected: PlanNames) -> None:
         ("boolean=dkm", r"plan of boolean subscriptions: must be one of shared, .*, text or "),
         ("nearest=kdt", r"plan of nearest subscriptions: must be one of .*, sstd, got 'kdt'"),
         ("nearest=", "got ''"),
-        ("foo=dkm", "a kind must be one of boolean, nearest, got 'foo'"),
-        ("=", "a kind must be one of boolean, nearest, got ''"),
+        ("foo=dkm", "a kind must be one of boolean, nearest, relevant, got 'foo'"),
+        ("=", "a kind must be one of boolean, nearest, relevant, got ''"),
         ("nearest=dkm,nearest=kop", "nearest must have one plan, got 'dkm' and 'kop'"),
         ("nearest=dkm,kdt", "each part must be KIND=NAME, got 'kdt'"),
-        ("", "must be one of .*, sstd or a file, got ''"),
-        ("nothing", "must be one of .*, sstd or a file, got 'nothing'"),
+        ("", r"must be one of .*, prefix\+location or a file, got ''"),
+        ("nothing", r"must be one of .*, prefix\+location or a file, got 'nothing'"),
         ("no/such.plan", "is no file that can be read"),
     ],
 )

@@ -23,6 +23,7 @@ from placewire.model.events import deep_recursion
 from placewire.model.settings import Settings, settings_of
 from placewire.model.times import parse_duration
 from placewire.state.layout import StateDir
+from placewire.state.livebuffers import read_rule
 from placewire.state.manifest import Counters, Manifest
 
 BATCH_ROWS = 200_000
@@ -72,6 +73,7 @@ def replay(
     with_data: bool = False,
     slice: str | None = None,
     archive: Path | str | None = None,
+    buffer: str = "cskyband",
     machines: int | None = None,
     session: Any = None,
     begun: Callable[[Manifest], None] | None = None,
@@ -85,9 +87,10 @@ def replay(
     as a saved plan is for, or one. With `state` a run that was stopped goes on where it was.
     Retained objects are kept in files by slices of time, `slice` long, as "PT1H"; those that are
     not retained any more go to the folder `archive`, if there is one, as Parquet by day.
-    `machines` is how many the workers run on, which plan `auto` has to know; by default those that
-    the session has, or one. `begun` is called with what is committed already, `after` after each
-    further batch. Raises `placewire.Unusable`.
+    `buffer` is how `relevant` subscriptions keep what their results may need: cskyband, skyband or
+    kmax. `machines` is how many the workers run on, which plan `auto` has to know; by default those
+    that the session has, or one. `begun` is called with what is committed already, `after` after
+    each further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_lines(path)
@@ -109,6 +112,7 @@ def replay(
             workers,
             slice_us=None if slice is None else read_slice(slice),
             archive=None if archive is None else Path(archive),
+            buffer=read_rule(buffer),
         )
         workers = coordinator.planner.workers
         try:

@@ -71,7 +71,8 @@ def replay(
             help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
             " hypergraph, metric, termhash, kdt, agrid, qt, quadtree, text; or a file of"
             " `placewire plan`."
-            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; a plan for each kind:"
+            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; for relevant ones: hash,"
+            " location, keyword, prefix, location+prefix, prefix+location; a plan for each kind:"
             " nearest=dkm,boolean=kdt."
         ),
     ] = "shared",
@@ -94,6 +95,13 @@ def replay(
         Path | None,
         typer.Option(help="A folder for objects that are not retained any more, Parquet by day."),
     ] = None,
+    buffer: Annotated[
+        str,
+        typer.Option(
+            help="How relevant subscriptions keep what their results may need: cskyband,"
+            " skyband or kmax."
+        ),
+    ] = "cskyband",
     runner: Annotated[
         str, typer.Option(help="spark, or local: in this process, for small logs.")
     ] = "spark",
@@ -116,6 +124,7 @@ def replay(
         runner,
         slice,
         archive,
+        buffer,
     )
     print(run_replay(options))
 

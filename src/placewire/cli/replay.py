@@ -46,6 +46,7 @@ class ReplayOptions(NamedTuple):
     runner: str
     slice: str | None = None
     archive: Path | None = None
+    buffer: str = "cskyband"
 
 
 def run_replay(options: ReplayOptions) -> str:
@@ -98,6 +99,7 @@ def run_replay(options: ReplayOptions) -> str:
             with_data=options.with_data,
             slice=options.slice,
             archive=options.archive,
+            buffer=options.buffer,
             session=None if options.runner == "local" else partial(start, options),
             begun=begun,
             after=after,
@@ -130,7 +132,12 @@ def first_letter(dead: Path) -> str:
 def tell_plans(text: str, manifest: Manifest) -> None:
     """Say which plan was made for each kind, and why; `text` is what the user typed."""
     names = parse_plans(text)
-    for kind, entry in (("boolean", manifest.plan), ("nearest", manifest.near_plan)):
+    entries = {
+        "boolean": manifest.plan,
+        "nearest": manifest.near_plan,
+        "relevant": manifest.relevant_plan,
+    }
+    for kind, entry in entries.items():
         name = getattr(names, kind)
         asked = name in PLANS[kind] and name not in UNPLANNED
         label = text if text == name and kind == "boolean" else f"{kind}={name}"
@@ -143,6 +150,9 @@ def tell_plans(text: str, manifest: Manifest) -> None:
             said = f"not made, there were no {kind} subscriptions or too few objects"
         if "broadcast" in entry:
             said += f"; {entry['sent']:,} objects sent, {entry['broadcast']:,} by plain broadcast"
+        elif "objects" in entry:
+            each = entry["sent"] / entry["objects"]
+            said += f"; an object was sent to {each:.2f} of {entry['workers']} workers"
         if said and (kind == "boolean" or entry.get("why") or text != "auto"):
             print(f"plan {label}: {said}", file=sys.stderr)
 

@@ -30,6 +30,7 @@ from placewire.engine.pacing import Pacer
 from placewire.engine.plannames import UNPLANNED, parse_plans
 from placewire.engine.planning import Planner, named_plan
 from placewire.engine.questioning import ask_trending, note_queries
+from placewire.engine.relplanning import RelevantPlanner
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
 from placewire.engine.sections import FAR_PAST
@@ -43,7 +44,7 @@ from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import keep_lexicon, open_lexicon
-from placewire.state.live import LiveSegments
+from placewire.state.live import USUAL_RULE, LiveSegments
 from placewire.state.livebuffers import BufferRule
 from placewire.state.manifest import (
     BlockEntry,
@@ -81,6 +82,7 @@ class Coordinator:
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | None = None,
+        buffer: BufferRule = USUAL_RULE,
     ) -> None:
         settings = with_digest(settings)
         self.state = state
@@ -112,14 +114,22 @@ class Coordinator:
                 self.latest.key,
                 self.sampler,
             )
+            self.relevant = RelevantPlanner(
+                state,
+                names.relevant,
+                self.planner.workers,
+                self.latest.relevant_plan,
+                self.sampler,
+            )
             window = SlidingWindow(settings, state)
             horizon = FAR_PAST
             if any(entry.kind == RELEVANT for entry in self.latest.segments):
                 horizon = window.horizon(
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )
-            rule = BufferRule(by_time=window.by_time)
+            rule = buffer._replace(by_time=window.by_time)
             self.live = LiveSegments(state, self.latest.segments, rule, horizon)
+            self.live.deal_literals = self.relevant.deal
             self.store = LiveStore(
                 state,
                 self.latest.store,
@@ -131,6 +141,7 @@ class Coordinator:
             self.ask: Ask = answer_here
             self.report: Report = report_here
             self.near.asked = bool(self.live.of_kind(NEAREST))
+            self.relevant.asked = bool(self.live.of_kind(RELEVANT))
             self.settler = Settler(
                 state,
                 self.live,
@@ -202,17 +213,18 @@ class Coordinator:
 
     def know_machines(self, count: Callable[[], int]) -> None:
         """How many machines the workers run on, as `auto` will ask."""
-        self.planner.machines = self.near.machines = count
+        self.planner.machines = self.near.machines = self.relevant.machines = count
 
     @property
     def sampling(self) -> bool:
         """Whether all objects of the next batch are wanted for the sample."""
-        return self.planner.sampling or self.near.sampling
+        return self.planner.sampling or self.near.sampling or self.relevant.sampling
 
     @property
     def planned(self) -> bool:
         """Whether any kind has a plan that a sample is for."""
-        return not {self.planner.name, self.near.name} <= set(UNPLANNED)
+        names = {self.planner.name, self.near.name, self.relevant.name}
+        return not names <= set(UNPLANNED)
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
         return BatchContext(
@@ -227,6 +239,8 @@ class Coordinator:
             near=self.near.route(batch, self.live.of_kind(NEAREST)),
             scan=self.planner.name == "scan",
             scan_near=self.near.name == "scan",
+            relevant=self.relevant.route(batch, self.live.of_kind(RELEVANT)),
+            scan_relevant=self.relevant.name == "scan",
             sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
             settings=self.settings,
             with_text=self.store.archive is not None,
@@ -304,7 +318,13 @@ class Coordinator:
         )
         if self.near.broadcasts:
             self.near.count_sent(sum(b.sent_near for b in blocks), sum(b.objects for b in blocks))
+        self.relevant.count_sent(
+            sum(b.sent_relevant for b in blocks), sum(b.objects for b in blocks)
+        )
         near_plan = self.near.next_version(
+            batch, self.live, now_us if now_us is not None else far_past
+        )
+        relevant_plan = self.relevant.next_version(
             batch, self.live, now_us if now_us is not None else far_past
         )
         manifest = Manifest(
@@ -323,6 +343,7 @@ class Coordinator:
                 partial(ask_trending, self.live.of_kind(TRENDING)),
             ),
             near_plan=near_plan,
+            relevant_plan=relevant_plan,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,

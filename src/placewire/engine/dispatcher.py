@@ -18,8 +18,8 @@ from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.parquet import decode_row_group
-from placewire.engine.planref import NearRef, PlanRef
-from placewire.engine.relating import RelevantTarget, match_relevant
+from placewire.engine.planref import NearRef, PlanRef, RelevantRef
+from placewire.engine.relating import RelevanceBlock, RelevantTarget, match_relevant
 from placewire.engine.retaining import retain_block
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.index.retained import Retained
@@ -52,8 +52,10 @@ class BatchContext(NamedTuple):
     keep_objects: bool
     route: PlanRef | None  # None: objects are matched where they are read
     near: NearRef | None = None  # the same for `nearest` subscriptions
+    relevant: RelevantRef | None = None  # and for `relevant` ones
     scan: bool = False
     scan_near: bool = False
+    scan_relevant: bool = False
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
     with_text: bool = False  # texts are kept with the objects
@@ -80,6 +82,7 @@ class BlockSummary(msgspec.Struct, frozen=True):
     write_s: float
     sent: int  # objects sent to workers, each once for every worker that gets it
     sent_near: int = 0  # of these, for `nearest` subscriptions
+    sent_relevant: int = 0  # and for `relevant` ones
     stored: StoreEntry | None = None  # its objects, as they are retained
     retain_s: float = 0.0
     queries: int = 0
@@ -100,7 +103,8 @@ class Routed(NamedTuple):
     """Objects of one block for one worker, which matches them with subscriptions of one kind.
 
     `object` is each one's number in the block's file, `event` its place in the block; one that is
-    not `sure` may yet be refused. The columns from `codes` on are what `make_probe` takes.
+    not `sure` may yet be refused. The columns from `codes` to `alone` are what `make_probe` takes;
+    `norms` are of their terms, for `relevant` subscriptions.
     """
 
     worker: int
@@ -117,6 +121,7 @@ class Routed(NamedTuple):
     terms: NDArray[np.uint64]
     probed: NDArray[np.uint8]
     alone: NDArray[np.uint8]
+    norms: NDArray[np.float64]
 
 
 class Dispatched(NamedTuple):
@@ -146,11 +151,16 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
     if context.route is not None:
         started = time.perf_counter()
-        routed = route_block(context.route.open(context.root), block, ref.number, BOOLEAN)
+        route = context.route.open(context.root)
+        routed = route_block(route, block, ref.number, BOOLEAN, norms)
         route_s = time.perf_counter() - started
     if context.near is not None:
         started = time.perf_counter()
-        routed += route_block(context.near.open(), block, ref.number, NEAREST)
+        routed += route_block(context.near.open(), block, ref.number, NEAREST, norms)
+        route_s += time.perf_counter() - started
+    if context.relevant is not None:
+        started = time.perf_counter()
+        routed += route_block(context.relevant.open(), block, ref.number, RELEVANT, norms)
         route_s += time.perf_counter() - started
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
@@ -174,6 +184,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         write_s=write_s,
         sent=sum(int(part.object.size) for part in routed),
         sent_near=sum(int(part.object.size) for part in routed if part.kind == NEAREST),
+        sent_relevant=sum(int(part.object.size) for part in routed if part.kind == RELEVANT),
         stored=stored,
         retain_s=retain_s,
         queries=int(block.queries.event.size),
@@ -235,7 +246,7 @@ def match_here(
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
-    routes = {BOOLEAN: context.route, NEAREST: context.near, RELEVANT: None}
+    routes = {BOOLEAN: context.route, NEAREST: context.near, RELEVANT: context.relevant}
     here = [entry for entry in context.segments if routes.get(entry.kind, ...) is None]
     if not here or o.total == 0:
         return [], 0.0
@@ -254,8 +265,9 @@ def match_here(
         found.append((entry, matches))
     for entry in here:
         if entry.kind == RELEVANT:
-            target = open_relevant(context, entry)
-            found.append((entry, match_relevant(NearColumns(*columns), norms, *target)))
+            objects = RelevanceBlock(*columns, norms)
+            relevant = open_relevant(context, entry)
+            found.append((entry, match_relevant(objects, relevant, context.scan_relevant)))
     return found, time.perf_counter() - started
 
 
@@ -269,11 +281,14 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
         started = time.perf_counter()
         entries = [entry for entry in context.segments if entry.kind == part.kind]
         if part.kind == NEAREST:
-            columns = NearColumns(*part[6:-1])
+            columns = NearColumns(*part[6:-2])
             targets = [open_target(context, entry, worker) for entry in entries]
             matches = [match_near(columns, t, part.event, part.sure) for t in targets]
+        elif part.kind == RELEVANT:
+            objects = RelevanceBlock(*part[6:-3], part.norms)
+            matches = [match_relevant(objects, open_relevant(context, e, worker)) for e in entries]
         else:
-            probe = make_probe(*part[6:])
+            probe = make_probe(*part[6:-1])
             matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
         found = [
             (entry, m._replace(object=part.object[m.object]))
@@ -307,11 +322,15 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
     return NearTarget(segment, parts, limits, dead)
 
 
-def open_relevant(context: BatchContext, entry: SegmentEntry) -> RelevantTarget:
-    """A live segment of `relevant` rows, with its thresholds."""
+def open_relevant(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> RelevantTarget:
+    """A worker's parts of a live segment of `relevant` rows, with its thresholds."""
     segment, dead = open_live(context, entry)
     path = StateDir(Path(context.root)).file
-    return RelevantTarget(segment, current_thetas(entry, segment, context.segments, path), dead)
+    theta = current_thetas(entry, segment, context.segments, path)
+    parts: Sequence[int] = range(len(segment.groups))
+    if context.relevant is not None:
+        parts = range(worker, len(segment.groups), context.relevant.workers)
+    return RelevantTarget(segment, parts, theta, dead)
 
 
 def add_pieces(
@@ -356,7 +375,9 @@ def surely_valid(block: DecodedBlock) -> NDArray[np.bool_]:
     return ~np.isin(block.objects.event, [leap.event for leap in block.leaps])
 
 
-def route_block(route: Route, block: DecodedBlock, index: int, kind: int) -> list[Routed]:
+def route_block(
+    route: Route, block: DecodedBlock, index: int, kind: int, norms: NDArray[np.float64]
+) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
     o = block.objects
     sure = surely_valid(block)
@@ -376,6 +397,7 @@ def route_block(route: Route, block: DecodedBlock, index: int, kind: int) -> lis
             share.terms,
             share.probed,
             share.alone,
+            norms[share.objects],
         )
         for share in route.cut(block.codes, o.term_offsets, o.terms)
     ]

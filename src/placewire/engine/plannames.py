@@ -8,12 +8,14 @@ from typing import NamedTuple
 from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
 from placewire.plan.nearest import NEAREST_METHODS
+from placewire.plan.relevant import RELEVANT_METHODS
 
 UNPLANNED = ("shared", "scan")  # plans that no sample is needed for
 EVERY_KIND = (*UNPLANNED, "auto")
 PLANS = {
     "boolean": (*EVERY_KIND, *METHODS),
     "nearest": (*EVERY_KIND, *NEAREST_METHODS, "sstd"),
+    "relevant": (*EVERY_KIND, *RELEVANT_METHODS),
 }
 
 
@@ -22,6 +24,7 @@ class PlanNames(NamedTuple):
 
     boolean: str = "shared"
     nearest: str = "shared"
+    relevant: str = "shared"
 
 
 def parse_plans(text: str) -> PlanNames:
@@ -43,9 +46,11 @@ def parse_plans(text: str) -> PlanNames:
             named[kind] = name
         return PlanNames(**named)
     if text in EVERY_KIND:
-        return PlanNames(text, text)
+        return PlanNames(text, text, text)
     if text in PLANS["nearest"]:
         return PlanNames(nearest=text)
+    if text in PLANS["relevant"]:
+        return PlanNames(relevant=text)
     check_name("boolean", text, alone=True)
     return PlanNames(boolean=text)
 
@@ -65,7 +70,8 @@ def check_name(kind: str, name: str, alone: bool = False) -> None:
         return
     if files and Path(name).suffix:
         raise Unusable(f"plan {name}: is no file that can be read")
-    known = dict.fromkeys((*PLANS[kind], *(PLANS["nearest"] if alone else ())))
+    others = (*PLANS["nearest"], *PLANS["relevant"]) if alone else ()
+    known = dict.fromkeys((*PLANS[kind], *others))
     of_kind = "" if alone else f" of {kind} subscriptions"
     raise Unusable(
         f"plan{of_kind}: must be one of {', '.join(known)}{' or a file' if files else ''},"

@@ -13,6 +13,7 @@ from placewire.route.ballroute import BallRoute
 from placewire.route.leafroute import LeafRoute, RouteTables, make_tables
 from placewire.route.live import MANNERS, LiveTables
 from placewire.route.protocol import Route
+from placewire.route.termroute import TermRoute
 from placewire.state.arrays import map_arrays, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 
@@ -58,6 +59,19 @@ class NearRef(NamedTuple):
     def parts(self, worker: int, parts: int) -> Sequence[int]:
         """Which parts of a segment a worker looks at; more parts than workers go round."""
         return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
+
+
+class RelevantRef(NamedTuple):
+    """The route of objects to `relevant` subscriptions: a map of each worker's terms, as a file."""
+
+    workers: int
+    root: str
+    terms: str
+
+    def open(self) -> Route:
+        """The router, its map mapped."""
+        words = open_arrays(StateDir(Path(self.root)).file(self.terms)).arrays["words"]
+        return TermRoute(self.workers, words)
 
 
 class SavedPlan(NamedTuple):

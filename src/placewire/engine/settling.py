@@ -33,7 +33,7 @@ from placewire.state.live import LiveSegment, LiveSegments
 from placewire.state.livebuffers import LiveBuffers
 from placewire.state.manifest import PieceEntry, RosterEntry, UpdatesEntry
 from placewire.state.roster import Rosters
-from placewire.state.segment import make_plain_segment, make_relevant_segment, make_segment
+from placewire.state.segment import make_plain_segment, make_segment
 from placewire.state.store import LiveStore
 
 
@@ -214,7 +214,7 @@ class Settler:
         buffers = LiveBuffers(empty, rows.k, rule, self.live.horizon, [], self.state.file)
         slid = slider.slide_new(rows, buffers, row_end)
         held = take_buffers(buffers.buffers, np.arange(rows.total), rule.by_time)
-        new = self.live.add(batch, make_relevant_segment(rows, held))
+        new = self.live.add_relevant(batch, rows, held)
         assert new.buffers is not None
         new.buffers.looked[:] = buffers.looked
         new.end(np.flatnonzero(row_end != NEVER_SEQ))

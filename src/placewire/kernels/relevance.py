@@ -10,9 +10,10 @@ import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import distance_m
-from placewire.kernels.termsets import terms_contain
 
 LON, LAT, ALPHA, REACH, NORM, IDF = 0, 1, 2, 3, 4, 5  # places in a row's shape
+BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
+TOUCHED = 256  # rows touched before they are read
 
 
 @inlined
@@ -24,26 +25,51 @@ def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int)
 
 
 @inlined
+def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
+    """Where in the ascending slice the term is, or -1."""
+    while last - first > 8:
+        middle = (first + last) >> 1
+        if terms[middle] <= term:
+            first = middle
+        else:
+            last = middle
+    for at in range(first, last):
+        if terms[at] == term:
+            return at
+    return -1
+
+
+@inlined
 def row_similarity(
+    number: int,
     terms: np.ndarray,
+    term_number: np.ndarray,
     first_term: int,
     last_term: int,
     norm: float,
     literal_term: np.ndarray,
+    posted: np.ndarray,
     first: int,
     last: int,
     shape: np.ndarray,
     shape_at: int,
 ) -> float:
-    """TSim of the specification's section 7 over the row's terms in their order; -1 shares none."""
+    """TSim of the specification's section 7, in the order of the row's terms; -1 if it is not asked.
+
+    That is, if none is shared, or one that is posted and whose number is below `number`.
+    """
     row_norm = shape[shape_at + NORM]
     textual = -1.0
     for at in range(first, last):
-        if terms_contain(terms, first_term, last_term, literal_term[at]):
-            textual = max(textual, 0.0)
-            if row_norm != 0.0 and norm != 0.0:
-                idf = shape[shape_at + IDF + at - first]
-                textual += (idf / row_norm) * (idf / norm)
+        place = place_of_term(terms, first_term, last_term, literal_term[at])
+        if place < 0:
+            continue
+        if term_number[place] < number and (posted.size == 0 or posted[at]):
+            return -1.0
+        textual = max(textual, 0.0)
+        if row_norm != 0.0 and norm != 0.0:
+            idf = shape[shape_at + IDF + at - first]
+            textual += (idf / row_norm) * (idf / norm)
     return textual
 
 
@@ -83,16 +109,21 @@ def objects_relevant_to_rows(
     rows = np.empty(room, np.uint32)
     nanos = np.empty(room, np.int32)
     found = 0
+    no_numbers = np.zeros(terms.size, np.int32)
+    all_posted = np.empty(0, np.bool_)
     for o in range(lons.size):
         for row in range(expires_us.size):
             if row_is_over(dead, expires_us, row, nows_us[o]):
                 continue
             textual = row_similarity(
+                0,
                 terms,
+                no_numbers,
                 term_offsets[o],
                 term_offsets[o + 1],
                 norms[o],
                 literal_term,
+                all_posted,
                 literal_offsets[row],
                 literal_offsets[row + 1],
                 shape,
@@ -113,3 +144,80 @@ def objects_relevant_to_rows(
             nanos[found] = nano
             found += 1
     return objects[:found], rows[:found], nanos[:found]
+
+
+@kernel
+def candidates_reaching_rows(
+    objects: np.ndarray,
+    rows: np.ndarray,
+    numbers: np.ndarray,
+    bounds: np.ndarray,
+    # the objects
+    lons: np.ndarray,
+    lats: np.ndarray,
+    nows_us: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    norms: np.ndarray,
+    term_number: np.ndarray,
+    # the rows
+    expires_us: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
+    posted: np.ndarray,
+    theta: np.ndarray,
+    dead: np.ndarray,
+    nanos: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """Score candidates and move those that reach `theta` to the front, with their scores in `nanos`.
+
+    Candidates are objects u32, rows u32, the number i32 of the term by which a pair was found and
+    a bound f32 of its score; one whose first posted term is another one is found by that. Returns
+    how many reach and how many were scored.
+    """
+    # What is needed of rows is all over memory: let it come before it is read.
+    felt = np.int64(0)
+    left = 0
+    for k in range(rows.size):
+        row = np.int64(rows[k])
+        felt += np.int64(theta[row])
+    for k in range(rows.size):
+        row = np.int64(rows[k])
+        objects[left], rows[left], numbers[left] = objects[k], rows[k], numbers[k]
+        left += 1e9 * (bounds[k] + BOUND_PADDING) >= theta[row]
+    for begin in range(0, left, TOUCHED):
+        end = min(left, begin + TOUCHED)
+        for k in range(begin, end):
+            row = np.int64(rows[k])
+            felt += literal_offsets[row] + shape_offsets[row] + expires_us[row]
+    found = 0
+    for k in range(left):
+        o = np.int64(objects[k])
+        row = np.int64(rows[k])
+        if row_is_over(dead, expires_us, row, nows_us[o]):
+            continue
+        textual = row_similarity(
+            numbers[k],
+            terms,
+            term_number,
+            term_offsets[o],
+            term_offsets[o + 1],
+            norms[o],
+            literal_term,
+            posted,
+            literal_offsets[row],
+            literal_offsets[row + 1],
+            shape,
+            shape_offsets[row],
+        )
+        if textual < 0.0:
+            continue
+        nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+        if nano >= theta[row]:
+            objects[found], rows[found], nanos[found] = o, row, nano
+            found += 1
+    if felt == 1 and found < 0:
+        left += 1  # keeps the compiler from leaving out the touching
+    return found, left

@@ -41,7 +41,7 @@ def run_on_spark(
     at_once = min(workers, session.sparkContext.defaultParallelism)
     tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
-    if context.route is not None or context.near is not None:
+    if any(ref is not None for ref in (context.route, context.near, context.relevant)):
         stage = stage.repartitionById(workers, "worker").mapInArrow(
             partial(match_partition, context), SCHEMA
         )

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.balls import concat_deals, take_deal
+from placewire.index.groups import LiteralDeal
 from placewire.kernels.directory import bits_to_mask
-from placewire.model.subscriptions import BOOLEAN, RELEVANT, TRENDING, concat_rows, take_rows
+from placewire.model.subscriptions import (
+    BOOLEAN,
+    RELEVANT,
+    TRENDING,
+    SubscriptionRows,
+    concat_rows,
+    take_rows,
+)
 from placewire.state.buffers import Buffers, concat_buffers, take_buffers
 from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import Neighbours, concat_neighbours, take_neighbours
@@ -70,7 +78,16 @@ class Source(NamedTuple):
     buffers: Buffers | None = None
 
 
-def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
+DealLiterals = Callable[[SubscriptionRows, NDArray[np.int32]], LiteralDeal | None]
+
+
+def undealt(rows: SubscriptionRows, theta: NDArray[np.int32]) -> None:
+    """No plan deals postings of `relevant` rows out."""
+
+
+def merge_segments(
+    sources: Sequence[Source], now_us: int, deal_literals: DealLiterals = undealt
+) -> Merged:
     """Rows of all sources that have neither ended nor expired, indexed together."""
     parts = []
     row_maps = []
@@ -97,7 +114,10 @@ def merge_segments(sources: Sequence[Source], now_us: int) -> Merged:
         held = [s.buffers for s in sources if s.buffers is not None]
         by_time = any(b.exp is not b.seq for b in held)
         taken = [take_buffers(b, p, by_time) for b, p in zip(held, pickings, strict=True)]
-        return Merged(make_relevant_segment(rows, concat_buffers(taken, by_time)), row_maps)
+        joined = concat_buffers(taken, by_time)
+        return Merged(
+            make_relevant_segment(rows, joined, deal_literals(rows, joined.theta)), row_maps
+        )
     results = [s.neighbours for s in sources if s.neighbours is not None]
     neighbours = concat_neighbours(
         [take_neighbours(n, picked) for n, picked in zip(results, pickings, strict=True)]

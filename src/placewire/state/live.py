@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 from placewire.index.balls import Deal
 from placewire.kernels.buffers import NEVER
 from placewire.kernels.directory import bits_to_mask, mark_bits
-from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, take_rows
+from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.buffers import Buffers, take_buffers
 from placewire.state.buffers import delta_arrays as buffer_delta_arrays
-from placewire.state.buffers import take_buffers
-from placewire.state.compaction import Merged, Source, choose_merge, merge_segments
+from placewire.state.compaction import (
+    DealLiterals,
+    Merged,
+    Source,
+    choose_merge,
+    merge_segments,
+    undealt,
+)
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import BufferRule, LiveBuffers
 from placewire.state.manifest import DeltaEntry, SegmentEntry
@@ -123,6 +130,7 @@ class LiveSegments:
         self.state = state
         self.rule = rule
         self.horizon = horizon  # of the sliding window
+        self.deal_literals: DealLiterals = undealt
         self.segments: list[LiveSegment] = []
         self.pending: _Pending | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-merge")
@@ -165,6 +173,36 @@ class LiveSegments:
         live = self._write(batch, segment)
         self.segments.append(live)
         return live
+
+    def add_relevant(self, batch: int, rows: SubscriptionRows, held: Buffers) -> LiveSegment:
+        """Index `relevant` rows with what they hold, as they are dealt out."""
+        dealt = self.deal_literals(rows, held.theta)
+        return self.add(batch, make_relevant_segment(rows, held, dealt))
+
+    def redeal_literals(self, batch: int) -> None:
+        """Deal the postings of `relevant` rows out anew: every segment of theirs is written again.
+
+        No merge may be under way.
+        """
+        for at, live in enumerate(self.segments):
+            if live.buffers is None:
+                continue
+            everybody = np.arange(live.segment.rows.total)
+            rows = whole_rows(live.segment)
+            held = take_buffers(live.buffers.buffers, everybody, self.rule.by_time)
+            dealt = self.deal_literals(rows, held.theta)
+            heir = self._write(batch, make_relevant_segment(rows, held, dealt))
+            self._inherit_ends(heir, live)
+            self.segments[at] = heir
+
+    @staticmethod
+    def _inherit_ends(heir: LiveSegment, live: LiveSegment) -> None:
+        """A segment that was written again has the same rows ended."""
+        heir.dead, heir.ended = live.dead, live.ended
+        heir.changed, heir.frozen = live.ended > 0, True
+        if heir.buffers is not None and live.buffers is not None:
+            heir.buffers.soonest[heir.ended_mask()] = NEVER
+            heir.buffers.looked[:] = live.buffers.looked
 
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
@@ -216,8 +254,7 @@ class LiveSegments:
                 batch,
                 make_near_segment(whole_rows(live.segment), live.results.neighbours, deal(live)),
             )
-            heir.dead, heir.ended = live.dead, live.ended
-            heir.changed, heir.frozen = live.ended > 0, True
+            self._inherit_ends(heir, live)
             self.segments[at] = heir
 
     def finish_merges(self, batch: int, now_us: int) -> None:
@@ -259,7 +296,7 @@ class LiveSegments:
             live.frozen = True
 
         def merge() -> Merged:
-            merged = merge_segments(pairs, now_us)
+            merged = merge_segments(pairs, now_us, self.deal_literals)
             write_segment(path, merged.segment)
             return merged
 
@@ -303,7 +340,7 @@ class LiveSegments:
             held = take_buffers(live.buffers.buffers, sunk, self.rule.by_time)
             looked = live.buffers.looked[sunk]
             live.end(sunk)
-            new = self.add(batch, make_relevant_segment(rows, held))
+            new = self.add_relevant(batch, rows, held)
             assert new.buffers is not None
             new.buffers.looked[:] = looked
 

@@ -16,6 +16,7 @@ from placewire.kernels.buffers import (
 )
 from placewire.kernels.jit import read_only
 from placewire.kernels.refilling import cheapest_sizes
+from placewire.model.errors import Unusable
 from placewire.state.arrays import open_arrays
 from placewire.state.buffers import (
     BufferDelta,
@@ -28,6 +29,7 @@ from placewire.state.buffers import (
 )
 from placewire.state.manifest import DeltaEntry
 
+BUFFERS = ("cskyband", "skyband", "kmax")
 RISEN = 50_000_000  # the index is made anew once thresholds have risen so far, in the mean
 USUAL_LOOKED = 1_000.0  # objects that a search looks at, before any was made
 NOTHING = np.empty(0, np.int64)
@@ -65,6 +67,13 @@ class BufferRule(NamedTuple):
             sizes: NDArray[np.int64] = cheapest_sizes(ks, looked)
             return sizes
         return self.room(ks)
+
+
+def read_rule(name: str) -> BufferRule:
+    """The rule of a name; raises Unusable."""
+    if name not in BUFFERS:
+        raise Unusable(f"buffer: must be one of {', '.join(BUFFERS)}, got {name!r}")
+    return BufferRule(name)
 
 
 class LiveBuffers:

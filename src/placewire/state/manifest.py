@@ -114,6 +114,7 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: list[SegmentEntry] = []
     plan: dict[str, Any] = {}
     near_plan: dict[str, Any] = {}
+    relevant_plan: dict[str, Any] = {}
     blocks: list[BlockEntry] = []
     pieces: list[PieceEntry] = []
     updates: UpdatesEntry | None = None
@@ -146,6 +147,7 @@ class Manifest(msgspec.Struct, frozen=True):
         names |= {self.plan[key] for key in ("file", "live") if key in self.plan}
         near_files = ("rule", "leaves", "live", "balls")
         names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
+        names |= {self.relevant_plan[key] for key in ("rule", "terms") if key in self.relevant_plan}
         return names
 
 

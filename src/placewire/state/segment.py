@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from placewire.index.balls import BallIndex, Deal, index_balls, one_part, points_of
 from placewire.index.boolean import BooleanIndex, build_index, empty_index
+from placewire.index.groups import GroupIndex, LiteralDeal, index_parts
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import BOOLEAN, NEAREST, SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
@@ -21,7 +22,8 @@ class Segment(NamedTuple):
     """A segment in memory or mapped; `rows.id_hash` is empty when mapped, see `directory_*`.
 
     All its rows are of one kind. Those of `nearest` have an index of balls and results, those of
-    `relevant` have buffers, all as they were when the segment was made.
+    `relevant` have buffers and for every part an index of groups, all as they were when the segment
+    was made.
     """
 
     rows: SubscriptionRows
@@ -31,6 +33,8 @@ class Segment(NamedTuple):
     balls: BallIndex | None = None
     neighbours: Neighbours | None = None
     buffers: Buffers | None = None
+    groups: tuple[GroupIndex, ...] = ()
+    dealt: LiteralDeal | None = None
 
     @property
     def kind(self) -> int:
@@ -70,10 +74,15 @@ def make_plain_segment(rows: SubscriptionRows) -> Segment:
     return Segment(rows, NO_INDEX, *make_directory(rows))
 
 
-def make_relevant_segment(rows: SubscriptionRows, buffers: Buffers) -> Segment:
+def make_relevant_segment(
+    rows: SubscriptionRows, buffers: Buffers, dealt: LiteralDeal | None = None
+) -> Segment:
     """Index `relevant` rows by the thresholds that their buffers leave them."""
     rows = SubscriptionRows(*map(read_only, rows))
-    return Segment(rows, NO_INDEX, *make_directory(rows), buffers=buffers)
+    groups = index_parts(rows, buffers.theta, dealt)
+    return Segment(
+        rows, NO_INDEX, *make_directory(rows), buffers=buffers, groups=groups, dealt=dealt
+    )
 
 
 def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -90,7 +99,11 @@ def write_segment(path: Path, segment: Segment) -> int:
     arrays |= {"directory.hash": segment.directory_hash, "directory.row": segment.directory_row}
     if segment.buffers is not None:
         arrays |= buffer_arrays(segment.buffers)
-        return write_arrays(path, arrays, {"relevant": True})
+        for part, groups in enumerate(segment.groups):
+            arrays |= {f"groups{part}.{name}": array for name, array in groups._asdict().items()}
+        if segment.dealt is not None:
+            arrays["dealt"] = segment.dealt.owner
+        return write_arrays(path, arrays, {"groups": len(segment.groups)})
     if segment.balls is None or segment.neighbours is None:
         arrays |= {f"index.{name}": array for name, array in segment.boolean._asdict().items()}
         return write_arrays(path, arrays)
@@ -115,8 +128,15 @@ def open_segment(path: Path) -> Segment:
     def index(label: str) -> BooleanIndex:
         return BooleanIndex(**{name: arrays[f"{label}.{name}"] for name in BooleanIndex._fields})
 
-    if "relevant" in facts:
-        return Segment(rows, NO_INDEX, *directory, buffers=read_buffers(arrays))
+    if "groups" in facts:
+        groups = tuple(
+            GroupIndex(*(arrays[f"groups{part}.{name}"] for name in GroupIndex._fields))
+            for part in range(facts["groups"])
+        )
+        dealt = LiteralDeal(facts["groups"], arrays["dealt"]) if "dealt" in arrays else None
+        return Segment(
+            rows, NO_INDEX, *directory, buffers=read_buffers(arrays), groups=groups, dealt=dealt
+        )
     if "parts" not in facts:
         return Segment(rows, index("index"), *directory)
     balls = BallIndex(

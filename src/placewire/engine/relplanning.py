@@ -1,0 +1,187 @@
+"""The plan of `relevant` subscriptions: which worker has which of their postings.
+
+A plan is made once enough of the log was seen; until then rows are dealt out by the hash of their
+id. A row whose threshold sinks is indexed anew, and dealt out anew with it: that is when a loose
+prefix grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.calibrating import calibrate
+from placewire.engine.plannames import UNPLANNED
+from placewire.engine.planning import memory_of_machine
+from placewire.engine.planref import RelevantRef
+from placewire.engine.relchoice import choose_relevant
+from placewire.engine.sampling import Sampler
+from placewire.index.groups import LiteralDeal
+from placewire.kernels.cells import codes_to_points
+from placewire.model.subscriptions import RELEVANT, SubscriptionRows, concat_rows, take_rows
+from placewire.plan.relevant import (
+    RELEVANT_METHODS,
+    RelevantRule,
+    RelevantSample,
+    arrays_to_rule,
+    plan_relevant,
+    rule_to_arrays,
+)
+from placewire.route.choice import spread_workers
+from placewire.route.termroute import LiveLiterals
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.segment import whole_rows
+
+
+class RelevantPlanner:
+    """Deals postings out, and keeps the map of the terms that each worker has."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        name: str,
+        workers: int,
+        saved: dict[str, Any],
+        sampler: Sampler,
+    ) -> None:
+        self.state = state
+        self.machines: Callable[[], int] = lambda: 1
+        self.name = name
+        self.workers = workers
+        self.sampler = sampler
+        self.asked = False  # whether there are `relevant` subscriptions
+        self.why = ""
+        self.made: int | None = None  # the batch at whose end the plan was made, in this run
+        self.method = "shared" if name == "auto" else name
+        self.version = 1 if name in UNPLANNED else 0
+        self.rule: RelevantRule | None = None
+        self.rule_file = ""
+        self.terms = LiveLiterals(workers)
+        self.terms_file = ""
+        self._known: set[str] = set()  # segments whose postings the map has
+        self.sent = self.objects = 0  # objects to workers, and objects
+        if saved.get("name") == name and saved.get("workers") == workers:
+            self.version = int(saved["version"])
+            self.method, self.why = saved["method"], saved["why"]
+            self.sent, self.objects = saved.get("sent", 0), saved.get("objects", 0)
+            if saved.get("rule"):
+                self.rule_file = saved["rule"]
+                arrays = open_arrays(state.file(self.rule_file)).arrays
+                self.rule = arrays_to_rule(self.method, arrays)
+
+    @property
+    def sampling(self) -> bool:
+        """Whether all objects of the next batch are wanted for the sample."""
+        wanted = self.asked or self.name != "auto"
+        return self.version == 0 and wanted and not self.sampler.enough
+
+    @property
+    def deals(self) -> bool:
+        """Whether postings are dealt out."""
+        return self.method in RELEVANT_METHODS
+
+    def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> LiteralDeal | None:
+        """Who gets the postings of rows; None when nothing is dealt out."""
+        if not self.deals:
+            return None
+        if self.rule is None:
+            by_hash = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
+            return LiteralDeal(self.workers, np.repeat(by_hash, np.diff(rows.literal_offsets)))
+        return LiteralDeal(self.workers, self.rule.deal(rows, theta))
+
+    def route(self, batch: int, segments: Sequence[LiveSegment]) -> RelevantRef | None:
+        """The route of the next batch; None when objects stay where they are read."""
+        if not self.deals or not segments:
+            return None
+        fresh = [live for live in segments if live.name not in self._known]
+        if fresh and self._known and not self.terms.crowded:
+            for live in fresh:
+                assert live.segment.dealt is not None
+                self.terms.add(live.segment.rows, live.segment.dealt)
+        if not self._known or self.terms.crowded:
+            self.terms.rebuild(
+                (live.segment.rows, live.segment.dealt)
+                for live in segments
+                if live.segment.dealt is not None
+            )
+        if fresh or not self.terms_file:
+            self.terms_file = self.state.new_name(batch, "terms")
+            write_arrays(self.state.file(self.terms_file), {"words": self.terms.words})
+        self._known = {live.name for live in segments}
+        return RelevantRef(self.workers, str(self.state.root), self.terms_file)
+
+    def count_sent(self, sent: int, objects: int) -> None:
+        """Note how many objects were sent to workers, of how many."""
+        if self.deals and self.terms_file:
+            self.sent += sent
+            self.objects += objects
+
+    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
+        """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
+        self.asked = bool(live.of_kind(RELEVANT))
+        if self.version == 0 and self.sampler.enough and self.asked:
+            self._plan(batch, live, now_us)
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "method": self.method,
+            "workers": self.workers,
+            "version": self.version,
+            "why": self.why,
+        }
+        if self.made is not None:
+            entry["made"] = self.made
+        if self.objects:
+            entry |= {"sent": self.sent, "objects": self.objects}
+        if self.rule is not None:
+            entry["rule"] = self.rule_file
+        if self.terms_file:
+            entry["terms"] = self.terms_file
+        return entry
+
+    def _plan(self, batch: int, live: LiveSegments, now_us: int) -> None:
+        """Make the plan of what was seen."""
+        live.wait()
+        found = [one for one in live.segments if one.buffers is not None]
+        if not found:  # the merge has left none
+            return
+        self.version, self.made = 1, batch
+        rows = concat_rows([whole_rows(one.segment) for one in found])
+        theta = np.concatenate([one.buffers.buffers.theta for one in found if one.buffers])
+        ended = np.concatenate([one.ended_mask() for one in found])
+        alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
+        codes, term_offsets, terms = self.sampler.objects.in_order()
+        lon, lat = codes_to_points(codes)
+        sample = RelevantSample(take_rows(rows, alive), theta[alive], lon, lat, term_offsets, terms)
+        if self.name == "auto":
+            self.method, self.why = choose_relevant(
+                sample,
+                self.workers,
+                calibrate().prices,
+                spread_workers(self.workers, self.machines(), memory_of_machine()),
+            )
+            if not self.deals:
+                return
+        self.rule = plan_relevant(self.method, sample, self.workers)
+        self.rule_file = self.state.new_name(batch, "rule")
+        write_arrays(self.state.file(self.rule_file), rule_to_arrays(self.rule))
+        live.redeal_literals(batch)
+        self._known = set()
+        if self.name != "auto":
+            copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
+            self.why = (
+                f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
+                f" each to {copies:.2f} workers"
+            )
+
+
+def copies_of(rows: SubscriptionRows, owner: NDArray[np.int32]) -> float:
+    """At how many workers a row has a posting, in the mean."""
+    row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
+    posted = owner >= 0
+    pairs = np.unique(row[posted] * (int(owner.max(initial=0)) + 1) + owner[posted])
+    return float(pairs.size) / max(rows.total, 1)

@@ -1,0 +1,51 @@
+"""Loose prefixes: the terms of `relevant` rows without which no object can reach the threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import kernel
+
+ALPHA, NORM, IDF = 2, 4, 5  # places in a row's shape
+PADDING = 1e-7  # more than any rounding of a score
+
+
+@kernel
+def rows_to_prefixes(
+    literal_offsets: np.ndarray,
+    frequency: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    theta: np.ndarray,
+) -> np.ndarray:
+    """Which literals are in the loose prefix of their row: bool[literals].
+
+    Terms are taken from the rarest on, by `frequency` f64[literals], until those that are left
+    cannot make up the threshold any more, even at the row's own place. An object's weights make a
+    vector of length 1, so they are worth the length of the row's own weights at most.
+    """
+    prefix = np.zeros(frequency.size, np.bool_)
+    for row in range(theta.size):
+        first, last = literal_offsets[row], literal_offsets[row + 1]
+        base = shape_offsets[row]
+        alpha, norm = shape[base + ALPHA], shape[base + NORM]
+        needed = theta[row] / 1e9 - alpha - PADDING
+        left = 0.0
+        if norm > 0.0:
+            for at in range(first, last):
+                weight = shape[base + IDF + at - first] / norm
+                left += weight * weight
+        while True:
+            rarest = -1
+            for at in range(first, last):
+                if not prefix[at] and (rarest < 0 or frequency[at] < frequency[rarest]):
+                    rarest = at
+            if rarest < 0 or (theta[row] >= 0 and (1.0 - alpha) * np.sqrt(max(left, 0.0)) < needed):
+                break
+            prefix[rarest] = True
+            if norm > 0.0:
+                weight = shape[base + IDF + rarest - first] / norm
+                left -= weight * weight
+                if left < 1e-12:
+                    left = 0.0
+    return prefix

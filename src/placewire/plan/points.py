@@ -1,0 +1,89 @@
+"""Places in parts: a kd-tree over points whose leaves have like products of rows and objects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class PointTree(NamedTuple):
+    """A tree of cuts: node i asks whether a coordinate of `axis` is at least `cut`.
+
+    Then it goes on with `above`, otherwise with `below`; a negative number is a leaf, -1 the first.
+    """
+
+    axis: NDArray[np.int8]
+    cut: NDArray[np.float64]
+    below: NDArray[np.int32]
+    above: NDArray[np.int32]
+
+    def leaves_of(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
+        """The leaf of each point."""
+        at = np.zeros(lon.size, np.int32)
+        if self.axis.size == 0:
+            return at
+        going = np.arange(lon.size)
+        while going.size:
+            node = at[going]
+            value = np.where(self.axis[node] == 0, lon[going], lat[going])
+            at[going] = np.where(value >= self.cut[node], self.above[node], self.below[node])
+            going = going[at[going] >= 0]
+        return -1 - at
+
+
+ONE_LEAF = PointTree(
+    np.empty(0, np.int8), np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32)
+)
+
+
+def grow_point_tree(
+    rows: NDArray[np.float64], objects: NDArray[np.float64], leaves: int
+) -> PointTree:
+    """Cut points of rows f64[n, 2] into leaves, by turns along both axes.
+
+    Each cut leaves the two sides costs (rows times objects there) that are to each other as the
+    numbers of leaves that they still have to give.
+    """
+    axes: list[int] = []
+    cuts: list[float] = []
+    sides: list[list[int]] = []
+    leaf = 0
+
+    def grow(
+        rows: NDArray[np.float64], objects: NDArray[np.float64], leaves: int, depth: int
+    ) -> int:
+        nonlocal leaf
+        if leaves == 1:
+            leaf += 1
+            return -leaf
+        axis = depth % 2
+        lower = leaves // 2
+        cut = best_cut(rows[:, axis], objects[:, axis], lower / leaves)
+        node = len(axes)
+        axes.append(axis)
+        cuts.append(cut)
+        sides.append([0, 0])
+        under, objects_under = rows[:, axis] < cut, objects[:, axis] < cut
+        sides[node][0] = grow(rows[under], objects[objects_under], lower, depth + 1)
+        sides[node][1] = grow(rows[~under], objects[~objects_under], leaves - lower, depth + 1)
+        return node
+
+    if leaves <= 1:
+        return ONE_LEAF
+    grow(rows, objects, leaves, 0)
+    both = np.array(sides, np.int32).reshape(-1, 2)
+    return PointTree(np.array(axes, np.int8), np.array(cuts), both[:, 0].copy(), both[:, 1].copy())
+
+
+def best_cut(rows: NDArray[np.float64], objects: NDArray[np.float64], share: float) -> float:
+    """The coordinate below which the cost is about `share` of the sum of both sides."""
+    if rows.size == 0:
+        return 0.0
+    candidates = np.unique(rows)
+    under = np.searchsorted(np.sort(rows), candidates)
+    objects_under = np.searchsorted(np.sort(objects), candidates)
+    below = under * (objects_under + 1.0)
+    above = (rows.size - under) * (objects.size - objects_under + 1.0)
+    return float(candidates[np.argmin(np.abs((1 - share) * below - share * above))])

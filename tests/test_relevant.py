@@ -1,0 +1,249 @@
+"""Continuous top-k relevance: exact over windows of count and time, whatever keeps the results."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oracle import replay
+from placewire.kernels.refilling import buffer_cost, cheapest_sizes
+from placewire.model.errors import Unusable
+from placewire.plan.points import grow_point_tree
+from placewire.plan.relevant import RELEVANT_METHODS, halfway
+from placewire.plan.vocabulary import Pairs, cut_vocabulary
+from placewire.state.livebuffers import BUFFERS, read_rule
+from test_law import check_equals_oracle, run_local
+
+WORDS = ["tea", "coffee", "jazz", "é", "river", "the", "free", "a"]
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+windows = st.sampled_from(
+    [{"count": 1}, {"count": 2}, {"count": 5}, {"count": 20}, {"time": "PT1S"}, {"time": "PT30S"}]
+)
+
+
+def sliding_log(seed: int) -> bytes:
+    """A dense log of few words and places: scores tie, buffers run short and windows slide."""
+    rng = random.Random(seed)
+    words = WORDS[: rng.choice([1, 2, 4, 8])]
+    spread = rng.choice([0.0, 0.01, 1, 90])
+    ids = [f"s{i}" for i in range(rng.choice([1, 3, 12]))]
+    ks = rng.choice([[1], [1, 2, 3], [2, 5, 9], [1, 20, 1000]])
+    late = rng.random() < 0.5
+    now, lines = START, []
+    for number in range(rng.choice([20, 60, 150])):
+        now += timedelta(seconds=rng.choice([0, 0, 0.5, 1, 1, 2, 5, 40 * (rng.random() < 0.1)]))
+        behind = rng.choice([0] * 5 + [1, 3, 10, 50]) if late else 0
+        event: dict[str, Any] = {"ts": (now - timedelta(seconds=behind)).isoformat()}
+        place = {"lon": round(rng.uniform(-spread, spread), 3), "lat": round(rng.random(), 3)}
+        kind = rng.choices(["object", "subscribe", "unsubscribe"], [15, 4, 1])[0]
+        if kind == "object":
+            text = " ".join(rng.choices(words, k=rng.choice([0, 1, 1, 2, 3, 5])))
+            event |= {"id": rng.choice(["x", f"o{number}"]), "text": text, **place}
+        else:
+            event["id"] = rng.choice(ids)
+        if kind == "subscribe":
+            event |= {"kind": "relevant", "k": rng.choice(ks), **place}
+            event["keywords"] = rng.sample(words, rng.randint(1, len(words)))
+            event["alpha"] = rng.choice([0, 0.3, 0.5, 0.9, 1])
+            if rng.random() < 0.5:
+                event["reach_m"] = rng.choice([1.0, 1e3, 1e5, 2e6])
+            if rng.random() < 0.3:
+                ends = now + timedelta(seconds=rng.choice([-1, 0, 5, 60]))
+                event["expires"] = ends.isoformat()
+        lines.append(json.dumps({"type": kind, **event}))
+    return ("\n".join(lines) + "\n").encode()
+
+
+sliding = st.integers(0, 1 << 30).map(sliding_log)
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=sliding, window=windows, life=st.sampled_from([None, 1, 4]))
+def test_windows_slide(
+    buffer: str, workers: int, rows: int, log: bytes, window: dict[str, Any], life: int | None
+) -> None:
+    """Buffers run short in the middle of batches; a new process takes over in mid-window."""
+    table = {"window": window, "retention": "PT1S"}
+    run = run_local(
+        log, plan="shared", workers=workers, rows=rows, table=table, life=life, buffer=buffer
+    )
+    check_equals_oracle(log, run, table)
+
+
+@pytest.mark.parametrize("plan", [*RELEVANT_METHODS, "auto", "scan"])
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 17, 1_000_000])
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=sliding, window=windows, sample=st.sampled_from([0, 5, 40]))
+def test_every_plan_of_relevant_equals_oracle(
+    plan: str, workers: int, rows: int, log: bytes, window: dict[str, Any], sample: int
+) -> None:
+    """Postings are dealt out by hash until the sample is full, then by the plan."""
+    table = {"window": window}
+    plans = f"relevant={plan}"
+    run = run_local(log, plan=plans, workers=workers, rows=rows, sample_events=sample, table=table)
+    check_equals_oracle(log, run, table)
+
+
+@pytest.mark.parametrize("documents", [0, 10])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=sliding, window=windows, rows=st.sampled_from([1, 17, 1_000_000]))
+def test_a_lexicon_weighs_words(
+    tmp_path_factory: pytest.TempPathFactory,
+    documents: int,
+    log: bytes,
+    window: dict[str, Any],
+    rows: int,
+) -> None:
+    lexicon = {"documents": documents, "df": {"tea": 9, "jazz": 0, "é": 3}}
+    path = tmp_path_factory.mktemp("lexicon") / "lexicon.json"
+    path.write_text(json.dumps(lexicon))
+    table = {"window": window, "lexicon": str(path)}
+    run = run_local(log, plan="shared", workers=2, rows=rows, table=table, life=3)
+    check_equals_oracle(log, run, {"window": window, "lexicon": lexicon})
+
+
+def thing(number: int, text: str = "tea", **more: Any) -> dict[str, Any]:
+    when = (START + timedelta(seconds=number)).isoformat()
+    return {
+        "type": "object",
+        "id": f"o{number}",
+        "ts": when,
+        "lon": 0,
+        "lat": 0,
+        "text": text,
+    } | more
+
+
+def relevant(number: int, name: str = "s", **more: Any) -> dict[str, Any]:
+    asked = {"kind": "relevant", "lon": 0, "lat": 0, "keywords": ["tea"], "k": 2, "alpha": 0.5}
+    when = (START + timedelta(seconds=number)).isoformat()
+    return {"type": "subscribe", "id": name, "ts": when, **asked} | more
+
+
+def updates(events: list[dict[str, Any]], rows: int, **table: Any) -> list[tuple[Any, ...]]:
+    """The updates of a log as (seq, ids added, ids dropped); the oracle has them too."""
+    log = "".join(json.dumps(event) + "\n" for event in events).encode()
+    run = run_local(log, plan="shared", workers=1, rows=rows, table=table)
+    assert run.results == replay(log, with_data=True, settings=table).results
+    return [
+        (
+            update["seq"],
+            [one["object"] for one in update["add"]],
+            [one["object"] for one in update["drop"]],
+        )
+        for update in run.results
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_the_newest_of_equal_scores_comes_first(rows: int) -> None:
+    events = [relevant(0), thing(1), thing(2), thing(3)]
+    assert updates(events, rows, window={"count": 10}) == [
+        (1, ["o1"], []),
+        (2, ["o2"], []),
+        (3, ["o3"], ["o1"]),
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_a_window_smaller_than_k(rows: int) -> None:
+    """What arrives and what leaves at one event is one update."""
+    events = [relevant(0, k=5), thing(1), thing(2), thing(3, "jazz"), thing(4)]
+    assert updates(events, rows, window={"count": 2}) == [
+        (1, ["o1"], []),
+        (2, ["o2"], []),
+        (3, [], ["o1"]),
+        (4, ["o4"], ["o2"]),
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_an_object_that_comes_too_late_is_in_no_update(rows: int) -> None:
+    late = thing(4, ts=thing(1)["ts"])
+    events = [relevant(0), thing(1), thing(30), late, thing(31)]
+    assert updates(events, rows, window={"time": "PT10S"}) == [
+        (1, ["o1"], []),
+        (2, ["o30"], ["o1"]),
+        (4, ["o31"], []),
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+def test_any_event_lets_the_window_slide(rows: int) -> None:
+    """A subscription begins with what is there, and loses it at an event of another."""
+    events = [thing(0), relevant(1), relevant(20, "other", keywords=["jazz"])]
+    assert updates(events, rows, window={"time": "PT10S"}) == [(1, ["o0"], []), (2, [], ["o0"])]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1_000])
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_a_result_is_filled_from_what_was_not_kept(rows: int, buffer: str) -> None:
+    """Good ones come first and leave together; many that were passed over have to come back."""
+    events = [relevant(0, k=3)]
+    events += [thing(number, "tea") for number in range(1, 60)]
+    events += [thing(number, "tea and much more besides", lat=1) for number in range(60, 200)]
+    events += [thing(number, "jazz") for number in range(200, 300)]
+    log = "".join(json.dumps(event) + "\n" for event in events).encode()
+    table = {"window": {"count": 120}}
+    run = run_local(log, plan="shared", workers=1, rows=rows, table=table, buffer=buffer)
+    check_equals_oracle(log, run, table)
+
+
+def test_the_cheapest_size_of_a_buffer_is_where_the_cost_is_least() -> None:
+    ks = np.array([1, 5, 20, 1000], np.uint16)
+    for looked in (0.0, 1e3, 1e6):
+        sizes = cheapest_sizes(ks, np.full(4, looked))
+        for k, size in zip(ks.tolist(), sizes.tolist(), strict=True):
+            around = [buffer_cost(float(n), float(k), looked) for n in range(k, 8 * k + 2_000)]
+            assert size >= k
+            assert buffer_cost(float(size), float(k), looked) == pytest.approx(
+                min(around), rel=1e-6
+            )
+
+
+def test_an_unknown_buffer_is_refused() -> None:
+    with pytest.raises(Unusable, match="buffer: must be one of cskyband, skyband, kmax, got 'x'"):
+        read_rule("x")
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 5, 8])
+def test_a_tree_of_points_has_so_many_leaves_of_like_cost(leaves: int) -> None:
+    rng = np.random.default_rng(7)
+    points, objects = rng.normal(size=(4_000, 2)), rng.normal(size=(4_000, 2))
+    tree = grow_point_tree(points, objects, leaves)
+    rows = np.bincount(tree.leaves_of(*points.T), minlength=leaves)
+    seen = np.bincount(tree.leaves_of(*objects.T), minlength=leaves)
+    cost = rows * seen
+    assert rows.sum() == 4_000
+    assert cost.size == leaves
+    assert cost.max() < 3 * cost.mean()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5, 8])
+def test_a_vocabulary_is_cut_into_stretches_of_like_cost(parts: int) -> None:
+    rng = np.random.default_rng(7)
+    words = 500
+    rank = np.minimum(rng.geometric(0.01, (2, 6_000)) - 1, words - 1)
+    things = np.repeat(np.arange(2_000), 3)
+    part = cut_vocabulary(Pairs(things, rank[0]), Pairs(things, rank[1]), words, parts)
+    assert (np.diff(part) >= 0).all()
+    assert np.unique(part).tolist() == list(range(parts))
+    rows = [np.unique(things[part[rank[0]] == p]).size for p in range(parts)]
+    seen = [np.unique(things[part[rank[1]] == p]).size for p in range(parts)]
+    cost = np.array(rows) * np.array(seen)
+    assert cost.max() < 3 * cost.mean()
+
+
+def test_hybrids_cut_twice_about_alike() -> None:
+    assert [halfway(n) for n in (1, 2, 7, 8, 16, 32)] == [1, 1, 1, 2, 4, 4]
