@@ -267,6 +267,20 @@ def test_updates_are_told_with_what_they_change(played: Played) -> None:
         assert plain_sample(sample).endswith(f"out: {quoted(sample.dropped)}")
 
 
+def test_without_a_terminal_lines_tell_what_is_best_now(played: Played) -> None:
+    console = Console(file=io.StringIO(), force_terminal=False, width=80)
+    dashboard = Dashboard(console, played.figures, readable_subscriptions(), WINDOW)
+    best = played.listener.members("jazz-by-the-river")
+    dashboard.last_line_s = -1e9
+    dashboard.update(played.samples[-3:], best)
+    dashboard.update(played.samples[-3:], best)  # too soon for another line
+    figures, sample, now = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "100%" in figures
+    assert sample.strip() in map(plain_sample, played.samples)
+    first = f"{best[0].time}  jazz-by-the-river  {best[0].lead}: {quoted(best[0].text)}"
+    assert now == f"  most relevant now: {first}"
+
+
 def test_results_are_counted_by_type(played: Played) -> None:
     types = Counter(result["type"] for result in played.results)
     figures = played.figures

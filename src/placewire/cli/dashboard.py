@@ -85,6 +85,10 @@ class Dashboard:
             rare = [s for s in samples if s.place is None or s.lead]
             for sample in (rare or samples)[-1:]:
                 self.console.print(Text(f"  {plain_sample(sample)}"), soft_wrap=True)
+            for sample in self.best[:1]:
+                self.console.print(
+                    Text(f"  most relevant now: {plain_best(sample)}"), soft_wrap=True
+                )
 
     def view(self) -> RenderableType:
         """The whole view as it is now."""
@@ -227,6 +231,11 @@ def plain_sample(sample: Sample) -> str:
     line = f"{sample.time}  {sample.name}  {said(sample)}"
     line += f"  {place(*sample.place)}" if sample.place else ""
     return f"{line}  out: {quoted(sample.dropped)}" if sample.dropped else line
+
+
+def plain_best(sample: Sample) -> str:
+    """The first of a standing result in one line."""
+    return f"{sample.time}  {sample.name}  {sample.lead}: {quoted(sample.text)}"
 
 
 def clock(figures: Figures) -> str:
