@@ -80,6 +80,11 @@ def nearests(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
+def relevants(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in subscribes if event["kind"] == "relevant"]
+
+
+@pytest.fixture(scope="module")
 def trendings(subscribes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in subscribes if event["kind"] == "trending"]
 
@@ -166,7 +171,7 @@ def suits(subscription: dict[str, Any], terms: set[str]) -> bool:
 
 
 def heard(subscription: dict[str, Any], objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The objects that match, that enter the result of a nearest, or that a report counts."""
+    """The objects that match, that enter a result, or that a report counts."""
     if subscription["kind"] == "trending":
         region = subscription["region"]
         return [event for event in objects if contains(region, event["lon"], event["lat"])]
@@ -183,11 +188,24 @@ def heard(subscription: dict[str, Any], objects: list[dict[str, Any]]) -> list[d
         distance = distance_m(subscription, event["lon"], event["lat"])
         if distance > subscription.get("within_m", math.inf):
             continue
-        if suits(subscription, tokens(event["text"])):
-            best = sorted([*best, distance])[: subscription["k"]]
-            if distance in best:
+        terms = tokens(event["text"])
+        if suits(subscription, terms):
+            rank = distance
+            if subscription["kind"] == "relevant":
+                rank = -score(subscription, distance, terms)
+            best = sorted([*best, rank])[: subscription["k"]]
+            if rank in best:
                 entered.append(event)
     return entered
+
+
+def score(subscription: dict[str, Any], distance: float, terms: set[str]) -> float:
+    """How relevant an object is, all words weighing the same."""
+    wanted = set().union(*map(tokens, subscription["keywords"]))
+    nearness = max(0.0, 1 - distance / subscription["reach_m"])
+    cosine = len(wanted & terms) / math.sqrt(len(wanted) * len(terms))
+    alpha = float(subscription["alpha"])
+    return alpha * nearness + (1 - alpha) * cosine
 
 
 def test_equal_descriptions_give_equal_bytes() -> None:
@@ -316,6 +334,25 @@ def test_one_in_eight_is_a_nearest_and_every_field_has_a_use(
         assert having / len(nearests) == pytest.approx(share, abs=0.08), field
 
 
+def test_one_in_forty_is_a_relevant_of_every_weight(
+    subscribes: list[dict[str, Any]], relevants: list[dict[str, Any]]
+) -> None:
+    assert len(relevants) / len(subscribes) == pytest.approx(1 / 40, abs=0.01)
+    for event in relevants:
+        assert -180 <= event["lon"] <= 180
+        assert -90 <= event["lat"] <= 90
+        assert all(tokens(word) for word in event["keywords"])
+        assert 1 <= event["k"] <= 20
+        assert 0 <= event["alpha"] <= 1
+        assert 2_000 <= event.get("reach_m", 2_000) <= 50_000
+    assert {len(event["keywords"]) for event in relevants} == {1, 2, 3, 4}
+    assert {1, 3, 5, 10, 20} <= {event["k"] for event in relevants}
+    usual = sum(0.2 <= event["alpha"] <= 0.8 for event in relevants)
+    assert usual > 0.9 * len(relevants)
+    reaching = sum("reach_m" in event for event in relevants)
+    assert 0.7 * len(relevants) < reaching < len(relevants)
+
+
 def test_one_in_forty_is_a_trending_of_a_district_or_a_circle(
     subscribes: list[dict[str, Any]], trendings: list[dict[str, Any]]
 ) -> None:
@@ -344,7 +381,7 @@ def test_queries_are_of_all_four_kinds_and_spread_over_the_hour(
         assert 0 < having < kinds[kind], field
 
 
-def test_every_query_is_answered_and_every_trending_subscription_valid() -> None:
+def test_every_query_is_answered_and_every_subscription_valid() -> None:
     life = CityLife(objects=4_000, subscriptions=1_000, queries=300, churn=0.2)
     log = log_of(life)
     outcome = placewire.run(log.split(b"\n")[:-1], batch_rows=2_000)
@@ -352,6 +389,9 @@ def test_every_query_is_answered_and_every_trending_subscription_valid() -> None
     kinds = Counter(result["type"] for result in outcome.results)
     assert kinds["answer"] == 300
     assert kinds["report"] > 50
+    updates = [result for result in outcome.results if result["type"] == "update"]
+    scored = sum(any("score" in added for added in result["add"]) for result in updates)
+    assert 50 < scored < len(updates) - 50
 
 
 @pytest.mark.parametrize("query", readable_queries(), ids=lambda query: query.event["id"])
@@ -428,9 +468,9 @@ def test_readable_subscriptions_have_something_to_hear(
 
 
 def test_there_are_as_many_readable_ones_as_the_words_say() -> None:
-    assert len(READABLE) == 17
+    assert len(READABLE) == 18
     kinds = Counter(event["kind"] for event in READABLE)
-    assert kinds == {"boolean": 12, "nearest": 3, "trending": 2}
+    assert kinds == {"boolean": 12, "nearest": 3, "relevant": 1, "trending": 2}
     asked = [query.event["kind"] for query in readable_queries()]
     assert sorted(asked) == ["boolean", "nearest", "relevant", "trending"]
 
@@ -448,6 +488,19 @@ def test_a_storm_crosses_london_from_west_to_east(objects: list[dict[str, Any]])
         return sum(lons) / len(lons)
 
     assert mean_lon(12, 22) < mean_lon(28, 40)
+
+
+def test_there_is_jazz_by_the_river_all_the_time(objects: list[dict[str, Any]]) -> None:
+    jazz = next(event for event in READABLE if event["kind"] == "relevant")
+    near = [
+        event
+        for event in objects
+        if {"jazz", "trumpet", "river"} <= tokens(event["text"])
+        and distance_m(jazz, event["lon"], event["lat"]) < jazz["reach_m"]
+    ]
+    quarters = Counter(datetime.fromisoformat(event["ts"]).minute // 15 for event in near)
+    assert all(quarters[quarter] >= jazz["k"] for quarter in range(4))
+    assert len({" ".join(event["text"].split()[:2]).casefold() for event in near}) > 10
 
 
 def test_malformed_lines_are_sprinkled_in_and_nothing_else_changes_shape() -> None:
@@ -483,9 +536,9 @@ def test_write_log_writes_the_blocks_and_tells_progress(tmp_path: Path) -> None:
     [
         (CityLife(objects=0, subscriptions=0, queries=0), 0),
         (CityLife(objects=3, subscriptions=5, queries=0), 8),
-        (CityLife(objects=0, subscriptions=40, churn=1.0), 17 + 11 + 23 + 40),
+        (CityLife(objects=0, subscriptions=40, churn=1.0), 18 + 11 + 22 + 40),
         (CityLife(objects=1, subscriptions=0, bad=1, queries=2), 4),
-        (CityLife(objects=50, subscriptions=18, churn=1.0, seconds=0.001), 68 + 40),
+        (CityLife(objects=50, subscriptions=19, churn=1.0, seconds=0.001), 69 + 40),
     ],
 )
 def test_small_logs(life: CityLife, events: int) -> None:

@@ -21,17 +21,18 @@ from placewire.city import (
     write_log,
 )
 from placewire.cli.dashboard import Dashboard, plain_sample, said
+from placewire.cli.demo import WINDOW, demo_settings
 from placewire.cli.figures import Figures
 from placewire.cli.main import main
 from placewire.cli.samples import Listener, LogLines, Sample
-from placewire.cli.summary import next_commands, print_summary, rounded
-from placewire.cli.words import answered, asked, counted, far, lasting, quoted
+from placewire.cli.standing import Standing, Update
+from placewire.cli.summary import MOST_HEARD, next_commands, print_summary, rounded
+from placewire.cli.words import answered, asked, changed, counted, far, lasting, measured, quoted
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.sink import FileSink
-from placewire.model.settings import Settings
 from placewire.model.times import parse_timestamp
 from placewire.state.layout import StateDir
 
@@ -55,7 +56,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     log = folder / "hour.jsonl"
     write_log(LIFE, log)
     state = StateDir(folder / "state")
-    coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
+    coordinator = Coordinator(state, demo_settings(), identify_log(log), workers=2)
     listener = Listener(state, LogLines(log), readable_subscriptions(), QUERIES)
     figures = Figures(state, count_events(LIFE), 0.0)
     sink = FileSink(state, with_data=False)
@@ -71,6 +72,16 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return Played(log, results, listener, figures, samples)
 
 
+def texts_by_id(log: Path) -> dict[str, str]:
+    """The texts of all objects."""
+    objects = (
+        json.loads(line)
+        for line in log.read_bytes().splitlines()
+        if line.startswith(b'{"type":"object"') and b"bad-" not in line
+    )
+    return {event["id"]: event["text"] for event in objects}
+
+
 def test_listener_counts_every_result_of_its_subscriptions(played: Played) -> None:
     expected = Counter(r.get("subscription") for r in played.results)
     heard = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
@@ -79,11 +90,15 @@ def test_listener_counts_every_result_of_its_subscriptions(played: Played) -> No
 
 
 def test_samples_are_results_in_words(played: Played) -> None:
-    lines = played.log.read_bytes().split(b"\n")
+    named = texts_by_id(played.log)
     texts = {
-        (r["subscription"], json.loads(lines[int(r["seq"])])["text"])
+        (r["subscription"], named[name])
         for r in played.results
-        if r["type"] in ("match", "update")
+        for name in [
+            r.get("object"),
+            *(one["object"] for one in r.get("add", []) + r.get("drop", [])),
+        ]
+        if name is not None and "subscription" in r
     }
     objects = [sample for sample in played.samples if sample.place is not None]
     assert len(objects) > 20
@@ -98,11 +113,7 @@ def test_reports_and_answers_are_told_in_words(played: Played) -> None:
     kept = [one for several in played.listener.reports.values() for one in several]
     assert sorted((s.name, s.time, s.text) for s in kept) == sorted(expected)
     assert any(sample in played.samples for sample in kept)
-    texts = {}
-    for line in played.log.read_bytes().splitlines():
-        if line.startswith(b'{"type":"object"') and b"bad-" not in line:
-            event = json.loads(line)
-            texts[event["id"]] = event["text"]
+    texts = texts_by_id(played.log)
     answers = {r["query"]: r for r in played.results if r["type"] == "answer"}
     assert [sample.name for sample in played.listener.answers] == [q["id"] for q in QUERIES]
     for query, sample in zip(QUERIES, played.listener.answers, strict=True):
@@ -142,12 +153,19 @@ def test_nothing_is_wider_than_the_terminal(played: Played, width: int) -> None:
     console = Console(
         file=io.StringIO(), force_terminal=True, width=width, height=24, color_system=None
     )
-    dashboard = Dashboard(console, played.figures, readable_subscriptions())
+    dashboard = Dashboard(console, played.figures, readable_subscriptions(), WINDOW)
     console.print(dashboard.view())
-    dashboard.samples.extend(played.samples)
-    console.print(dashboard.view())
+    best = played.listener.members("jazz-by-the-river")
+    dashboard.update(played.samples, best)
+    with console.capture() as capture:
+        console.print(dashboard.view())
+    view = capture.get()
+    console.print(view)
+    assert view.count("\n") < console.height
+    assert "jazz-by-the-river: the most relevant of the last 20 minutes" in view
+    assert sum(f"  {sample.lead}  " in view for sample in best) == len(best) > 0
     letter = {"seq": 7, "error": "lon must be in [-180, 180], got 412.5", "event": "x" * 500}
-    print_summary(console, played.figures, played.listener, letter, 60.0)
+    print_summary(console, played.figures, played.listener, letter, 60.0, WINDOW)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     commands = set(next_commands())
     rows = [row for row in shown.splitlines() if row.strip() not in commands]
@@ -155,47 +173,112 @@ def test_nothing_is_wider_than_the_terminal(played: Played, width: int) -> None:
     assert f"{LIFE.objects:,}" in shown
     booleans = [e["id"] for e in readable_subscriptions() if e["kind"] == "boolean"]
     counts = dict(zip(IDS, played.listener.counts.tolist(), strict=True))
-    for name in booleans[:6]:
+    for name in booleans[:MOST_HEARD]:
         assert any(name in row and f" {counts[name]:,} " in row for row in rows)
     for name in (*played.listener.standing, *played.listener.reports, *played.listener.queries):
         assert any(row.startswith(f"{name} ") for row in rows)
     summary = shown.split("what came of it")[1]
-    assert 30 < summary.count("\n") < 45
+    assert 30 < summary.count("\n") < 48
 
 
 def test_standing_results_are_those_of_the_updates(played: Played) -> None:
-    """Followed by distance alone; the updates themselves name what is added and dropped."""
     lines = played.log.read_bytes().split(b"\n")
-    nearest = [event for event in readable_subscriptions() if event["kind"] == "nearest"]
-    assert nearest
-    for event in nearest:
-        named: list[str] = []
+    standing = [e for e in readable_subscriptions() if e["kind"] in ("nearest", "relevant")]
+    assert {event["id"] for event in standing} == set(played.listener.standing)
+    for event in standing:
+        named: dict[str, float] = {}
         for result in played.results:
             if result.get("subscription") == event["id"]:
-                named += [added["object"] for added in result["add"]]
                 for dropped in result["drop"]:
-                    named.remove(dropped["object"])
-        standing = played.listener.standing[event["id"]].neighbours
-        assert 0 < len(standing) <= event["k"]
-        assert standing == sorted(standing)
-        assert sorted(json.loads(lines[one.seq])["id"] for one in standing) == sorted(named)
-        texts = [sample.text for sample in played.listener.neighbours(event["id"])]
-        assert texts == [json.loads(lines[one.seq])["text"] for one in standing]
+                    del named[dropped["object"]]
+                for added in result["add"]:
+                    named[added["object"]] = added.get("distance_m", added.get("score"))
+        scored = event["kind"] == "relevant"
+        members = played.listener.standing[event["id"]].members
+        assert 0 < len(members) <= event["k"]
+        assert {member.object: member.measure for member in members} == named
+        assert [member.measure for member in members] == sorted(named.values(), reverse=scored)
+        objects = [json.loads(lines[member.seq]) for member in members]
+        assert [found["id"] for found in objects] == [member.object for member in members]
+        told = [(sample.text, sample.lead) for sample in played.listener.members(event["id"])]
+        expected = [measured(member.measure, scored) for member in members]
+        assert told == list(zip((o["text"] for o in objects), expected, strict=True))
 
 
-def test_updates_are_told_with_distances_and_what_they_push_out(played: Played) -> None:
+def test_results_may_change_by_several_at_once() -> None:
+    seqs = {f"o{number}": number for number in range(10)}
+
+    def seq_of(name: str, until: int) -> int:
+        assert seqs[name] <= until
+        return seqs[name]
+
+    best = Standing(scored=True)
+    change = best.apply(Update(5, [("o2", 0.9), ("o5", 0.5), ("o1", 0.5)], []), seq_of)
+    assert [member.object for member in change.added] == ["o2", "o5", "o1"]
+    change = best.apply(Update(7, [("o7", 0.5), ("o4", 0.1)], ["o2", "o1"]), seq_of)
+    assert [member.measure for member in change.dropped] == [0.9, 0.5]
+    assert [member.object for member in best.members] == ["o7", "o5", "o4"]
+    change = best.apply(Update(8, [], ["o7"]), seq_of)
+    assert (change.added, [member.object for member in change.dropped]) == ([], ["o7"])
+    nearest = Standing(scored=False)
+    nearest.apply(Update(3, [("o3", 20.0)], []), seq_of)
+    nearest.apply(Update(4, [("o4", 20.0)], []), seq_of)
+    nearest.apply(Update(6, [("o6", 5.0)], ["o4"]), seq_of)
+    assert [member.object for member in nearest.members] == ["o6", "o3"]
+
+
+@pytest.mark.parametrize(
+    ("added", "dropped", "scored", "words"),
+    [
+        ([812.4], [], False, "812 m"),
+        ([812.4], [4_249.0], False, "812 m pushes out 4.2 km"),
+        ([0.7144], [], True, "score 0.714"),
+        ([0.7144], [0.52], True, "score 0.714 pushes out 0.520"),
+        ([0.52], [0.7144], True, "score 0.520 moves up, 0.714 is too old"),
+        ([], [0.7144], True, "score 0.714 is too old"),
+        ([0.9, 0.8, 0.7], [], True, "score 0.900 and 2 more"),
+        (
+            [0.3, 0.2],
+            [0.9, 0.8],
+            True,
+            "score 0.300 and 1 more move up, 0.900 and 1 more are too old",
+        ),
+        ([], [0.9, 0.8], True, "score 0.900 and 1 more are too old"),
+        ([0.9, 0.8], [0.1], True, "score 0.900 and 1 more push out 0.100"),
+    ],
+)
+def test_changes_of_results_in_words(
+    added: list[float], dropped: list[float], scored: bool, words: str
+) -> None:
+    assert changed(added, dropped, scored) == words
+
+
+def test_updates_are_told_with_what_they_change(played: Played) -> None:
     told = [*played.samples, *played.listener.last.values()]
-    updates = [sample for sample in told if sample.distance_m is not None]
+    updates = [sample for sample in told if sample.lead]
+    for name in played.listener.standing:
+        assert any(sample.name == name for sample in updates)
     pushing = [sample for sample in updates if sample.dropped is not None]
     assert len(updates) > len(pushing) > 0
     for sample in pushing:
         assert sample.dropped is not None
-        assert sample.dropped.distance_m is not None
-        assert sample.distance_m is not None
-        assert sample.distance_m <= sample.dropped.distance_m
-        far_off = f"{far(sample.distance_m)} pushes out {far(sample.dropped.distance_m)}: "
-        assert str(said(sample)) == far_off + quoted(sample.text)
-        assert plain_sample(sample).endswith(f"out: {quoted(sample.dropped.text)}")
+        assert " pushes out " in sample.lead or " is too old" in sample.lead
+        assert str(said(sample)) == f"{sample.lead}: {quoted(sample.text)}"
+        assert plain_sample(sample).endswith(f"out: {quoted(sample.dropped)}")
+
+
+def test_without_a_terminal_lines_tell_what_is_best_now(played: Played) -> None:
+    console = Console(file=io.StringIO(), force_terminal=False, width=80)
+    dashboard = Dashboard(console, played.figures, readable_subscriptions(), WINDOW)
+    best = played.listener.members("jazz-by-the-river")
+    dashboard.last_line_s = -1e9
+    dashboard.update(played.samples[-3:], best)
+    dashboard.update(played.samples[-3:], best)  # too soon for another line
+    figures, sample, now = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "100%" in figures
+    assert sample.strip() in map(plain_sample, played.samples)
+    first = f"{best[0].time}  jazz-by-the-river  {best[0].lead}: {quoted(best[0].text)}"
+    assert now == f"  most relevant now: {first}"
 
 
 def test_results_are_counted_by_type(played: Played) -> None:
@@ -256,7 +339,7 @@ def test_answers_in_words() -> None:
 
     assert words("boolean", found) == '1,200 in 1 hour, the last: "tea now"'
     assert words("nearest", found) == '812 m: "tea now"'
-    assert words("relevant", found) == 'score 0.71: "tea now"'
+    assert words("relevant", found) == 'score 0.714: "tea now"'
     assert words("nearest", {"objects": []}) == "nothing"
     assert words("trending", {"terms": [["tea", 1_200], ["now", 7]]}) == "tea 1,200, now 7"
     assert words("trending", {"terms": []}) == "no words"
@@ -277,6 +360,10 @@ def test_subscriptions_in_words() -> None:
     assert asked({**near, "keywords": ["free", "coffee"], "mode": "all", "within_m": 2e3}) == words
     words = "the nearest to (-73.990, 40.736): tea OR chai"
     assert asked({**near, "keywords": ["tea", "chai"], "k": 1}) == words
+    best = {**near, "kind": "relevant", "keywords": ["tea", "chai"], "alpha": 0.5}
+    words = "the 3 most relevant near (-73.990, 40.736), reach 5 km: tea, chai"
+    assert asked({**best, "reach_m": 5e3}) == words
+    assert asked({**best, "k": 1}) == "the most relevant near (-73.990, 40.736): tea, chai"
     assert asked({"kind": "boolean", "where": "tea NOT chai"}) == "tea NOT chai"
     assert asked({"kind": "boolean", "where": {"any": ["çay"]}}) == '{"any": ["çay"]}'
 
@@ -360,7 +447,7 @@ def test_no_words_show_what_there_is(
 
 
 WARMING = """
-import importlib, pkgutil, sys
+import importlib, json, pkgutil, sys
 from pathlib import Path
 import placewire.kernels
 from placewire.engine.coordinator import Coordinator
@@ -369,7 +456,7 @@ from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.outbox import result_lines
 from placewire.engine.warming import warm_kernels
-from placewire.model.settings import Settings
+from placewire.model.settings import settings_of
 from placewire.state.layout import StateDir
 
 def compiled():
@@ -388,7 +475,8 @@ def compiled():
 warm_kernels()
 before = compiled()
 log, state = Path(sys.argv[1]), StateDir(Path(sys.argv[2]))
-coordinator = Coordinator(state, Settings(), identify_log(log), workers=2)
+settings = settings_of(json.loads(sys.argv[3]))
+coordinator = Coordinator(state, settings, identify_log(log), workers=2)
 for manifest in replay_log(coordinator, LogSource(str(log)), 2_000, 2):
     for _ in result_lines(state, manifest, False):
         pass
@@ -397,9 +485,23 @@ print(*(compiled() - before), sep="\\n", end="")
 """
 
 
-def test_warm_kernels_are_all_that_a_run_needs(played: Played, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"window": {"count": 1_000}},
+        {"window": {"time": WINDOW}, "lexicon": "lexicon.json"},
+    ],
+    ids=["usual", "short", "by time"],
+)
+def test_warm_kernels_are_all_that_a_run_needs(
+    played: Played, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "lexicon.json").write_text('{"documents": 9, "df": {"jazz": 2}}')
+    words = [str(played.log), str(tmp_path / "state"), json.dumps(settings)]
     found = subprocess.run(
-        [sys.executable, "-c", WARMING, str(played.log), str(tmp_path / "state")],
+        [sys.executable, "-c", WARMING, *words],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
@@ -426,6 +528,8 @@ def test_demo_on_spark_without_a_terminal(tmp_path: Path) -> None:
     assert "40 answers" in done.stdout
     assert "what some of them heard" in done.stdout
     assert "what is nearest in the end" in done.stdout
+    assert "what is most relevant in the end, of the last 20 minutes" in done.stdout
+    assert "\njazz-by-the-river  0." in done.stdout
     assert "what is talked about" in done.stdout
     assert "what was asked, and answered" in done.stdout
     assert "what to try next" in done.stdout

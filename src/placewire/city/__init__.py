@@ -2,7 +2,8 @@
 
 People in some 150 cities post short texts in twelve languages while a concert ends in New York,
 a storm crosses London and a metro line stops in Istanbul; others have subscribed to what happens
-around them, to the nearest of it, or to what their district talks about, and some ask as they go.
+around them, to the nearest or the most relevant of it, or to what their district talks about, and
+some ask as they go.
 `places` is the map, `vocabulary` and the language modules are what is said, `incidents` the
 stories, `ground` where people are; `phrasebook` compiles the words to arrays, `objects`,
 `subscriptions` and `queries` (with their `wishes` and `regions`) compose lines by the block, and

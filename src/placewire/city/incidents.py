@@ -213,4 +213,23 @@ INCIDENTS = (
             "Plus un bruit, puis le rappel : {spot} en larmes",
         ),
     ),
+    Incident(
+        "Williamsburg",
+        "en",
+        "concerts",
+        0.02,
+        0.98,
+        0.008,
+        1200,
+        (
+            "Jazz on the river, {name} on trumpet, come down to {spot}",
+            "{name} on trumpet, the river behind, jazz until {hour}",
+            "Free jazz, {name} brought a trumpet, the river listens",
+            "A boat on the river answers the trumpet, jazz at its best",
+            "Jazz, a trumpet, the river and {number} happy dogs",
+            "{name} Quartet plays jazz on the pier, free, until {hour}",
+            "Brass band at {spot}, {number} people dancing to jazz and {word}",
+            "Jazz picnic on the river bank: {word}, {word}, lemonade",
+        ),
+    ),
 )

@@ -33,10 +33,10 @@ BEFORE, DURING = 1, 2  # the two parts of a log, as part of a chapter's seed
 class CityLife(NamedTuple):
     """The description of a log; equal descriptions give equal bytes.
 
-    `subscriptions` counts all of them; the first seventeen are the readable ones, and of the others
-    one in eight is a `nearest`, one in forty a `trending`. `churn` is the share of the others that
-    arrive, are replaced or leave during the hour, and `bad` the number of malformed lines among the
-    objects. Of the `queries`, of all four kinds, four are readable.
+    `subscriptions` counts all of them; the first eighteen are the readable ones, and of the others
+    one in eight is a `nearest`, one in forty a `relevant`, one in forty a `trending`. `churn` is
+    the share of the others that arrive, are replaced or leave during the hour, and `bad` the number
+    of malformed lines among the objects. Of the `queries`, of all four kinds, four are readable.
     """
 
     seed: int = 7

@@ -1,4 +1,4 @@
-"""Seventeen subscriptions and four queries that a person would write, each with something to hear.
+"""Eighteen subscriptions and four queries that a person would write, each with something to hear.
 
 The queries come when their stories are told, at a fraction of the hour.
 """
@@ -25,6 +25,14 @@ def _trending(name: str, region: dict[str, Any], k: int, minutes: int) -> dict[s
     return {"id": name, "kind": "trending", "region": region, "k": k, **pace}
 
 
+def _relevant(
+    name: str, point: tuple[float, float], k: int, keywords: list[str], alpha: float, reach_m: float
+) -> dict[str, Any]:
+    lon, lat = point
+    wish = {"lon": lon, "lat": lat, "keywords": keywords, "k": k}
+    return {"id": name, "kind": "relevant", **wish, "alpha": alpha, "reach_m": reach_m}
+
+
 _READABLE = (
     _boolean(
         "coffee-in-manhattan",
@@ -32,6 +40,14 @@ _READABLE = (
         "coffee OR espresso OR latte",
     ),
     _nearest("the-3-nearest-free-coffees", (-73.9903, 40.7359), 3, ["free", "coffee"], mode="all"),
+    _relevant(
+        "jazz-by-the-river",
+        (-73.9680, 40.7145),
+        5,
+        ["jazz", "trumpet", "river"],
+        0.4,
+        5000,
+    ),
     _boolean(
         "flood-warnings-london",
         {"box": [-0.51, 51.28, 0.33, 51.69]},

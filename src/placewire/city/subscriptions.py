@@ -11,11 +11,13 @@ from placewire.city.urns import Floats
 from placewire.city.wishes import (
     boolean_wishes,
     nearest_wishes,
+    relevant_wishes,
     scatter_wishes,
     trending_wishes,
 )
 
 NEAREST_SHARE = 1 / 8
+RELEVANT_SHARE = 1 / 40
 TRENDING_SHARE = 1 / 40
 EVERY = ("PT5M", "PT10M")
 WINDOWS = ("PT10M", "PT20M", "PT30M")
@@ -33,10 +35,8 @@ def subscribe_lines(
     """The lines that subscribe (or replace) the given numbers, at second `begins` of the hour."""
     size = len(numbers)
     posts = draw_posts(size, ground().weight, random)
-    edges = (1 - NEAREST_SHARE - TRENDING_SHARE, 1 - TRENDING_SHARE)
-    kinds = np.searchsorted(edges, random.random(size), side="right")
-    drawers = (boolean_wishes, nearest_wishes, _paced_wishes)
-    wishes = scatter_wishes(kinds, drawers, posts, random)
+    kinds = np.searchsorted(_EDGES, random.random(size), side="right")
+    wishes = scatter_wishes(kinds, _DRAWERS, posts, random)
     expiring = np.flatnonzero(random.random(size) < EXPIRES_SHARE)
     shortest, longest = EXPIRES_AFTER_HOURS
     lasting = hour.seconds * (shortest + (longest - shortest) * random.random(len(expiring)))
@@ -63,3 +63,7 @@ def _paced_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
         f'{wish},"window":"{WINDOWS[window]}","every":"{EVERY[pace]}"'
         for wish, window, pace in zip(trending_wishes(posts, random), windows, every, strict=True)
     ]
+
+
+_DRAWERS = (boolean_wishes, nearest_wishes, relevant_wishes, _paced_wishes)
+_EDGES = 1 - np.cumsum([TRENDING_SHARE, RELEVANT_SHARE, NEAREST_SHARE])[::-1]

@@ -18,7 +18,7 @@ from placewire.city.urns import Floats, Ints, choose
 
 Forms = tuple[tuple[str, float], ...]
 
-KEYWORDS = 3  # at most
+KEYWORDS = 3  # at most, but for those who weigh several words against each other
 KEYWORD_SLOTS = ((WORD, 0.64), (NAME, 0.30), (COMMON, 0.06))
 # What `where` looks like, by weight. Keywords are filled in, as many as the form has.
 WHERE_FORMS: Forms = (
@@ -35,23 +35,31 @@ WHERE_FORMS: Forms = (
     ('{{"any":["{0}","{1} AND {2}"]}}', 1.0),
     ('{{"all":["{0}",{{"none":["{1}"]}}]}}', 0.5),
 )
-# The same for `keywords`, and for those that say how many are needed; one is if nothing is said.
-PLAIN_KEYWORDS_FORMS: Forms = (
+# The same for `keywords`; some say how many of them are needed, one is if nothing is said.
+KEYWORDS_FORMS: Forms = (
     ('["{0}"]', 40.0),
     ('["{0}","{1}"]', 20.0),
     ('["{0}","{1}","{2}"]', 15.0),
-)
-KEYWORDS_FORMS: Forms = (
-    *PLAIN_KEYWORDS_FORMS,
     ('["{0}","{1}"],"mode":"any"', 5.0),
     ('["{0}","{1}"],"mode":"all"', 17.0),
     ('["{0}","{1}","{2}"],"mode":"all"', 3.0),
 )
+# And where all count, each for a part of the score.
+WEIGHED_KEYWORDS = 4
+WEIGHED_FORMS: Forms = (
+    ('["{0}"]', 30.0),
+    ('["{0}","{1}"]', 35.0),
+    ('["{0}","{1}","{2}"]', 20.0),
+    ('["{0}","{1}","{2}","{3}"]', 15.0),
+)
 K_WEIGHTS = np.array([24.0, 12.0, 20.0, 6.0, 20.0, 2.0, 2.0, 3.0, 1.0, 10.0])  # of 1 to 10
 WITHIN_SHARE = 0.4
 WITHIN_M = (500.0, 50_000.0)
-ALPHAS = np.array([0.2, 0.5, 0.8])
-REACH_SHARE = 0.5
+RELEVANT_KS = np.array([1, 2, 3, 5, 8, 10, 12, 15, 20])
+RELEVANT_K_WEIGHTS = np.array([10.0, 5.0, 20.0, 30.0, 5.0, 20.0, 2.0, 3.0, 5.0])
+ALPHAS = np.array([0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.0, 1.0])  # the last two: only one counts
+ALPHA_WEIGHTS = np.array([30.0, 16.0, 16.0, 10.0, 10.0, 8.0, 8.0, 1.0, 1.0])
+REACH_SHARE = 0.85
 REACH_M = (2_000.0, 50_000.0)
 TERMS = (5, 10)  # the least and the most terms that one asks for
 _KEYWORD_SLOTS = np.array([slot for slot, _ in KEYWORD_SLOTS])
@@ -70,7 +78,7 @@ def boolean_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
 
 def nearest_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
     """The few nearest to each post that fit: the fields as JSON, `kind` first."""
-    ks = _draw_ks(len(posts.lon), random)
+    ks = (choose(K_WEIGHTS, random.random(len(posts.lon))) + 1).tolist()
     limits = _some_metres("within_m", WITHIN_M, WITHIN_SHARE, len(posts.lon), random)
     lines = zip(_points(posts), _fill_forms(KEYWORDS_FORMS, posts, random), ks, limits, strict=True)
     return [
@@ -82,10 +90,10 @@ def nearest_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
 def relevant_wishes(posts: Posts, random: np.random.Generator) -> list[str]:
     """The few that suit each post best by place and words: the fields as JSON, `kind` first."""
     size = len(posts.lon)
-    ks = _draw_ks(size, random)
-    alphas = ALPHAS[random.integers(0, len(ALPHAS), size)].tolist()
+    ks = RELEVANT_KS[choose(RELEVANT_K_WEIGHTS, random.random(size))].tolist()
+    alphas = ALPHAS[choose(ALPHA_WEIGHTS, random.random(size))].tolist()
     reaches = _some_metres("reach_m", REACH_M, REACH_SHARE, size, random)
-    keywords = _fill_forms(PLAIN_KEYWORDS_FORMS, posts, random)
+    keywords = _fill_forms(WEIGHED_FORMS, posts, random, WEIGHED_KEYWORDS)
     lines = zip(_points(posts), keywords, ks, alphas, reaches, strict=True)
     return [
         f'"kind":"relevant",{point},"k":{k},"keywords":{words},"alpha":{alpha}{reach}'
@@ -123,11 +131,6 @@ def _points(posts: Posts) -> list[str]:
     return [f'"lon":{lon},"lat":{lat}' for lon, lat in zip(lons, lats, strict=True)]
 
 
-def _draw_ks(size: int, random: np.random.Generator) -> list[int]:
-    ks: list[int] = (choose(K_WEIGHTS, random.random(size)) + 1).tolist()
-    return ks
-
-
 def _some_metres(
     field: str,
     between: tuple[float, float],
@@ -145,14 +148,16 @@ def _some_metres(
     ]
 
 
-def _fill_forms(forms: Forms, posts: Posts, random: np.random.Generator) -> list[str]:
+def _fill_forms(
+    forms: Forms, posts: Posts, random: np.random.Generator, most: int = KEYWORDS
+) -> list[str]:
     """A form for each post, by weight, with keywords of the post's subject in it."""
     book = phrasebook()
     size = len(posts.subject)
-    slot_rows = choose(_KEYWORD_WEIGHTS, random.random((size, KEYWORDS)))
+    slot_rows = choose(_KEYWORD_WEIGHTS, random.random((size, most)))
     slots = _KEYWORD_SLOTS[slot_rows]
     pools = book.subject_pools[posts.subject[:, None], slots]
-    keywords = book.pieces[draw_pieces(book, pools, random.random((size, KEYWORDS)))].tolist()
+    keywords = book.pieces[draw_pieces(book, pools, random.random((size, most)))].tolist()
     fills: list[Callable[..., str]] = [form.format for form, _ in forms]
     weights = np.array([weight for _, weight in forms])
     chosen = choose(weights, random.random(size)).tolist()

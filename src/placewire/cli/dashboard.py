@@ -23,11 +23,13 @@ from rich.text import Text
 
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Sample
-from placewire.cli.words import asked, far, place, quoted
+from placewire.cli.words import asked, lasting, place, quoted
 
 LINE_EVERY_S = 3.0
 MOST_SAMPLES = 16
 LINES_AROUND = 11  # of the live view without samples, and a little air
+BEST = 5  # lines of a standing result
+LEAST_ROOM = 11  # lines for samples from which some are given to a standing result
 WIDE = 104  # columns from which positions are shown too
 FRAMES_A_SECOND = 5
 NONE: frozenset[int] = frozenset()
@@ -36,11 +38,15 @@ NONE: frozenset[int] = frozenset()
 class Dashboard:
     """Shows figures and samples; `update` after each batch, the rest goes by itself."""
 
-    def __init__(self, console: Console, figures: Figures, readable: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, console: Console, figures: Figures, readable: list[dict[str, Any]], window: str
+    ) -> None:
         self.console = console
         self.figures = figures
         self.readable = readable
+        self.window = window
         self.samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
+        self.best: list[Sample] = []  # a standing result
         self.last_line_s = figures.started_s
         self.live: Live | None = None
         if console.is_terminal and not console.is_dumb_terminal:
@@ -65,26 +71,40 @@ class Dashboard:
         if self.live is not None:
             self.live.stop()
 
-    def update(self, samples: list[Sample]) -> None:
-        """Take in the samples of a batch that the figures have taken in already."""
+    def update(self, samples: list[Sample], best: list[Sample]) -> None:
+        """Take in the samples of a batch that the figures have taken in already.
+
+        `best` is what a `relevant` subscription has after it.
+        """
         self.samples.extend(samples)
+        self.best = best[:BEST]
         now = time.monotonic()
         if self.live is None and now - self.last_line_s >= LINE_EVERY_S:
             self.last_line_s = now
             self.console.print(plain_line(self.figures), highlight=False, soft_wrap=True)
-            rare = [s for s in samples if s.place is None or s.distance_m is not None]
+            rare = [s for s in samples if s.place is None or s.lead]
             for sample in (rare or samples)[-1:]:
                 self.console.print(Text(f"  {plain_sample(sample)}"), soft_wrap=True)
+            for sample in self.best[:1]:
+                self.console.print(
+                    Text(f"  most relevant now: {plain_best(sample)}"), soft_wrap=True
+                )
 
     def view(self) -> RenderableType:
         """The whole view as it is now."""
-        room = max(3, min(MOST_SAMPLES, self.console.height - LINES_AROUND))
+        room = self.console.height - LINES_AROUND
+        best = self.best if room >= LEAST_ROOM else []
+        room = max(3, min(MOST_SAMPLES, room - (1 + BEST if best else 0)))
         if self.samples:
             title = f"what {len(self.readable)} of them hear"
             rows = sample_table(list(self.samples)[-room:], self.console.width)
         else:
             title = f"{len(self.readable)} of them, in words"
             rows = question_table(self.readable[:room])
+        standing: list[RenderableType] = []
+        if best:
+            title_of_best = f"{best[0].name}: the most relevant of the last {lasting(self.window)}"
+            standing = [quiet_rule(title_of_best), best_table(best)]
         return Group(
             headline(self.figures),
             ProgressBar(
@@ -98,7 +118,8 @@ class Dashboard:
             Text(),  # the bar does not end its line
             figure_table(self.figures),
             Text(),
-            Rule(Text(title, style="dim"), style="dim", align="left"),
+            *standing,
+            quiet_rule(title),
             rows,
         )
 
@@ -155,19 +176,20 @@ def sample_table(samples: list[Sample], width: int) -> Table:
     return line_table(rows, ["dim", "cyan", *(["dim"] if width >= WIDE else []), ""])
 
 
+def quiet_rule(title: str) -> Rule:
+    return Rule(Text(title, style="dim"), style="dim", align="left")
+
+
+def best_table(best: list[Sample]) -> Table:
+    """A standing result, as many lines whether it is full or not."""
+    rows = [[sample.time, sample.lead, quoted(sample.text)] for sample in best]
+    return line_table([*rows, *[["", "", ""]] * (BEST - len(rows))], ["dim", "bold", ""])
+
+
 def said(sample: Sample) -> Text:
-    """What a result says, of an object its text; if it is among the nearest now, first how far."""
+    """What a result says, of an object its text; if it is in a result now, first why."""
     text = quoted(sample.text) if sample.place else sample.text
-    return Text.assemble((nearing(sample), "bold"), text)
-
-
-def nearing(sample: Sample) -> str:
-    """How far an object is that entered a result, and how far the one that it pushed out."""
-    if sample.distance_m is None:
-        return ""
-    pushed = sample.dropped
-    out = f" pushes out {far(pushed.distance_m)}" if pushed and pushed.distance_m else ""
-    return f"{far(sample.distance_m)}{out}: "
+    return Text.assemble((f"{sample.lead}: " if sample.lead else "", "bold"), text)
 
 
 def question_table(readable: list[dict[str, Any]]) -> Table:
@@ -208,7 +230,12 @@ def plain_sample(sample: Sample) -> str:
     """A result in one line, of any length."""
     line = f"{sample.time}  {sample.name}  {said(sample)}"
     line += f"  {place(*sample.place)}" if sample.place else ""
-    return f"{line}  out: {quoted(sample.dropped.text)}" if sample.dropped else line
+    return f"{line}  out: {quoted(sample.dropped)}" if sample.dropped else line
+
+
+def plain_best(sample: Sample) -> str:
+    """The first of a standing result in one line."""
+    return f"{sample.time}  {sample.name}  {sample.lead}: {quoted(sample.text)}"
 
 
 def clock(figures: Figures) -> str:

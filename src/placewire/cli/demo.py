@@ -34,6 +34,7 @@ from placewire.engine.log import identify_log
 from placewire.engine.outbox import dead_letters
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
+from placewire.model.times import parse_duration
 from placewire.spark.java import Java, find_java
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 CHURN = 0.02
 BAD = 24
+WINDOW = "PT20M"  # the sliding window: an hour of time would never let anything go
 BATCH_ROWS = 25_000  # small enough that the view moves, large enough that Spark is not all there is
 LEAST_BATCHES = 10
 TELLING = "lon must"  # the beginning of the dead letter to show, if there is such a one
@@ -82,7 +84,7 @@ def run_demo(options: DemoOptions) -> None:
         ready_kernels()
         coordinator = Coordinator(
             StateDir(Path(folder) / "state"),
-            Settings(),
+            demo_settings(),
             identify_log(log),
             workers=options.workers,
         )
@@ -91,6 +93,11 @@ def run_demo(options: DemoOptions) -> None:
                 play(console, session, coordinator, log, events, options, started_s)
         finally:
             coordinator.close()
+
+
+def demo_settings() -> Settings:
+    """The usual settings, with a sliding window of time that slides within the hour."""
+    return Settings(window_count=None, window_us=parse_duration(WINDOW))
 
 
 def generate(life: CityLife, log: Path) -> int:
@@ -124,11 +131,13 @@ def play(
     listener = Listener(coordinator.state, LogLines(log), readable, queries)
     figures = Figures(coordinator.state, events, time.monotonic())
     letters: list[dict[str, Any]] = []
-    with Dashboard(console, figures, readable) as dashboard:
+    relevant = listener.of_kind("relevant")
+    with Dashboard(console, figures, readable, WINDOW) as dashboard:
 
         def after(manifest: Manifest) -> None:
             figures.commit(manifest, time.monotonic())
-            dashboard.update(listener.hear(manifest))
+            samples = listener.hear(manifest)
+            dashboard.update(samples, [one for name in relevant for one in listener.members(name)])
             letters.extend(dead_letters(coordinator.state, manifest))
             coordinator.delivered = manifest.batch
             figures.begin_batch(time.monotonic())
@@ -142,7 +151,7 @@ def play(
             after=after,
         )
     took_s = time.monotonic() - started_s
-    print_summary(console, figures, listener, choose_letter(letters), took_s)
+    print_summary(console, figures, listener, choose_letter(letters), took_s, WINDOW)
 
 
 def choose_letter(letters: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -200,7 +200,12 @@ def generate(
     log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
     objects: Annotated[int, number(int, "How many objects.", 0)] = 100_000,
     subscriptions: Annotated[
-        int, number(int, "How many subscriptions; the first 17 are readable.", 0)
+        int,
+        number(
+            int,
+            "How many subscriptions; the first 18 are readable, and all four kinds are there.",
+            0,
+        ),
     ] = 1_000,
     seed: Annotated[int, number(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.cli.standing import Neighbour, Standing, updates_of
-from placewire.cli.words import answered, counted
+from placewire.cli.standing import Change, Standing, updates_of
+from placewire.cli.words import answered, changed, counted, measured
 from placewire.cli.written import results_named
 from placewire.model.events import ObjectEvent
 from placewire.state.arrays import open_arrays
@@ -25,17 +26,18 @@ CHUNK_BYTES = 1 << 24
 
 
 class Sample(NamedTuple):
-    """One result in words: a match, an object that is among the nearest now, a report, an answer.
+    """One result in words: a match, an object that a result has now, a report, an answer.
 
-    `text` is the object's, or what a report or an answer says; these have no place.
+    `text` is the object's, or what a report or an answer says; these have no place. Of an object
+    that entered a result `lead` says how far it is or how well it suits, and what it changed.
     """
 
     time: str
     name: str  # of the subscription or query
     text: str
     place: tuple[float, float] | None = None
-    distance_m: float | None = None
-    dropped: Sample | None = None  # what it pushed out
+    lead: str = ""
+    dropped: str | None = None  # the text of what is no longer in the result
 
 
 class LogLines:
@@ -61,18 +63,18 @@ class LogLines:
         time: str = msgspec.json.decode(line)["ts"][11:19]
         return time
 
-    def text_of(self, name: str) -> str:
-        """The text of the object of this id, which no other has."""
-        at = self.whole.find(b'"id":' + msgspec.json.encode(name) + b",")
-        return self.object_at(int(np.searchsorted(self.ends, at)) - 1).text
+    def seq_of(self, name: str, until: int) -> int:
+        """The seq of the object of this id, which no other has; it comes at `until` or before."""
+        end = int(self.ends[until + 1])
+        at = self.whole.rfind(b'"id":' + msgspec.json.encode(name) + b",", 0, end)
+        return int(np.searchsorted(self.ends, at)) - 1
 
 
 class News(NamedTuple):
-    """A result by seqs: of a match the object, of an update how far it is and what it dropped."""
+    """A result by seqs: of a match the object, of an update the event and what changed."""
 
     seq: int
-    distance_m: float | None = None
-    dropped: Neighbour | None = None
+    change: Change | None = None
 
 
 class Listener:
@@ -95,7 +97,9 @@ class Listener:
         self.kinds = {event["id"]: event["kind"] for event in subscribes}
         self.queries = {event["id"]: event for event in queries}
         self.standing = {
-            event["id"]: Standing(event["k"]) for event in subscribes if event["kind"] == "nearest"
+            name: Standing(scored=kind == "relevant")
+            for name, kind in self.kinds.items()
+            if kind in ("nearest", "relevant")
         }
         self.reports: dict[str, list[Sample]] = {
             name: [] for name, kind in self.kinds.items() if kind == "trending"
@@ -128,34 +132,44 @@ class Listener:
 
     def sample(self, subscription: str, news: News) -> Sample:
         """A result in words."""
-        found = self.lines.object_at(news.seq)
-        dropped = None
-        if news.dropped is not None:
-            dropped = self.sample(subscription, News(news.dropped.seq, news.dropped.distance_m))
-        return Sample(
-            found.ts[11:19],
-            subscription,
-            found.text,
-            (found.lon, found.lat),
-            news.distance_m,
-            dropped,
+        if news.change is None:
+            found = self.lines.object_at(news.seq)
+            return Sample(found.ts[11:19], subscription, found.text, (found.lon, found.lat))
+        _, added, dropped = news.change
+        first = (added or dropped)[0]
+        found = self.lines.object_at(first.seq)
+        lead = changed(
+            [member.measure for member in added],
+            [member.measure for member in dropped],
+            self.standing[subscription].scored,
         )
+        out = self.lines.object_at(dropped[0].seq).text if added and dropped else None
+        time = self.lines.time_at(news.seq)
+        return Sample(time, subscription, found.text, (found.lon, found.lat), lead, out)
 
-    def neighbours(self, subscription: str) -> list[Sample]:
-        """The result of a `nearest` subscription as it stands, in words."""
-        standing = self.standing[subscription].neighbours
-        return [self.sample(subscription, News(one.seq, one.distance_m)) for one in standing]
+    def members(self, subscription: str) -> list[Sample]:
+        """The result of a `nearest` or `relevant` subscription as it stands, in words."""
+        standing = self.standing[subscription]
+        samples = []
+        for member in standing.members:
+            sample = self.sample(subscription, News(member.seq))
+            samples.append(sample._replace(lead=measured(member.measure, standing.scored)))
+        return samples
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The ids of the subscriptions of one kind."""
+        return [name for name in self.ids if self.kinds[name] == kind]
 
     def _follow(self, manifest: Manifest) -> dict[int, News]:
         """Apply the batch's updates of these subscriptions; gives the newest of each."""
         newest = {}
         names = list(self.standing)
-        for name, entering in zip(names, updates_of(self.state, manifest, names), strict=True):
+        for name, updates in zip(names, updates_of(self.state, manifest, names), strict=True):
             number = self.ids.index(name)
-            self.counts[number] += len(entering)
-            for one in entering:
-                dropped = self.standing[name].enter(one)
-                newest[number] = News(one.seq, one.distance_m, dropped)
+            self.counts[number] += len(updates)
+            for update in updates:
+                change = self.standing[name].apply(update, self.lines.seq_of)
+                newest[number] = News(update.seq, change)
         return newest
 
     def _read_reports(self, manifest: Manifest) -> dict[int, News]:
@@ -176,10 +190,13 @@ class Listener:
         found = []
         for answer in results_named(self.state, manifest.answers, set(self.queries)):
             seq, name = answer["seq"], answer["query"]
-            words = answered(self.queries[name], answer, self.lines.text_of)
+            words = answered(self.queries[name], answer, partial(self._text_of, seq))
             found.append((seq, Sample(self.lines.time_at(seq), name, words)))
         self.answers += [sample for _, sample in found]
         return found
+
+    def _text_of(self, until: int, name: str) -> str:
+        return self.lines.object_at(self.lines.seq_of(name, until)).text
 
     def _matches(self, manifest: Manifest) -> tuple[list[int], list[int]]:
         """The batch's matches of these subscriptions: seqs, and numbers of subscriptions."""

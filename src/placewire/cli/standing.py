@@ -1,9 +1,11 @@
-"""Standing results: the k nearest of a subscription, followed from update to update."""
+"""Standing results: those of `nearest` and `relevant` subscriptions, followed by their updates."""
 
 from __future__ import annotations
 
 from bisect import insort
-from typing import NamedTuple
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,39 +15,82 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
 
 
-class Neighbour(NamedTuple):
-    """An object in a result; they are ordered as results are."""
+class Update(NamedTuple):
+    """An update as it is written: the objects by their ids, in the order of results."""
 
-    distance_m: float
     seq: int
+    add: list[tuple[str, float]]  # with how far, or how well they suit
+    drop: list[str]
+
+
+class Member(NamedTuple):
+    """An object in a result, and by what it is there: a distance or a score."""
+
+    measure: float
+    seq: int
+    object: str
+
+
+class Change(NamedTuple):
+    """What an update did to a result."""
+
+    seq: int
+    added: list[Member]
+    dropped: list[Member]
 
 
 class Standing:
-    """The result of one `nearest` subscription after the updates so far."""
+    """The result of one subscription after the updates so far, the first of it first.
 
-    def __init__(self, k: int) -> None:
-        self.k = k
-        self.neighbours: list[Neighbour] = []
+    `scored` ones have the highest score first and of equals the newer, others the least distance
+    and of equals the older. Ids must be those of single objects, as in a generated log.
+    """
 
-    def enter(self, neighbour: Neighbour) -> Neighbour | None:
-        """Take in what an update adds; gives what it drops."""
-        insort(self.neighbours, neighbour)
-        return self.neighbours.pop() if len(self.neighbours) > self.k else None
+    def __init__(self, scored: bool) -> None:
+        self.scored = scored
+        self.members: list[Member] = []
+
+    def rank(self, member: Member) -> tuple[float, int]:
+        """The place of a member in the order of results."""
+        sign = -1 if self.scored else 1
+        return sign * member.measure, sign * member.seq
+
+    def apply(self, update: Update, seq_of: Callable[[str, int], int]) -> Change:
+        """Take in an update; `seq_of` finds an object by its id, up to an event."""
+        dropped = [member for member in self.members if member.object in update.drop]
+        added = [Member(measure, seq_of(name, update.seq), name) for name, measure in update.add]
+        self.members = [member for member in self.members if member not in dropped]
+        for member in added:
+            insort(self.members, member, key=self.rank)
+        return Change(update.seq, added, dropped)
 
 
-def updates_of(state: StateDir, manifest: Manifest, names: list[str]) -> list[list[Neighbour]]:
-    """What entered the results of each of these subscriptions in a committed batch, by seq."""
+def updates_of(state: StateDir, manifest: Manifest, names: list[str]) -> list[list[Update]]:
+    """The updates of each of these subscriptions in a committed batch, by seq."""
     if manifest.updates is None:
         return [[] for _ in names]
     arrays = open_arrays(state.file(manifest.updates.file)).arrays
     offsets, ids = arrays["subscription_offsets"], arrays["subscription_bytes"]
-    found = []
-    for name in names:
-        rows = rows_spelling(name.encode(), offsets, ids)
-        metres = arrays["measure"][arrays["adds"][rows]]  # each adds one object
-        pairs = zip(metres.tolist(), arrays["seq"][rows].tolist(), strict=True)
-        found.append([Neighbour(*pair) for pair in pairs])
-    return found
+    return [
+        [read_update(arrays, row) for row in rows_spelling(name.encode(), offsets, ids).tolist()]
+        for name in names
+    ]
+
+
+def read_update(arrays: dict[str, NDArray[Any]], row: int) -> Update:
+    """One update of a batch's file."""
+    first, last = arrays["adds"][row : row + 2].tolist()
+    metres_or_scores = arrays["measure"][first:last].tolist()
+    added = names_of(arrays, "add", first, last)
+    dropped = names_of(arrays, "drop", *arrays["drops"][row : row + 2].tolist())
+    return Update(int(arrays["seq"][row]), list(zip(added, metres_or_scores, strict=True)), dropped)
+
+
+def names_of(arrays: dict[str, NDArray[Any]], label: str, first: int, last: int) -> list[str]:
+    """The ids of the objects `first` to `last` of those that were added or dropped."""
+    ends = arrays[f"{label}.id_offsets"][first : last + 1].tolist()
+    letters = arrays[f"{label}.id_bytes"]
+    return [letters[a:b].tobytes().decode() for a, b in pairwise(ends)]
 
 
 def rows_spelling(

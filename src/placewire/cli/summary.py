@@ -16,10 +16,11 @@ from rich.text import Text
 from placewire.cli.dashboard import WIDE, line_table, said, seconds
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Listener
-from placewire.cli.words import far, quoted
+from placewire.cli.words import lasting, quoted
 
-MOST_HEARD = 6
+MOST_HEARD = 4
 MOST_NEAR = 2  # of one subscription
+MOST_RELEVANT = 5
 
 
 def print_summary(
@@ -28,13 +29,18 @@ def print_summary(
     listener: Listener,
     letter: dict[str, Any] | None,
     took_s: float,
+    window: str,
 ) -> None:
-    """Print everything, in some forty rows."""
+    """Print everything, in some 45 rows."""
     print_title(console, f"what came of it, {took_s:.0f} s after the start")
     console.print(totals_table(figures, letter, console.width))
     tables = (
         ("what some of them heard, how often and last", heard_table(listener)),
-        ("what is nearest in the end", standing_table(listener)),
+        ("what is nearest in the end", standing_table(listener, "nearest", MOST_NEAR)),
+        (
+            f"what is most relevant in the end, of the last {lasting(window)}",
+            standing_table(listener, "relevant", MOST_RELEVANT),
+        ),
         ("what is talked about, every ten minutes", report_table(listener)),
         ("what was asked, and answered", answer_table(listener)),
     )
@@ -107,13 +113,12 @@ def heard_table(listener: Listener) -> Table:
     return line_table(rows, ["cyan", "bold", "dim"], frozenset({1}))
 
 
-def standing_table(listener: Listener) -> Table:
-    """The results of the readable `nearest` subscriptions after the last event, nearest first."""
+def standing_table(listener: Listener, kind: str, most: int) -> Table:
+    """The results of readable subscriptions of a kind after the last event, the first first."""
     rows = []
-    for name in listener.standing:
-        for rank, sample in enumerate(listener.neighbours(name)[:MOST_NEAR]):
-            distance = far(sample.distance_m or 0.0)
-            rows.append(["" if rank else name, distance, sample.time, quoted(sample.text)])
+    for name in listener.of_kind(kind):
+        for rank, sample in enumerate(listener.members(name)[:most]):
+            rows.append(["" if rank else name, sample.lead, sample.time, quoted(sample.text)])
     return line_table(rows, ["cyan", "bold", "dim", ""], frozenset({1}))
 
 

@@ -22,9 +22,13 @@ def asked(event: dict[str, Any]) -> str:
     if event["kind"] == "trending":
         every = f", every {lasting(event['every'])}" if "every" in event else ""
         return f"the {k} most frequent words {around(event)}{every}"
+    point = place(event["lon"], event["lat"])
+    if event["kind"] == "relevant":
+        reach = f", reach {far(event['reach_m'])}" if "reach_m" in event else ""
+        best = f"the {f'{k} ' if k > 1 else ''}most relevant near {point}{reach}"
+        return f"{best}: {', '.join(event['keywords'])}"
     words = (" AND " if event.get("mode") == "all" else " OR ").join(event["keywords"])
     within = f", within {far(event['within_m'])}" if "within_m" in event else ""
-    point = place(event["lon"], event["lat"])
     return f"the {f'{k} ' if k > 1 else ''}nearest to {point}{within}: {words}"
 
 
@@ -40,8 +44,34 @@ def answered(query: dict[str, Any], answer: dict[str, Any], text_of: Callable[[s
     elif query["kind"] == "nearest":
         said = f"{far(first['distance_m'])}: "
     else:
-        said = f"score {first['score']:.2f}: "
+        said = f"score {measured(first['score'], scored=True)}: "
     return said + quoted(text_of(first["object"]))
+
+
+def changed(added: Sequence[float], dropped: Sequence[float], scored: bool) -> str:
+    """What an update did to a result, by distances or scores, the first of each first."""
+    score = "score " if scored else ""
+    came, went = several(added, scored), several(dropped, scored)
+    one_came, one_went = len(added) == 1, len(dropped) == 1
+    leaving = f"{went} {'is' if one_went else 'are'} too old"
+    if not added:
+        return f"{score}{leaving}"
+    if not dropped:
+        return f"{score}{came}"
+    if dropped[-1] <= added[0] if scored else dropped[-1] >= added[0]:
+        return f"{score}{came} {'pushes' if one_came else 'push'} out {went}"
+    return f"{score}{came} {'moves' if one_came else 'move'} up, {leaving}"
+
+
+def several(measures: Sequence[float], scored: bool) -> str:
+    """The first of some distances or scores, and how many more there are."""
+    first = measured(measures[0], scored) if measures else ""
+    return f"{first} and {len(measures) - 1} more" if len(measures) > 1 else first
+
+
+def measured(measure: float, scored: bool) -> str:
+    """Why an object is in a result: how far it is, or how well it suits."""
+    return f"{measure:.3f}" if scored else far(measure)
 
 
 def counted(terms: Sequence[Sequence[Any]]) -> str:

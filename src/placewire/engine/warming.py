@@ -3,7 +3,7 @@
 Compiled kernels are cached on disk for each combination of argument types, and an array mapped
 from a file is of another type than one made in memory. So a tiny log takes every turn that a large
 one can take: all regions, expressions and changes, ended rows, merged segments, reports, queries,
-a resumed run.
+a window that slides past what it held, a resumed run.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ from placewire.state.layout import StateDir
 
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
+WINDOW = 9  # objects, two rounds and one: what was best leaves in the next batch but one
+LEXICON = b'{"documents":2,"df":{"coffee":1}}'
 BOX = {"box": [-1, -1, 1, 1]}
 CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
 POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
 POINT = {"lon": 0, "lat": 0}
+RELEVANT = {"kind": "relevant", **POINT}
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {"region": BOX},
     {"region": BOX, "where": "coffee"},
@@ -41,13 +44,14 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
     {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
     {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
+    {**RELEVANT, "keywords": ["coffee", "kahve"], "k": 2, "alpha": 0.5},
     {"kind": "trending", "region": BOX, "k": 2, "window": "PT5M", "every": "PT30S"},
 )
 QUERIES: tuple[dict[str, Any], ...] = (
     {"kind": "boolean", "region": POLYGON},
     {"kind": "boolean", "region": BOX, "where": "coffee"},
     {"kind": "nearest", **POINT, "keywords": ["coffee"], "k": 1},
-    {"kind": "relevant", **POINT, "keywords": ["coffee"], "k": 1, "alpha": 0.5},
+    {**RELEVANT, "keywords": ["coffee"], "k": 1, "alpha": 0.5},
     {"kind": "trending", "region": CIRCLE, "k": 1},
 )
 
@@ -57,10 +61,13 @@ def warm_kernels(plan: str = "shared") -> None:
     with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
         log = Path(folder) / "log.jsonl"
         state = StateDir(Path(folder) / "state")
+        lexicon = Path(folder) / "lexicon.json"
+        lexicon.write_bytes(LEXICON)
+        settings = Settings(lexicon=str(lexicon), window_count=WINDOW)
         # The log grows in between: what a resumed run finds is mapped, not made.
         for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
             log.write_bytes(b"".join(map(tiny_round, range(rounds))))
-            replay_rounds(state, log, plan)
+            replay_rounds(state, settings, log, plan)
 
 
 def tiny_round(number: int) -> bytes:
@@ -70,22 +77,29 @@ def tiny_round(number: int) -> bytes:
         {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
         for i, question in enumerate(QUESTIONS)
     ]
+    # Nothing comes any more that suits this one: what it has leaves, and is searched for anew.
+    past = {"keywords": [f"round{number - 1}"], "k": 1, "alpha": 0.5, "reach_m": 1e6}
+    lines.append({"type": "subscribe", "id": f"{number}-past", "ts": ts, **RELEVANT, **past})
     # Each round is nearer than the last, so that something enters and something is dropped.
     point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
         {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": ts},
-        {"type": "object", "id": "plain", **point, "text": "free coffee"},
+        {"type": "object", "id": "plain", **point, "text": f"free coffee round{number}"},
         {"type": "object", "id": "with data", **point, "text": "kahve", "data": 1},
         {"type": "object", "id": "of no place", "ts": ts, "text": "coffee"},
+    ]
+    lines += [
+        {"type": "object", "id": "far", **point, "lon": 1 + i, "text": f"coffee round{number}"}
+        for i in range(2)
     ]
     lines += [{"type": "query", "id": "q", "ts": ts, "last": "PT1H", **asked} for asked in QUERIES]
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def replay_rounds(state: StateDir, log: Path, plan: str) -> None:
+def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> None:
     """Run what is left of the log, a round a batch, and print its results both ways."""
     rows = tiny_round(0).count(b"\n")
-    coordinator = Coordinator(state, Settings(), identify_log(log), plan)
+    coordinator = Coordinator(state, settings, identify_log(log), plan)
     try:
         while True:
             latest = coordinator.latest
