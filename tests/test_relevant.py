@@ -247,3 +247,14 @@ def test_a_vocabulary_is_cut_into_stretches_of_like_cost(parts: int) -> None:
 
 def test_hybrids_cut_twice_about_alike() -> None:
     assert [halfway(n) for n in (1, 2, 7, 8, 16, 32)] == [1, 1, 1, 2, 4, 4]
+
+
+@pytest.mark.parametrize("plan", ["shared", "prefix"])
+def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewire.engine.relevance.ROWS_A_THREAD", 1)
+    monkeypatch.setattr("placewire.engine.relevance.ROOM", 1_001)  # updates come in many parts
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    for seed in (13, 19, 28):
+        log, table = sliding_log(seed), {"window": {"count": 20}}
+        run = run_local(log, plan=plan, workers=2, rows=40, sample_events=50, table=table)
+        check_equals_oracle(log, run, table)

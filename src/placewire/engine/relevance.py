@@ -18,8 +18,10 @@ from placewire.engine.due import Advances
 from placewire.engine.facts import BlockFacts, object_seqs
 from placewire.engine.hunting import NO_OBJECTS, Best, Found, Hunter, Wanted
 from placewire.engine.merger import settle_matches
+from placewire.engine.portioning import in_portions
 from placewire.engine.sections import FAR_PAST
 from placewire.engine.sliding import Moves
+from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.buffers import DONE, NEVER, best_into_buffers, window_past_rows
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import SubscriptionRows
@@ -29,6 +31,7 @@ from placewire.state.live import LiveSegment
 from placewire.state.livebuffers import LiveBuffers
 from placewire.state.manifest import PieceEntry
 
+ROWS_A_THREAD = 20_000  # what is worth a thread
 ROOM = 1 << 16  # updates, and objects added and dropped, that the kernel writes at once
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -111,12 +114,38 @@ class Slider:
         if begins is None:
             begins = np.full(picked.size, -1)
         status = np.full(picked.size, DONE)
+        begins = begins.copy()
+
+        def pass_some(first: int, last: int) -> list[Slid]:
+            some = slice(first, last)
+            offsets = found.offsets[first : last + 1]
+            return self._pass(
+                buffers, picked[some], stops[some], begins[some], offsets, found, status[some]
+            )
+
+        slid = in_portions(pass_some, picked.size, ROWS_A_THREAD)
+        buffers.note(picked, picked[:0])
+        short = np.flatnonzero(status != DONE)
+        if short.size:
+            slid += self._refill(rows, buffers, picked[short], status[short], stops[short])
+        return slid
+
+    def _pass(
+        self,
+        buffers: LiveBuffers,
+        picked: NDArray[np.int64],
+        stops: NDArray[np.int64],
+        begins: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        found: Found,
+        status: NDArray[np.int64],
+    ) -> list[Slid]:
+        """Let the batch pass some rows, and say in `status` which must be filled anew, and when."""
         b = buffers.buffers
         cursor = np.zeros(4, np.int64)
         slid = []
         ends = tuple(np.empty(ROOM, np.int64) for _ in range(4))
         objects = np.empty(ROOM, np.int32), np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
-        begins = begins.copy()
         while cursor[0] < picked.size:
             cursor[1:] = 0
             window_past_rows(
@@ -124,7 +153,7 @@ class Slider:
                 read_only(buffers.ks),
                 read_only(stops),
                 begins,
-                *Found(*map(read_only, found)),
+                *Found(*map(read_only, found._replace(offsets=offsets))),
                 read_only(self.moves.seq),
                 read_only(self.moves.horizon),
                 buffers.rule.dominance,
@@ -151,10 +180,6 @@ class Slider:
                         objects[2][:drops].copy(),
                     )
                 )
-        buffers.note(picked, picked[:0])
-        short = np.flatnonzero(status != DONE)
-        if short.size:
-            slid += self._refill(rows, buffers, picked[short], status[short], stops[short])
         return slid
 
     def _refill(
@@ -242,8 +267,13 @@ def gather_found(
     row, nano, seq, exp = (np.concatenate(column) for column in zip(*parts, strict=True))
     if row.size == 0:
         return np.empty(0, np.int64), Found(np.zeros(1, np.int64), nano, seq, exp)
-    since = (seq - int(seq.min())).astype(np.uint64)  # a batch has fewer than 2^32 events
-    _, order = np.unique((row.astype(np.uint64) << np.uint64(32)) | since, return_index=True)
-    rows, starts = np.unique(row[order], return_index=True)
-    found = Found(np.append(starts, order.size), nano[order], seq[order], exp[order])
-    return rows.astype(np.int64), found
+    since = (seq - int(seq.min())).astype(np.uint32)  # a batch has fewer than 2^32 events
+    order = codes_to_order(read_only(since))
+    order = order[codes_to_order(read_only(row[order]))]
+    row, nano, seq, exp = row[order], nano[order], seq[order], exp[order]
+    # Where postings are dealt out, several workers may have found the same pair.
+    first = np.append(True, (row[1:] != row[:-1]) | (seq[1:] != seq[:-1]))
+    if not first.all():
+        row, nano, seq, exp = row[first], nano[first], seq[first], exp[first]
+    starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    return row[starts].astype(np.int64), Found(np.append(starts, row.size), nano, seq, exp)
