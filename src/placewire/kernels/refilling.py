@@ -9,7 +9,7 @@ import numpy as np
 from placewire.kernels.buffers import NEVER
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.relevant import MOST_WORDS, make_scratch, search_file
-from placewire.kernels.scoring import BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
+from placewire.kernels.scoring import BY_PLACE, BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
 from placewire.kernels.strata import Strata
 
 LON, LAT, ALPHA, REACH, NORM, WEIGHTS = 0, 1, 2, 3, 4, 5  # where in a `relevant` row's shape
@@ -115,12 +115,13 @@ def best_objects_of_rows(
     by_time: bool,
     best_offsets: np.ndarray,
     best_counts: np.ndarray,
+    looked: np.ndarray,
     found: Found,
 ) -> None:
     """Put the objects of one file among the best of each picked row, in place.
 
     Row picked[i] wants objects with ts > after_us[i] and after_seq[i] < seq < before_seq[i]. Unless
-    `layered` the lists are walked.
+    `layered` the lists are walked. `looked` i64[n] counts the objects that were scored.
     """
     asked, weights = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.float64)
     scratch = make_scratch(strata.page_inverse.size)
@@ -134,6 +135,50 @@ def best_objects_of_rows(
         best_counts[i] = search_file(
             strata, layered, file, ask, aim, first, best_counts[i], found, scratch
         )
+        looked[i] += scratch.looked[0]
+        scratch.looked[0] = 0
+
+
+@kernel
+def best_objects_of_query(
+    lon: float,
+    lat: float,
+    alpha: float,
+    reach_m: float,
+    norm: float,
+    asked: np.ndarray,
+    weights: np.ndarray,
+    after_us: int,
+    until_us: int,
+    after_seq: int,
+    before_seq: int,
+    section: int,
+    file: Columns,
+    strata: Strata,
+    layered: bool,
+    held: int,
+    found: Found,
+) -> int:
+    """Put the objects of one file among the best of a query; gives how many these are.
+
+    What is kept of each is its place: the section's number and the row.
+    """
+    scratch = make_scratch(strata.page_inverse.size)
+    ask = Ask(
+        lon,
+        lat,
+        alpha,
+        reach_m,
+        norm,
+        asked,
+        weights,
+        np.int64(after_us),
+        np.int64(until_us),
+        np.int64(after_seq),
+        np.int64(before_seq),
+    )
+    aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
+    return search_file(strata, layered, file, ask, aim, 0, held, found, scratch)
 
 
 @kernel

@@ -9,11 +9,11 @@ import numpy as np
 from placewire.kernels.buffers import ranks_before
 from placewire.kernels.jit import inlined
 from placewire.kernels.regions import distance_m
-from placewire.kernels.searching import score_of
 
 BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object beside its seq
 NANO_SLACK = 5  # more than any rounding of a bound
 SECTION_SHIFT = 32  # a place is a section's number and its row
+ROW_MASK = (1 << SECTION_SHIFT) - 1
 
 
 class Columns(NamedTuple):
@@ -71,6 +71,14 @@ class Found(NamedTuple):
     nano: np.ndarray  # i32
     seq: np.ndarray  # i64
     kept: np.ndarray  # i64
+
+
+@inlined
+def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
+    """The score of the specification's section 7, as it is rounded."""
+    spatial = max(0.0, 1.0 - distance / reach_m)
+    score = alpha * spatial + (1.0 - alpha) * textual
+    return float(np.rint(1e9 * score) / 1e9)
 
 
 @inlined
@@ -135,9 +143,7 @@ def row_scores(file: Columns, ask: Ask, row: int, ranks: np.ndarray, rank: int) 
 
 
 @inlined
-def put_best(
-    first: int, room: int, held: int, nano: int, seq: int, kept: int, found: Found
-) -> int:
+def put_best(first: int, room: int, held: int, nano: int, seq: int, kept: int, found: Found) -> int:
     """Put an object among the best by rank, if it belongs there; gives how many these are."""
     last = first + held - 1
     if held == room and (

@@ -24,16 +24,20 @@ CHORD_SLACK = 1e-6
 class Strata(NamedTuple):
     """n places in p pages of a file with v words, b of them frequent.
 
-    `inverse` are 1 / norm rounded up, 0 without a norm; a ball is x, y, z of its middle and the
-    chord that no point of the page is farther from it. Lists of rare words are a CSR column of
-    places; bits[bitmap[w]] are those of a frequent one.
+    A card is what bounds the score of a place, side by side: x, y, z and 1 / norm rounded up, 0
+    without a norm. The rest of it is its marks, the same memory as u64: marks[:, 2] has a bit for
+    each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
+    A ball is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
+    farther from it. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of a
+    frequent one.
     """
 
     rows: np.ndarray  # u32[n]
-    inverse: np.ndarray  # f32[n]
-    points: np.ndarray  # f32[n, 3]
+    cards: np.ndarray  # f32[n, 8]
+    marks: np.ndarray  # u64[n, 4]
     page_inverse: np.ndarray  # f64[p]
     page_balls: np.ndarray  # f64[p, 4]
+    balls: np.ndarray  # f64[words of 64 places, 4]
     place_offsets: np.ndarray  # i64[v + 1]
     places: np.ndarray  # u32
     bitmap: np.ndarray  # i32[v]
@@ -41,8 +45,9 @@ class Strata(NamedTuple):
 
 
 @inlined
-def chord_between(x: float, y: float, z: float, i: float, j: float, k: float) -> float:
-    return math.sqrt((x - i) * (x - i) + (y - j) * (y - j) + (z - k) * (z - k))
+def mark_of_word(word: int) -> np.uint64:
+    """The bit of a rare word among the marks of a card."""
+    return np.uint64(1) << ((np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
 
 
 @kernel
@@ -59,39 +64,43 @@ def norms_to_inverse(norms: np.ndarray, term_offsets: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def rows_to_points(rows: np.ndarray, lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
-    """The points f32[n, 3] of rows on the unit sphere."""
-    points = np.empty((rows.size, 3), np.float32)
+def rows_to_cards(
+    rows: np.ndarray, lons: np.ndarray, lats: np.ndarray, inverse: np.ndarray
+) -> np.ndarray:
+    """The cards f32[n, 8] of rows, without marks."""
+    cards = np.zeros((rows.size, 8), np.float32)
     for place in range(rows.size):
-        lon, lat = math.radians(lons[rows[place]]), math.radians(lats[rows[place]])
-        points[place, 0] = math.cos(lat) * math.cos(lon)
-        points[place, 1] = math.cos(lat) * math.sin(lon)
-        points[place, 2] = math.sin(lat)
-    return points
+        row = rows[place]
+        lon, lat = math.radians(lons[row]), math.radians(lats[row])
+        cards[place, 0] = math.cos(lat) * math.cos(lon)
+        cards[place, 1] = math.cos(lat) * math.sin(lon)
+        cards[place, 2] = math.sin(lat)
+        cards[place, 3] = inverse[row]
+    return cards
 
 
 @kernel
-def points_to_balls(points: np.ndarray, inverse: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The ball f64[p, 4] about the points of each page, and the greatest inverse norm f64[p]."""
-    pages = (points.shape[0] + PAGE - 1) // PAGE
+def cards_to_balls(cards: np.ndarray, size: int) -> tuple:  # type: ignore[type-arg]
+    """The ball f64[p, 4] about every `size` places, and their greatest inverse norm f64[p]."""
+    pages = (cards.shape[0] + size - 1) // size
     balls = np.zeros((pages, 4), np.float64)
     greatest = np.zeros(pages, np.float64)
     for page in range(pages):
-        first, last = page * PAGE, min((page + 1) * PAGE, points.shape[0])
-        low, high = points[first].copy(), points[first].copy()
-        for place in range(first, last):
-            greatest[page] = max(greatest[page], np.float64(inverse[place]))
-            for axis in range(3):
-                low[axis] = min(low[axis], points[place, axis])
-                high[axis] = max(high[axis], points[place, axis])
+        first, last = page * size, min((page + 1) * size, cards.shape[0])
         for axis in range(3):
-            balls[page, axis] = (np.float64(low[axis]) + np.float64(high[axis])) / 2.0
-        x, y, z = balls[page, 0], balls[page, 1], balls[page, 2]
+            low = high = np.float64(cards[first, axis])
+            for place in range(first, last):
+                low = min(low, np.float64(cards[place, axis]))
+                high = max(high, np.float64(cards[place, axis]))
+            balls[page, axis] = (low + high) / 2.0
+        farthest = 0.0
         for place in range(first, last):
-            chord = chord_between(
-                x, y, z, points[place, 0], points[place, 1], np.float64(points[place, 2])
-            )
-            balls[page, 3] = max(balls[page, 3], chord)
+            x = balls[page, 0] - np.float64(cards[place, 0])
+            y = balls[page, 1] - np.float64(cards[place, 1])
+            z = balls[page, 2] - np.float64(cards[place, 2])
+            farthest = max(farthest, x * x + y * y + z * z)
+            greatest[page] = max(greatest[page], np.float64(cards[place, 3]))
+        balls[page, 3] = math.sqrt(farthest)
     return balls, greatest
 
 
@@ -120,19 +129,27 @@ def terms_to_places(
     bitmap: np.ndarray,
     count: int,
     offsets: np.ndarray,
+    marks: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """The places u32 that have each rare word, ascending, and the bits of `count` frequent ones."""
+    """The places u32 that have each rare word, ascending, and the bits of `count` frequent ones.
+
+    Cards get their marks, in place.
+    """
     cursor = offsets[:-1].copy()
     places = np.empty(offsets[-1], np.uint32)
     bits = np.zeros((count, (rows.size + 63) // 64), np.uint64)
     for place in range(rows.size):
         row = rows[place]
+        often = rarely = np.uint64(0)
         for at in range(term_offsets[row], term_offsets[row + 1]):
             term = terms[at]
             number = bitmap[term]
             if number == RARE:
                 places[cursor[term]] = place
                 cursor[term] += 1
+                rarely |= mark_of_word(np.int64(term))
             else:
+                often |= np.uint64(1) << np.uint64(number & 63)
                 bits[number, place >> 6] |= np.uint64(1) << np.uint64(place & 63)
+        marks[place, 2], marks[place, 3] = often, rarely
     return places, bits
