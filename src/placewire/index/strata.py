@@ -15,6 +15,7 @@ from placewire.kernels.strata import (
     lists_to_bitmaps,
     norms_to_inverse,
     rows_to_cards,
+    rows_to_records,
     terms_to_places,
 )
 
@@ -50,14 +51,18 @@ def build_strata(retained: Retained) -> Strata:
     rows = rows_in_layers(retained, inverse)
     cards = rows_to_cards(rows, retained.lon, retained.lat, inverse)
     marks = cards.view(np.uint64)
+    records = np.empty((rows.size, 8), np.int64)
+    values = records.view(np.float64)
+    r = retained
+    rows_to_records(rows, r.lon, r.lat, r.ts_us, r.seq, r.term_offsets, r.norm, records, values)
     bitmap, count, offsets = lists_to_bitmaps(retained.list_offsets, rows.size)
     places, bits = terms_to_places(
         rows, retained.term_offsets, retained.terms, bitmap, count, offsets, marks
     )
     page_balls, page_inverse = cards_to_balls(cards, PAGE)
     balls, _ = cards_to_balls(cards, 64)
-    columns = (rows, cards, marks, page_inverse, page_balls, balls, offsets, places, bitmap, bits)
-    return Strata(*map(read_only, columns))
+    columns = records, values, cards, marks, page_inverse, page_balls, balls
+    return Strata(*map(read_only, (*columns, offsets, places, bitmap, bits)))
 
 
 def columns_of(
@@ -98,7 +103,8 @@ NO_STRATA = Strata(
     *map(
         read_only,
         (
-            np.empty(0, np.uint32),
+            np.empty((0, 8), np.int64),
+            np.empty((0, 8)),
             np.empty((0, 8), np.float32),
             np.empty((0, 4), np.uint64),
             np.empty(0),

@@ -30,13 +30,17 @@ from placewire.kernels.bounding import (
 )
 from placewire.kernels.finding import first_in_list
 from placewire.kernels.jit import inlined
+from placewire.kernels.regions import distance_m
 from placewire.kernels.scoring import (
     Aim,
     Ask,
     Columns,
     Found,
     offer_row,
+    put_object,
+    row_counts,
     row_norm,
+    score_terms,
     score_to_reach,
 )
 from placewire.kernels.strata import PAGE, PAGE_WORDS, RARE, Strata, mark_of_word
@@ -187,6 +191,38 @@ def walk_lists(
 
 
 @inlined
+def offer_place(
+    strata: Strata,
+    file: Columns,
+    ask: Ask,
+    place: int,
+    ranks: np.ndarray,
+    rank: int,
+    aim: Aim,
+    first: int,
+    held: int,
+    found: Found,
+) -> int:
+    """Score the row at a place and put it where it belongs; gives how many objects are held."""
+    records, values = strata.records, strata.values
+    seq, ts_us, row = records[place, 0], records[place, 1], records[place, 4]
+    if not row_counts(file.parts, ask, row, seq, ts_us):
+        return held
+    distance = distance_m(ask.lon, ask.lat, values[place, 5], values[place, 6])
+    nano = score_terms(
+        file.terms,
+        records[place, 2],
+        records[place, 3],
+        values[place, 7],
+        ask,
+        distance,
+        ranks,
+        rank,
+    )
+    return put_object(aim, first, held, nano, seq, ts_us, row, found)
+
+
+@inlined
 def search_list(
     strata: Strata,
     file: Columns,
@@ -246,9 +282,10 @@ def search_list(
             here = gains[turn] + gain_of_marks(marks, place, columns, masks, gains, turn + 1, words)
             textual = text_share * min(most, here * np.float64(cards[place, 3]))
             if place_may_reach(cards, place, textual, least, x, y, z, alpha, reach_m):
-                row = np.int64(strata.rows[place])
                 scratch.looked[0] += 1
-                held = offer_row(file, ask, row, scratch.ranks, turn, aim, first, held, found)
+                held = offer_place(
+                    strata, file, ask, place, scratch.ranks, turn, aim, first, held, found
+                )
                 least = score_to_reach(aim, first, held, found)
     return held
 
@@ -325,8 +362,9 @@ def search_bits(
                 here = gain_of_bits(bits, numbers, gains, frequent, place)
                 textual = text_share * min(most, here * np.float64(cards[place, 3]))
                 if place_may_reach(cards, place, textual, least, x, y, z, alpha, reach_m):
-                    row = np.int64(strata.rows[place])
                     scratch.looked[0] += 1
-                    held = offer_row(file, ask, row, scratch.ranks, rare, aim, first, held, found)
+                    held = offer_place(
+                        strata, file, ask, place, scratch.ranks, rare, aim, first, held, found
+                    )
                     least = score_to_reach(aim, first, held, found)
     return held

@@ -96,35 +96,43 @@ def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
 
 
 @inlined
-def row_counts(file: Columns, ask: Ask, row: int) -> bool:
+def row_counts(parts: np.ndarray, ask: Ask, row: int, seq: int, ts_us: int) -> bool:
     """Whether a row is of the span and the parts that are asked."""
-    if file.seq[row] <= ask.after_seq or file.seq[row] >= ask.before_seq:
+    if seq <= ask.after_seq or seq >= ask.before_seq:
         return False
-    if file.ts_us[row] <= ask.after_us or file.ts_us[row] > ask.until_us:
+    if ts_us <= ask.after_us or ts_us > ask.until_us:
         return False
-    if file.parts.shape[0] == 0:
+    if parts.shape[0] == 0:
         return True
-    low, high = 0, file.parts.shape[0]
+    low, high = 0, parts.shape[0]
     while low < high:
         middle = (low + high) >> 1
-        if file.parts[middle, 1] <= row:
+        if parts[middle, 1] <= row:
             low = middle + 1
         else:
             high = middle
-    return low < file.parts.shape[0] and file.parts[low, 0] <= row
+    return low < parts.shape[0] and parts[low, 0] <= row
 
 
 @inlined
-def row_scores(file: Columns, ask: Ask, row: int, ranks: np.ndarray, rank: int) -> int:
-    """The score of a row in 1e-9; -1 if the least rank of the asked terms it has is not `rank`.
+def score_terms(
+    terms: np.ndarray,
+    begin: int,
+    end: int,
+    norm: float,
+    ask: Ask,
+    distance: float,
+    ranks: np.ndarray,
+    rank: int,
+) -> int:
+    """The score of an object in 1e-9; -1 if the least rank of the asked terms it has is not `rank`.
 
     TSim of the specification's section 7 is added over the shared terms in code-point order.
     """
-    norm = row_norm(file.norm, file.term_offsets, row)
     textual, least, number = 0.0, ranks.size, 0
-    at, end = file.term_offsets[row], file.term_offsets[row + 1]
+    at = begin
     while at < end and number < ask.asked.size:
-        term = np.int64(file.terms[at])
+        term = np.int64(terms[at])
         if term < ask.asked[number]:
             at += 1
         elif term > ask.asked[number]:
@@ -138,7 +146,6 @@ def row_scores(file: Columns, ask: Ask, row: int, ranks: np.ndarray, rank: int) 
             number += 1
     if least != rank:
         return -1
-    distance = distance_m(ask.lon, ask.lat, file.lon[row], file.lat[row])
     return np.int64(nano_of(score_of(distance, ask.reach_m, ask.alpha, textual)))
 
 
@@ -171,19 +178,30 @@ def offer_row(
     held: int,
     found: Found,
 ) -> int:
-    """Score a row that may be wanted and put it where it belongs; gives how many are held.
+    """Score a row that may be wanted and put it where it belongs; gives how many are held."""
+    seq, ts_us = file.seq[row], file.ts_us[row]
+    if not row_counts(file.parts, ask, row, seq, ts_us):
+        return held
+    begin, end = file.term_offsets[row], file.term_offsets[row + 1]
+    norm = row_norm(file.norm, file.term_offsets, row)
+    distance = distance_m(ask.lon, ask.lat, file.lon[row], file.lat[row])
+    nano = score_terms(file.terms, begin, end, norm, ask, distance, ranks, rank)
+    return put_object(aim, first, held, nano, seq, ts_us, row, found)
+
+
+@inlined
+def put_object(
+    aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: Found
+) -> int:
+    """Put an object where it belongs, if its score is enough; gives how many are held.
 
     If all are wanted, those that there is no room for are only counted.
     """
-    if not row_counts(file, ask, row):
-        return held
-    nano = row_scores(file, ask, row, ranks, rank)
     if nano < max(aim.floor, 0):
         return held
-    seq = file.seq[row]
     kept = seq
     if aim.keep == BY_TIME:
-        kept = file.ts_us[row]
+        kept = ts_us
     elif aim.keep == BY_PLACE:
         kept = (np.int64(aim.section) << SECTION_SHIFT) | row
     if not aim.every:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.scoring import row_norm
 
 PAGE = 1_024  # places; of 256 to 4096 the quickest on 1 M posts
 PAGE_WORDS = PAGE // 64
@@ -28,11 +29,13 @@ class Strata(NamedTuple):
     without a norm. The rest of it is its marks, the same memory as u64: marks[:, 2] has a bit for
     each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
     A ball is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
-    farther from it. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of a
+    farther from it. A record has all of a row that its score is made of, side by side: see
+    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of a
     frequent one.
     """
 
-    rows: np.ndarray  # u32[n]
+    records: np.ndarray  # i64[n, 8]
+    values: np.ndarray  # the same as f64
     cards: np.ndarray  # f32[n, 8]
     marks: np.ndarray  # u64[n, 4]
     page_inverse: np.ndarray  # f64[p]
@@ -55,10 +58,7 @@ def norms_to_inverse(norms: np.ndarray, term_offsets: np.ndarray) -> np.ndarray:
     """1 / norm f32[n] of rows, rounded up; without norms every term weighs 1."""
     inverse = np.empty(term_offsets.size - 1, np.float32)
     for row in range(inverse.size):
-        if norms.size:
-            norm = norms[row]
-        else:
-            norm = np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row]))
+        norm = row_norm(norms, term_offsets, row)
         inverse[row] = NORM_SLACK / norm if norm > 0.0 else 0.0
     return inverse
 
@@ -77,6 +77,28 @@ def rows_to_cards(
         cards[place, 2] = math.sin(lat)
         cards[place, 3] = inverse[row]
     return cards
+
+
+@kernel
+def rows_to_records(
+    rows: np.ndarray,
+    lons: np.ndarray,
+    lats: np.ndarray,
+    ts_us: np.ndarray,
+    seqs: np.ndarray,
+    term_offsets: np.ndarray,
+    norms: np.ndarray,
+    records: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    """Write the records of rows: seq, ts, where terms begin and end, row, lon, lat, norm."""
+    for place in range(rows.size):
+        row = np.int64(rows[place])
+        records[place, 0], records[place, 1] = seqs[row], ts_us[row]
+        records[place, 2], records[place, 3] = term_offsets[row], term_offsets[row + 1]
+        records[place, 4] = row
+        values[place, 5], values[place, 6] = lons[row], lats[row]
+        values[place, 7] = row_norm(norms, term_offsets, row)
 
 
 @kernel
