@@ -30,8 +30,8 @@ class Strata(NamedTuple):
     each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
     A ball is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
     farther from it. A record has all of a row that its score is made of, side by side: see
-    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of a
-    frequent one.
+    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of
+    a frequent one.
     """
 
     records: np.ndarray  # i64[n, 8]
