@@ -8,7 +8,8 @@ import numpy as np
 
 from placewire.kernels.buffers import NEVER
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.relevant import MOST_WORDS, make_scratch, search_file
+from placewire.kernels.paging import MOST_WORDS, make_scratch
+from placewire.kernels.relevant import search_file
 from placewire.kernels.scoring import BY_PLACE, BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
 from placewire.kernels.strata import Strata
 

@@ -15,7 +15,7 @@ import numpy as np
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.scoring import row_norm
 
-PAGE = 1_024  # places; of 256 to 4096 the quickest on 1 M posts
+PAGE = 1_024  # places; 512 and 2048 take as long on 1 M posts
 PAGE_WORDS = PAGE // 64
 RARE, OFTEN = -1, 64  # a word in one row of OFTEN has bits, else a list of places
 NORM_SLACK = 1.0 + 1e-6  # more than any rounding to 32 bits
@@ -30,8 +30,8 @@ class Strata(NamedTuple):
     each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
     A ball is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
     farther from it. A record has all of a row that its score is made of, side by side: see
-    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of a
-    frequent one.
+    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of
+    a frequent one.
     """
 
     records: np.ndarray  # i64[n, 8]
