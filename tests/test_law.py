@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,16 +46,21 @@ class Run(NamedTuple):
 def run_local(
     log: bytes,
     *,
-    plan: str,
+    plan: str | Sequence[str],
     workers: int,
     rows: int,
     sample_events: int = SAMPLE_EVENTS,
     table: dict[str, Any] | None = None,
     slice_us: int | None = None,
     life: int | None = None,
-    buffer: str = "cskyband",
+    buffer: str | Sequence[str] = "cskyband",
 ) -> Run:
-    """Replay a log in this process; with `life` a new one takes over after so many batches."""
+    """Replay a log in this process; with `life` a new one takes over after so many batches.
+
+    Each takes the next of several plans and rules of buffers.
+    """
+    plans = cycle([plan] if isinstance(plan, str) else plan)
+    buffers = cycle([buffer] if isinstance(buffer, str) else buffer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
         path.write_bytes(log)
@@ -64,11 +71,11 @@ def run_local(
                 state,
                 settings_of(table or {}),
                 identify_log(path),
-                plan,
+                next(plans),
                 workers,
                 sample_events,
                 slice_us,
-                buffer=read_rule(buffer),
+                buffer=read_rule(next(buffers)),
             )
             sink = FileSink(state, with_data=True)
             left = False

@@ -258,3 +258,44 @@ def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> 
         log, table = sliding_log(seed), {"window": {"count": 20}}
         run = run_local(log, plan=plan, workers=2, rows=40, sample_events=50, table=table)
         check_equals_oracle(log, run, table)
+
+
+@pytest.mark.parametrize("rows", [2, 9, 40])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=sliding, window=windows, lives=st.randoms(use_true_random=False))
+def test_another_life_has_another_plan_and_another_rule(
+    rows: int, log: bytes, window: dict[str, Any], lives: random.Random
+) -> None:
+    """What one plan dealt out, and one rule kept, another goes on with."""
+    plans = [f"relevant={lives.choice([*RELEVANT_METHODS, 'shared', 'auto'])}" for _ in range(3)]
+    rules = [lives.choice(BUFFERS) for _ in range(2)]
+    run = run_local(
+        log,
+        plan=plans,
+        workers=lives.choice([1, 2, 5]),
+        rows=rows,
+        sample_events=lives.choice([0, 9, 60]),
+        table={"window": window},
+        life=lives.choice([1, 2, 5]),
+        buffer=rules,
+    )
+    check_equals_oracle(log, run, {"window": window})
+
+
+def test_a_full_buffer_of_a_resumed_run() -> None:
+    """Deltas are not applied in the order of events; what is dominated meanwhile takes no room."""
+    near = {"keywords": ["tea"], "k": 1, "alpha": 1, "reach_m": 2e6}
+    events = [relevant(0, **near), thing(1, "no")]
+    events += [thing(50 + i, lat=1 + i / 10) for i in range(13)]
+    events += [thing(80, lat=5), thing(70, lat=0.5), thing(40, lat=0.1)]
+    events += [thing(175, "no"), thing(178, "no")]
+    log = "".join(json.dumps(event) + "\n" for event in events).encode()
+    table = {"window": {"time": "PT100S"}}
+    run = run_local(log, plan="shared", workers=1, rows=2, table=table, life=9)
+    check_equals_oracle(log, run, table)
+
+
+def test_a_keyword_of_very_many_words() -> None:
+    many = " ".join(f"w{i}" for i in range(5_000))
+    events = [thing(1, "w4999 tea"), relevant(2, keywords=[many, "tea"]), thing(3, "w7 w8")]
+    assert updates(events, 2, window={"count": 10}) == [(1, ["o1"], []), (2, ["o3"], [])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placewire.engine.hunting import Ground, Hunter, Wanted
 from placewire.engine.querying import Query
 from placewire.engine.ranked import answer_relevant
 from placewire.engine.sections import Section, Span
@@ -20,7 +23,9 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.refilling import AskedRows, best_objects_of_rows, objects_above_rows
 from placewire.kernels.regions import distance_m
 from placewire.kernels.scoring import Found, nano_of, score_of
-from placewire.model.subscriptions import lengths_to_offsets
+from placewire.model.subscriptions import lengths_to_offsets, no_rows
+from placewire.state.layout import StateDir
+from placewire.state.store import describe
 from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.words import Words
 from test_retained import section_of
@@ -262,3 +267,39 @@ def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: i
             plain = answer_relevant(query, span, [section], None, False)
             deep = answer_relevant(query, span, [section._replace(layers=layers)], None, False)
             assert deep == plain
+
+
+def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, total = 2_000, 300
+    state = StateDir(tmp_path)
+    hunter = Hunter(state, by_time=True)
+    entries = []
+    for seed in (1, 2):
+        file = make_file(seed, count, None)
+        file = file._replace(seq=read_only(file.seq + seed * count))
+        entry = describe(f"file{seed}", file)
+        hunter.grounds[entry.name] = Ground(
+            file,
+            np.argsort(file.word_hash, kind="stable"),
+            np.argsort(file.seq, kind="stable"),
+            entry,
+            Layers(),
+        )
+        entries.append(entry)
+    hunter.look_at(entries)
+    askings = [
+        make_asking(i, count)._replace(after_seq=FIRST, before_seq=LAST) for i in range(total)
+    ]
+    asked = rows_of_askings(file, askings, None)
+    rows = no_rows()._replace(**asked._asdict())
+    wanted = Wanted(*(np.array([a[i] for a in askings], np.int64) for i in (5, 6, 7)))
+    sizes = np.full(total, 25)
+    found = []
+    for cores in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        best = hunter.best(rows, np.arange(total), wanted, sizes)
+        stays = np.arange(25) < best.counts[:, None]
+        found.append([best.counts, *(c.reshape(total, 25)[stays] for c in best[2:5])])
+    assert all(ground.layers.strata is not None for ground in hunter.grounds.values())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

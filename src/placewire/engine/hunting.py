@@ -28,7 +28,9 @@ from placewire.state.manifest import StoreEntry
 from placewire.state.roster import NOBODY, Named, concat_named
 from placewire.state.store import open_retained
 
-ROWS_A_THREAD = 64  # fewer are searched for sooner than another thread is there
+FIRST_SHARE = 0.1
+TOLD_BY = 64  # rows of a search that tell how much of it was scored
+ROWS_A_THREAD = 64  # fewer are not worth another thread; a guess, not measured
 
 
 class Ground(NamedTuple):
@@ -54,6 +56,20 @@ class Hunter:
         self.by_time = by_time
         self.grounds: dict[str, Ground] = {}
         self.entries: Sequence[StoreEntry] = ()
+        self.share = FIRST_SHARE  # of a row's postings that a search scores
+
+    def note_looked(
+        self,
+        rows: SubscriptionRows,
+        picked: NDArray[np.int64],
+        wanted: Wanted,
+        looked: NDArray[np.int64],
+    ) -> None:
+        """Searches scored so many objects: a few of them tell what the next will."""
+        few = slice(0, TOLD_BY)
+        postings = self.postings(rows, picked[few], Wanted(*(column[few] for column in wanted)))
+        share = float(looked[few].sum()) / max(float(postings.sum()), 1.0)
+        self.share += 0.5 * (min(share, 1.0) - self.share)
 
     def look_at(self, entries: Sequence[StoreEntry]) -> None:
         """The store has these files now."""

@@ -182,6 +182,21 @@ class Slider:
                 )
         return slid
 
+    def _cost(
+        self,
+        rows: SubscriptionRows,
+        buffers: LiveBuffers,
+        picked: NDArray[np.int64],
+        wanted: Wanted,
+    ) -> NDArray[np.float64]:
+        """How many objects a search for each row will score: as the last one, if there was one."""
+        cost = buffers.looked[picked].astype(np.float64)
+        new = np.flatnonzero(np.isnan(cost))
+        if new.size:
+            few = Wanted(*(column[new] for column in wanted))
+            cost[new] = self.hunter.share * self.hunter.postings(rows, picked[new], few)
+        return cost
+
     def _refill(
         self,
         rows: SubscriptionRows,
@@ -198,8 +213,7 @@ class Slider:
             far_past if self.by_time else horizon,
             at_seq + 1,
         )
-        looked = self.hunter.postings(rows, picked, wanted)
-        sizes = buffers.rule.sizes(buffers.ks[picked], looked)
+        sizes = buffers.rule.sizes(buffers.ks[picked], self._cost(rows, buffers, picked, wanted))
         best = self.hunter.best(rows, picked, wanted, sizes)
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":
@@ -218,6 +232,7 @@ class Slider:
             buffers.soonest,
         )
         buffers.looked[picked] = best.looked
+        self.hunter.note_looked(rows, picked, wanted, best.looked)
         buffers.note(picked[:0], picked)
         row, seq, adds, drops, *objects = columns
         slid = [Slid(row, seq, np.append(0, adds), np.append(0, drops), *objects)]

@@ -101,14 +101,9 @@ class RelevantPlanner:
         fresh = [live for live in segments if live.name not in self._known]
         if fresh and self._known and not self.terms.crowded:
             for live in fresh:
-                assert live.segment.dealt is not None
-                self.terms.add(live.segment.rows, live.segment.dealt)
+                self.terms.add(live.segment.rows, dealt_of(live))
         if not self._known or self.terms.crowded:
-            self.terms.rebuild(
-                (live.segment.rows, live.segment.dealt)
-                for live in segments
-                if live.segment.dealt is not None
-            )
+            self.terms.rebuild((live.segment.rows, dealt_of(live)) for live in segments)
         if fresh or not self.terms_file:
             self.terms_file = self.state.new_name(batch, "terms")
             write_arrays(self.state.file(self.terms_file), {"words": self.terms.words})
@@ -126,6 +121,11 @@ class RelevantPlanner:
         self.asked = bool(live.of_kind(RELEVANT))
         if self.version == 0 and self.sampler.enough and self.asked:
             self._plan(batch, live, now_us)
+        elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
+            # They come from a run under another plan.
+            live.wait()
+            live.redeal_literals(batch)
+            self._known = set()
         entry: dict[str, Any] = {
             "name": self.name,
             "method": self.method,
@@ -177,6 +177,13 @@ class RelevantPlanner:
                 f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
                 f" each to {copies:.2f} workers"
             )
+
+
+def dealt_of(live: LiveSegment) -> LiteralDeal:
+    """How a segment's postings are dealt out; if they are not, the first worker has them all."""
+    if live.segment.dealt is not None:
+        return live.segment.dealt
+    return LiteralDeal(1, np.zeros(live.segment.rows.literal_term.size, np.int32))
 
 
 def copies_of(rows: SubscriptionRows, owner: NDArray[np.int32]) -> float:

@@ -42,12 +42,14 @@ from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.query import parse_keywords, parse_where
 
+USUAL = Settings()
+
 
 class ChangesBuilder:
     """Collects the changes of one block; terms are hashed together at the end."""
 
     def __init__(
-        self, analyzer: Analyzer, settings: Settings, lexicon: Lexicon | None = None
+        self, analyzer: Analyzer, settings: Settings = USUAL, lexicon: Lexicon | None = None
     ) -> None:
         self.analyzer = analyzer
         self.settings = settings

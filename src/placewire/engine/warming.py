@@ -24,8 +24,11 @@ from placewire.engine.dispatcher import (
 )
 from placewire.engine.log import BlockRef, Offset, batch_end, identify_log, plan_batch
 from placewire.engine.outbox import dead_letter_lines, result_lines
+from placewire.engine.sections import open_sections
+from placewire.index.strata import build_strata
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir
+from placewire.state.manifest import read_latest
 
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
@@ -68,6 +71,9 @@ def warm_kernels(plan: str = "shared") -> None:
         for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
             log.write_bytes(b"".join(map(tiny_round, range(rounds))))
             replay_rounds(state, settings, log, plan)
+        manifest = read_latest(state)
+        for section in open_sections(state, manifest.store if manifest is not None else []):
+            build_strata(section.retained)  # files of a tiny log are not worth it otherwise
 
 
 def tiny_round(number: int) -> bytes:

@@ -21,7 +21,7 @@ from placewire.kernels.strata import (
 
 LEAST_ROWS = 256  # of a file that is worth it
 MOST_LAYERS = 64
-LAYER_PAGES = 12  # of a layer in cell order: about as fine in space as layers are in norm
+LAYER_PAGES = 12  # of a layer in cell order; a guess, not measured
 
 
 NO_ORDER = np.empty(0, np.int64)

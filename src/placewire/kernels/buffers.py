@@ -560,3 +560,40 @@ def newcomers_counted(
             if seqs[at] >= since_seq:
                 newcomers[i] += 1
     return newcomers
+
+
+@kernel
+def buffers_put(
+    rows: np.ndarray,
+    from_offsets: np.ndarray,
+    from_counts: np.ndarray,
+    from_nanos: np.ndarray,
+    from_seqs: np.ndarray,
+    from_exps: np.ndarray,
+    from_doms: np.ndarray,
+    from_theta: np.ndarray,
+    from_theta_seq: np.ndarray,
+    offsets: np.ndarray,
+    counts: np.ndarray,
+    nanos: np.ndarray,
+    seqs: np.ndarray,
+    exps: np.ndarray,
+    doms: np.ndarray,
+    theta: np.ndarray,
+    theta_seq: np.ndarray,
+) -> None:
+    """Copy buffers to those of some rows; what finds no room there is below theta."""
+    for i in range(rows.size):
+        row = rows[i]
+        first = offsets[row]
+        room = offsets[row + 1] - first
+        held = min(np.int64(from_counts[i]), room)
+        for slot in range(held):
+            at = from_offsets[i] + slot
+            to = first + slot
+            nanos[to], seqs[to], exps[to] = from_nanos[at], from_seqs[at], from_exps[at]
+            doms[to] = from_doms[at]
+        counts[row] = held
+        theta[row], theta_seq[row] = from_theta[i], from_theta_seq[i]
+        if held < from_counts[i]:
+            theta[row], theta_seq[row] = nanos[first + held - 1], seqs[first + held - 1]

@@ -8,7 +8,8 @@ import numpy as np
 
 from placewire.kernels.buffers import NEVER
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.relevant import MOST_WORDS, make_scratch, search_file
+from placewire.kernels.paging import make_scratch
+from placewire.kernels.relevant import search_file
 from placewire.kernels.scoring import BY_PLACE, BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
 from placewire.kernels.strata import Strata
 
@@ -38,6 +39,15 @@ def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> in
     if low < order.size and hashes[order[low]] == wanted:
         return int(order[low])
     return -1
+
+
+@inlined
+def most_words(rows: AskedRows, picked: np.ndarray) -> int:
+    """How many words a picked row asks for at most."""
+    most = 1
+    for i in range(picked.size):
+        most = max(most, rows.literal_offsets[picked[i] + 1] - rows.literal_offsets[picked[i]])
+    return most
 
 
 @inlined
@@ -123,8 +133,9 @@ def best_objects_of_rows(
     Row picked[i] wants objects with ts > after_us[i] and after_seq[i] < seq < before_seq[i]. Unless
     `layered` the lists are walked. `looked` i64[n] counts the objects that were scored.
     """
-    asked, weights = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.float64)
-    scratch = make_scratch(strata.page_inverse.size)
+    words = most_words(rows, picked)
+    asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
+    scratch = make_scratch(strata.page_inverse.size, words)
     keep = BY_TIME if by_time else BY_SEQ
     for i in range(picked.size):
         ask = ask_of_row(
@@ -163,7 +174,7 @@ def best_objects_of_query(
 
     What is kept of each is its place: the section's number and the row.
     """
-    scratch = make_scratch(strata.page_inverse.size)
+    scratch = make_scratch(strata.page_inverse.size, asked.size)
     ask = Ask(
         lon,
         lat,
@@ -196,8 +207,9 @@ def objects_above_rows(
 
     Gives i i64, nano i32, seq i64 and exp i64 of each, by i.
     """
-    asked, weights = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.float64)
-    scratch = make_scratch(strata.page_inverse.size)
+    words = most_words(rows, picked)
+    asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
+    scratch = make_scratch(strata.page_inverse.size, words)
     keep = BY_TIME if by_time else BY_SEQ
     of = np.empty(1024, np.int64)
     found = Found(np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.int64))

@@ -15,7 +15,7 @@ import numpy as np
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.scoring import row_norm
 
-PAGE = 1_024  # places; of 256 to 4096 the quickest on 1 M posts
+PAGE = 1_024  # places; 512 and 2048 take as long on 1 M posts
 PAGE_WORDS = PAGE // 64
 RARE, OFTEN = -1, 64  # a word in one row of OFTEN has bits, else a list of places
 NORM_SLACK = 1.0 + 1e-6  # more than any rounding to 32 bits

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from placewire.kernels.buffers import (
     buffers_above_theta,
     buffers_past_horizon,
+    buffers_put,
     entrants_into_buffers,
 )
 from placewire.kernels.jit import read_only
@@ -31,7 +32,6 @@ from placewire.state.manifest import DeltaEntry
 
 BUFFERS = ("cskyband", "skyband", "kmax")
 RISEN = 50_000_000  # the index is made anew once thresholds have risen so far, in the mean
-USUAL_LOOKED = 1_000.0  # objects that a search looks at, before any was made
 NOTHING = np.empty(0, np.int64)
 
 
@@ -94,7 +94,7 @@ class LiveBuffers:
         everybody = np.arange(ks.size)
         room = np.maximum(rule.room(ks), filed.counts)
         self.buffers = take_buffers(filed, everybody, rule.by_time, room)
-        self.looked = np.full(ks.size, USUAL_LOOKED, np.float32)
+        self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search, if there was one
         self.deltas = list(deltas)
         self.touched: list[NDArray[np.int64]] = []  # rows, in the batch that is not committed yet
         self.refilled: list[NDArray[np.int64]] = []
@@ -113,32 +113,51 @@ class LiveBuffers:
         """The buffers as kernels change them."""
         return self.buffers.slots._replace(offsets=read_only(self.buffers.offsets))
 
-    def _enter(self, entrants: Entrants, horizon: int) -> None:
-        """Put objects into buffers again. Thresholds stay: what finds no room is below them."""
-        passing = self.buffers.theta.copy(), self.buffers.theta_seq.copy()
-        entrants_into_buffers(
-            *Entrants(*map(read_only, entrants)),
-            horizon,
-            read_only(self.ks),
-            self.rule.dominance,
-            *self.slots,
-            *passing,
+    def _change(
+        self,
+        rows: NDArray[np.int64],
+        theta: NDArray[np.int32],
+        theta_seq: NDArray[np.int64],
+        entrants: Sequence[Entrants],
+        horizon: int,
+    ) -> None:
+        """Put objects into the buffers of some rows again, which then have these thresholds.
+
+        The buffers that result fit; on the way to them, before all that they dominate has gone,
+        there may be more. So that happens in buffers with room for everything.
+        """
+        place = np.full(self.ks.size, -1)
+        place[rows] = np.arange(rows.size)
+        room = self.buffers.counts[rows].astype(np.int64)
+        for some in entrants:
+            room += np.bincount(place[some.row], minlength=rows.size)
+        wide = take_buffers(self.buffers, rows, self.rule.by_time, room + 1)
+        ks = read_only(self.ks[rows])
+        for some in entrants:
+            entrants_into_buffers(
+                read_only(place[some.row]),
+                read_only(some.nano),
+                read_only(some.seq),
+                read_only(some.exp),
+                horizon,
+                ks,
+                self.rule.dominance,
+                *wide.slots,
+                wide.theta,
+                wide.theta_seq,
+            )
+        wide.theta[:], wide.theta_seq[:] = theta, theta_seq
+        buffers_above_theta(
+            np.arange(rows.size), wide.theta, wide.theta_seq, wide.offsets, *wide[1:4]
         )
+        b = self.buffers
+        buffers_put(read_only(rows), *wide, *self.slots, b.theta, b.theta_seq)
 
     def _apply(self, delta: BufferDelta, horizon: int) -> None:
         """Change the buffers as a batch did."""
-        b = self.buffers
-        b.counts[delta.refill_row] = 0
-        for entrants in delta.entrants():
-            self._enter(entrants, horizon)
-        b.theta[delta.theta_row] = delta.theta
-        b.theta_seq[delta.theta_row] = delta.theta_seq
-        buffers_above_theta(
-            read_only(delta.theta_row),
-            read_only(b.theta),
-            read_only(b.theta_seq),
-            *self.slots[:4],
-        )
+        self.buffers.counts[delta.refill_row] = 0
+        rows = delta.theta_row.astype(np.int64)
+        self._change(rows, delta.theta, delta.theta_seq, delta.entrants(), horizon)
 
     @property
     def sunk(self) -> NDArray[np.int64]:
@@ -194,11 +213,10 @@ class LiveBuffers:
         changed = changed[row_map[changed] >= 0]
         heirs = row_map[changed]
         taken = take_buffers(source.buffers, changed, self.rule.by_time)
-        b = self.buffers
-        b.counts[heirs] = 0
+        self.buffers.counts[heirs] = 0
         rows = np.repeat(heirs, taken.counts).astype(np.uint32)
-        self._enter(Entrants(rows, taken.nano, taken.seq, taken.exp), np.iinfo(np.int64).min)
-        b.theta[heirs], b.theta_seq[heirs] = taken.theta, taken.theta_seq
+        entrants = Entrants(rows, taken.nano, taken.seq, taken.exp)
+        self._change(heirs, taken.theta, taken.theta_seq, [entrants], np.iinfo(np.int64).min)
         self.soonest[heirs] = source.soonest[changed]
         self.looked[heirs] = source.looked[changed]
         self.note(NOTHING, heirs)
