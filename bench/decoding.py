@@ -21,6 +21,8 @@ LINES = 200_000
 ROUNDS = 3
 KS = (1, 3, 5, 10)
 WITHIN_M = 5_000
+ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9)
+REACH_M = 20_000
 TS = "2026-01-01T00:00:00Z"
 ANALYZER = Analyzer(1, 2)
 
@@ -34,6 +36,7 @@ def run(choice: Choice) -> None:
         "boolean": booleans,
         "nearest": nearest,
         "nearest, within_m": [{**event, "within_m": WITHIN_M} for event in nearest],
+        "relevant": list(map(relevant_event, range(LINES), nearest)),
     }
     rows = []
     for name, events in kinds.items():
@@ -61,15 +64,26 @@ def nearest_event(number: int, event: dict[str, object]) -> dict[str, object]:
     }
 
 
+def relevant_event(number: int, event: dict[str, object]) -> dict[str, object]:
+    """A `relevant` subscription at the point of a `nearest` one, with its keywords and k."""
+    own = {name: value for name, value in event.items() if name != "mode"}
+    return {**own, "kind": "relevant", "alpha": ALPHAS[number % len(ALPHAS)], "reach_m": REACH_M}
+
+
 def block_of(events: Iterable[dict[str, object]]) -> np.ndarray:
     return np.frombuffer(msgspec.json.Encoder().encode_lines(events), np.uint8)
 
 
 def scan_nothing(
-    raw: np.ndarray, offsets: np.ndarray, lines: np.ndarray, first_seq: int, analyzer: Analyzer
+    raw: np.ndarray,
+    offsets: np.ndarray,
+    lines: np.ndarray,
+    first_seq: int,
+    analyzer: Analyzer,
+    reach_m: float,
 ) -> tuple[ChangeColumns, np.ndarray]:
     """Leaves every line to the strict reader."""
-    return plain_changes(raw, offsets, lines[:0], first_seq, analyzer)[0], lines
+    return plain_changes(raw, offsets, lines[:0], first_seq, analyzer, reach_m)[0], lines
 
 
 def lines_per_s(raw: np.ndarray) -> float:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
-from placewire.kernels.changelines import scan_changes
+from placewire.kernels.changelines import PlainChanges, scan_changes
 from placewire.kernels.hashing import slices_hash
 from placewire.kernels.jit import read_only
 from placewire.model.regions import CIRCLE, EVERYWHERE, WORLD, circle_bounds
 from placewire.model.subscriptions import (
     NEAREST,
+    RELEVANT,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
@@ -44,16 +45,20 @@ def plain_changes(
     lines: NDArray[np.uint32],
     first_seq: int,
     analyzer: Analyzer,
+    reach_m: float,
 ) -> tuple[ChangeColumns, NDArray[np.uint32]]:
-    """The changes among `lines` that the scanner can read, and the other lines."""
-    found, slow = scan_changes(raw, offsets, lines, analyzer.k0, analyzer.k1)
+    """The changes among `lines` that the scanner can read, and the other lines.
+
+    `reach_m` is the usual reach of `relevant` subscriptions. 0 leaves them to the strict reader, as
+    a lexicon asks for: here every term weighs 1.
+    """
+    found, slow = scan_changes(raw, offsets, lines, analyzer.k0, analyzer.k1, reach_m)
     id_offsets, id_bytes = slices_to_buffer(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )
     box = found.figures
     circles = found.region_kind == CIRCLE
-    shaped = circles | (found.kind == NEAREST)
-    shape = box[shaped, :3].reshape(-1)
+    shape_offsets, shape = _shapes_of(found)
     for row in np.flatnonzero(circles).tolist():
         box[row] = circle_bounds(*box[row, :3].tolist())
     box[found.region_kind == EVERYWHERE] = WORLD
@@ -67,7 +72,7 @@ def plain_changes(
         id_bytes=np.empty(0, np.uint8),
         region_kind=found.region_kind,
         box=box,
-        shape_offsets=lengths_to_offsets(3 * shaped.astype(np.int64)),
+        shape_offsets=shape_offsets,
         shape=shape,
         cover_mode=found.cover_mode,
         literal_offsets=found.literal_offsets,
@@ -79,6 +84,20 @@ def plain_changes(
     return ChangeColumns(
         found.line, found.ts_us, found.subscribes, id_offsets, id_bytes, rows
     ), slow
+
+
+def _shapes_of(found: PlainChanges) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The shapes of all rows as a CSR column."""
+    relevant = found.kind == RELEVANT
+    shaped = (found.region_kind == CIRCLE) | (found.kind == NEAREST) | relevant
+    terms = np.diff(found.literal_offsets)
+    offsets = lengths_to_offsets(np.where(relevant, 5 + terms, 3 * shaped))
+    shape = np.ones(int(offsets[-1]), np.float64)  # and every idf is 1
+    starts = offsets[:-1]
+    shape[starts[shaped, None] + np.arange(3)] = found.figures[shaped, :3]
+    shape[starts[relevant] + 3] = found.figures[relevant, 3]
+    shape[starts[relevant] + 4] = np.sqrt(terms[relevant])
+    return offsets, shape
 
 
 def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:

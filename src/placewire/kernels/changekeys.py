@@ -5,21 +5,24 @@ from __future__ import annotations
 from placewire.kernels.bytewords import Bytes, byte_at
 from placewire.kernels.jit import inlined
 from placewire.kernels.strings import spells
-from placewire.model.subscriptions import BOOLEAN
+from placewire.model.subscriptions import BOOLEAN, NEAREST
 
 TYPE, ID, TS, KIND, EXPIRES, REGION, WHERE = 1, 2, 4, 8, 16, 32, 64
-LON, LAT, KEYWORDS, K, MODE, WITHIN = 128, 256, 512, 1024, 2048, 4096
+LON, LAT, KEYWORDS, K, MODE, WITHIN, ALPHA, REACH = (1 << n for n in range(7, 15))
 UNSUBSCRIBE_KEYS = TYPE | ID | TS
 SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
+COMMON_KEYS = SUBSCRIBE_KEYS | EXPIRES
 BOOLEAN_KEYS = REGION | WHERE
 NEEDED_OF_NEAREST = LON | LAT | KEYWORDS | K
 NEAREST_KEYS = NEEDED_OF_NEAREST | MODE | WITHIN
-FIGURES = LON | LAT | WITHIN
+NEEDED_OF_RELEVANT = LON | LAT | KEYWORDS | K | ALPHA
+RELEVANT_KEYS = NEEDED_OF_RELEVANT | REACH
+FIGURES = LON | LAT | WITHIN | ALPHA | REACH
 
 TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
 EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
 LON_KEY, LAT_KEY, KEYWORDS_KEY, K_KEY = b'lon"', b'lat"', b'keywords"', b'k"'
-MODE_KEY, WITHIN_KEY = b'mode"', b'within_m"'
+MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', b'reach_m"'
 
 
 @inlined
@@ -44,6 +47,8 @@ def key_at(raw: Bytes, at: int) -> tuple[int, int]:
     elif first == ord("r"):
         if spells(raw, at, REGION_KEY):
             return REGION, at + len(REGION_KEY)
+        if spells(raw, at, REACH_KEY):
+            return REACH, at + len(REACH_KEY)
     elif first == ord("w"):
         if spells(raw, at, WHERE_KEY):
             return WHERE, at + len(WHERE_KEY)
@@ -57,6 +62,9 @@ def key_at(raw: Bytes, at: int) -> tuple[int, int]:
     elif first == ord("m"):
         if spells(raw, at, MODE_KEY):
             return MODE, at + len(MODE_KEY)
+    elif first == ord("a"):
+        if spells(raw, at, ALPHA_KEY):
+            return ALPHA, at + len(ALPHA_KEY)
     elif first == ord("e") and spells(raw, at, EXPIRES_KEY):
         return EXPIRES, at + len(EXPIRES_KEY)
     return 0, at
@@ -70,5 +78,9 @@ def keys_complete(seen: int, comes: bool, kind: int) -> bool:
     if seen & SUBSCRIBE_KEYS != SUBSCRIBE_KEYS:
         return False
     if kind == BOOLEAN:
-        return seen & BOOLEAN_KEYS != 0 and seen & NEAREST_KEYS == 0
-    return seen & NEEDED_OF_NEAREST == NEEDED_OF_NEAREST and seen & BOOLEAN_KEYS == 0
+        return seen & BOOLEAN_KEYS != 0 and seen & ~(COMMON_KEYS | BOOLEAN_KEYS) == 0
+    if kind == NEAREST:
+        needed, own = NEEDED_OF_NEAREST, NEAREST_KEYS
+    else:
+        needed, own = NEEDED_OF_RELEVANT, RELEVANT_KEYS
+    return seen & needed == needed and seen & ~(COMMON_KEYS | own) == 0

@@ -1,9 +1,9 @@
 """Plain subscribes and unsubscribes read from a block of JSON Lines, as plain objects are.
 
 Plain is a subscribe of the kind `boolean` with a box or a circle and a `where` of lower-case words
-joined by one operator, one of the kind `nearest` with lower-case words as keywords, or an
-unsubscribe: known keys, no escapes, no `data`. It is held to every rule of the format. A line in
-doubt stays slow, for a reader that knows the whole format.
+joined by one operator, one of the kind `nearest` or `relevant` with lower-case words as keywords,
+or an unsubscribe: known keys, no escapes, no `data`. It is held to every rule of the format. A line
+in doubt stays slow, for a reader that knows the whole format.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import numpy.typing as npt
 
 from placewire.kernels.bytewords import Bytes, byte_at
 from placewire.kernels.changekeys import (
+    ALPHA,
     FIGURES,
     ID,
     KEYWORDS,
     KIND,
+    LAT,
     LON,
     MODE,
+    REACH,
     REGION,
     TS,
     TYPE,
@@ -35,12 +38,14 @@ from placewire.kernels.changevalues import (
     BY_AND,
     BY_OR,
     FAILED,
+    MOST_KEYWORDS,
     MOST_WORDS,
     Terms,
     after_colon,
     k_at,
     keywords_at,
     region_at,
+    sort_terms,
     words_at,
 )
 from placewire.kernels.jit import inlined, kernel, read_only
@@ -50,10 +55,11 @@ from placewire.kernels.strings import QUOTE, after_blanks, spells, string_end
 from placewire.kernels.timestamps import timestamp_of_bytes
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
 from placewire.model.regions import CIRCLE, EVERYWHERE
-from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US
+from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US, RELEVANT
 
 SUBSCRIBE_WORD, UNSUBSCRIBE_WORD = b'subscribe"', b'unsubscribe"'
-BOOLEAN_WORD, NEAREST_WORD, ANY_WORD, ALL_WORD = b'boolean"', b'nearest"', b'any"', b'all"'
+BOOLEAN_WORD, NEAREST_WORD, RELEVANT_WORD = b'boolean"', b'nearest"', b'relevant"'
+ANY_WORD, ALL_WORD = b'any"', b'all"'
 
 
 class PlainChanges(NamedTuple):
@@ -61,7 +67,7 @@ class PlainChanges(NamedTuple):
 
     `subscribes` marks those that make a row; the columns after it have one entry a row. `figures`
     is the box, or the circle's lon, lat and radius; of a `nearest` its point and the farthest
-    distance. Literals are cut by `literal_offsets`.
+    distance, of a `relevant` its point, alpha and reach. Literals are cut by `literal_offsets`.
     """
 
     line: Positions
@@ -102,13 +108,21 @@ class _Change(NamedTuple):
 
 @inlined
 def _figure_at(raw: Bytes, at: int, key: int, figures: npt.NDArray[np.float64]) -> int:
-    """Read `lon`, `lat` or `within_m` into the figures; the place after it or FAILED."""
+    """Read the number of one key into its place in the figures; the place after it or FAILED."""
     at, value = number_at_byte(raw, at)
-    if key == WITHIN:
+    if key == LON:
+        figures[0] = value
+        fits = abs(value) <= 180.0
+    elif key == LAT:
+        figures[1] = value
+        fits = abs(value) <= 90.0
+    elif key == ALPHA:
         figures[2] = value
-        return at if value > 0.0 else FAILED
-    figures[0 if key == LON else 1] = value
-    return at if abs(value) <= (180.0 if key == LON else 90.0) else FAILED
+        fits = 0.0 <= value <= 1.0
+    else:
+        figures[2 if key == WITHIN else 3] = value
+        fits = value > 0.0
+    return at if fits else FAILED
 
 
 @kernel
@@ -117,11 +131,13 @@ def _change_of_line(
     start: int,
     k0: np.uint64,
     k1: np.uint64,
+    reach_m: float,
     figures: npt.NDArray[np.float64],
     terms: Terms,
     first: int,
+    starts: npt.NDArray[np.int64],
 ) -> _Change:
-    """The plain change of the line that begins at `start`."""
+    """The plain change of the line that begins at `start`; `starts` is room for its keywords."""
     failed = _Change(FAILED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     ts_us = id_start = id_end = words = joint = k = 0
     expires_us = NEVER_US
@@ -146,7 +162,7 @@ def _change_of_line(
         if key == REGION:
             region_kind, at = region_at(raw, at, figures)
         elif key == KEYWORDS:
-            at, words = keywords_at(raw, at, k0, k1, terms, first)
+            at, words = keywords_at(raw, at, k0, k1, terms, first, starts)
         elif key == K:
             at, k = k_at(raw, at)
         elif key & FIGURES:
@@ -163,8 +179,13 @@ def _change_of_line(
                 if not comes and not spells(raw, at, UNSUBSCRIBE_WORD):
                     return failed
             elif key == KIND:
-                kind = NEAREST if spells(raw, at, NEAREST_WORD) else BOOLEAN
-                if kind == BOOLEAN and not spells(raw, at, BOOLEAN_WORD):
+                if spells(raw, at, BOOLEAN_WORD):
+                    kind = BOOLEAN
+                elif spells(raw, at, NEAREST_WORD):
+                    kind = NEAREST
+                elif spells(raw, at, RELEVANT_WORD) and reach_m > 0.0:
+                    kind = RELEVANT
+                else:
                     return failed
             elif key == MODE:
                 all_of_them = spells(raw, at, ALL_WORD)
@@ -199,6 +220,11 @@ def _change_of_line(
         region_kind = CIRCLE if seen & WITHIN else EVERYWHERE
         if not seen & WITHIN:
             figures[2] = np.inf
+    elif comes and kind == RELEVANT:
+        joint = BY_OR
+        sort_terms(raw, starts, terms, first, words)
+        if not seen & REACH:
+            figures[3] = reach_m
     at = after_blanks(raw, at + 1)
     return _Change(
         at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, joint
@@ -212,6 +238,7 @@ def _scan_closed_lines(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
+    reach_m: float,
     room: int,
 ) -> tuple[PlainChanges, Positions]:
     """`scan_changes`; `room` is enough for all terms."""
@@ -232,6 +259,7 @@ def _scan_closed_lines(
     on_true = np.empty(room, np.int16)
     on_false = np.empty(room, np.int16)
     slow = np.empty(size, np.uint32)
+    starts = np.empty(MOST_KEYWORDS, np.int64)
     change = row = 0
     for k in range(size):
         line = np.int64(lines[k])
@@ -239,7 +267,7 @@ def _scan_closed_lines(
         first = offsets[row]
         plain = False
         if last >= start and byte_at(raw, last) == LINE_FEED:
-            found = _change_of_line(raw, start, k0, k1, figures[row], terms, first)
+            found = _change_of_line(raw, start, k0, k1, reach_m, figures[row], terms, first, starts)
             plain = found.end == last
         if not plain:
             slow[k - change] = line
@@ -257,7 +285,7 @@ def _scan_closed_lines(
             region_kind[row] = found.region_kind
             if words == 0:
                 cover_mode[row] = COVER_ANY
-            elif by_or and words > 1:
+            elif by_or and (words > 1 or found.kind == RELEVANT):
                 cover_mode[row] = COVER_ALL
             else:
                 cover_mode[row] = COVER_ONE
@@ -265,7 +293,7 @@ def _scan_closed_lines(
                 onward = w + 1 if w + 1 < words else (REJECT if by_or else ACCEPT)
                 on_true[first + w] = ACCEPT if by_or else onward
                 on_false[first + w] = onward if by_or else REJECT
-                if found.kind == NEAREST:  # only a list of terms: there is nothing to jump to
+                if found.kind != BOOLEAN:  # only a list of terms: there is nothing to jump to
                     on_true[first + w] = on_false[first + w] = 0
             row += 1
             offsets[row] = first + words
@@ -297,12 +325,14 @@ def scan_changes(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
+    reach_m: float,
 ) -> tuple[PlainChanges, Positions]:
     """The plain changes among `lines` of the block, terms hashed, and the numbers of the others.
 
+    `reach_m` is for `relevant` lines that have none of their own; 0 leaves that kind alone.
     The last line of a log may lack its line feed; it is slow then.
     """
     at = lines.astype(np.int64)
     # Every word but the first has a byte before it. Pages that are not written to cost nothing.
     room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_WORDS
-    return _scan_closed_lines(read_only(raw), line_offsets, lines, k0, k1, room)
+    return _scan_closed_lines(read_only(raw), line_offsets, lines, k0, k1, float(reach_m), room)

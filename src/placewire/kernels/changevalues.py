@@ -184,11 +184,17 @@ def words_at(
 
 @kernel
 def keywords_at(
-    raw: Bytes, at: int, k0: np.uint64, k1: np.uint64, terms: Terms, first: int
+    raw: Bytes,
+    at: int,
+    k0: np.uint64,
+    k1: np.uint64,
+    terms: Terms,
+    first: int,
+    starts: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
     """Read a list of words, its distinct terms to terms[first:]: the place after, their number.
 
-    As in `words_at`, a word is its own only token.
+    As in `words_at`, a word is its own only token. Where each term's word begins goes to `starts`.
     """
     if byte_at(raw, at) != ord("["):
         return FAILED, 0
@@ -204,6 +210,7 @@ def keywords_at(
         words += 1
         if at == start or byte_at(raw, at) != QUOTE or words > MOST_KEYWORDS:
             return FAILED, 0
+        starts[count] = start
         count = _with_term(terms, first, count, bytes_hash(raw, start, at, k0, k1))
         at = after_blanks(raw, at + 1)
         if byte_at(raw, at) != ord(","):
@@ -211,6 +218,37 @@ def keywords_at(
     if byte_at(raw, at) != ord("]"):
         return FAILED, 0
     return at + 1, count
+
+
+@inlined
+def _precedes(raw: Bytes, one: int, other: int) -> bool:
+    """Whether the word that begins at `one` comes before the other, a different one.
+
+    The quote after a word is less than any byte of a word, so the shorter comes first.
+    """
+    while byte_at(raw, one) == byte_at(raw, other):
+        one += 1
+        other += 1
+    return bool(byte_at(raw, one) < byte_at(raw, other))
+
+
+@kernel
+def sort_terms(
+    raw: Bytes, starts: npt.NDArray[np.int64], terms: Terms, first: int, count: int
+) -> None:
+    """Put the terms at terms[first:] in code-point order of their words, which begin at `starts`.
+
+    They are few, so each is put in among those before it.
+    """
+    for k in range(1, count):
+        start, term = starts[k], terms[first + k]
+        place = k
+        while place > 0 and _precedes(raw, start, starts[place - 1]):
+            starts[place] = starts[place - 1]
+            terms[first + place] = terms[first + place - 1]
+            place -= 1
+        starts[place] = start
+        terms[first + place] = term
 
 
 @inlined
