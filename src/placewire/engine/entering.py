@@ -23,7 +23,7 @@ from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment
+from placewire.state.livesegment import LiveSegment
 from placewire.state.manifest import PieceEntry
 from placewire.state.neighbours import Entrants, no_neighbours
 from placewire.state.results import LiveResults

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.engine.portioning import in_portions
 from placewire.index.retained import Retained
 from placewire.index.strata import Layers, columns_of
 from placewire.kernels.jit import read_only
@@ -134,7 +133,7 @@ class Hunter:
         grounds = sorted(self._open(*wanted.widest), key=lambda ground: -ground.entry.objects)
         files = [(g.columns, *self._deepen(g, rows, picked)) for g in grounds]
 
-        def search(begin: int, end: int) -> None:
+        def search(begin: int, end: int) -> list[None]:
             for columns, strata, layered in files:
                 best_objects_of_rows(
                     read_only(picked[begin:end]),
@@ -149,16 +148,10 @@ class Hunter:
                     looked[begin:end],
                     found,
                 )
+            return []
 
-        portions = min(os.cpu_count() or 1, picked.size // ROWS_A_THREAD)
-        if portions < 2:
-            search(0, picked.size)
-            return Best(offsets, counts, *found, looked)
         # Rows differ much in what they cost: several portions for each thread even that out.
-        edges = np.linspace(0, picked.size, 4 * portions + 1).astype(np.int64).tolist()
-        with ThreadPoolExecutor(portions, thread_name_prefix="placewire-hunt") as threads:
-            for _ in threads.map(search, edges[:-1], edges[1:]):
-                pass
+        in_portions(search, picked.size, ROWS_A_THREAD, each=4)
         return Best(offsets, counts, *found, looked)
 
     def above(

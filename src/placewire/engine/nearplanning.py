@@ -45,7 +45,8 @@ from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.live import LiveSegments
+from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
 DEALT = tuple(NEAREST_METHODS)

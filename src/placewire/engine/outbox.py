@@ -17,8 +17,8 @@ from placewire.kernels.resultlines import (
     lines_by_seq,
     matches_to_lines,
     matches_to_order,
-    updates_to_lines,
 )
+from placewire.kernels.updatelines import updates_to_lines
 from placewire.model.subscriptions import concat_offsets
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir

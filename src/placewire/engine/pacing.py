@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placewire.engine.dispatcher import BlockSummary, PieceSummary
-from placewire.state.live import LiveSegment
+from placewire.state.livesegment import LiveSegment
 
 MANY_NEAREST = 50_000
 FIRST_ROWS = 2_000

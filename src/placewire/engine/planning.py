@@ -26,7 +26,7 @@ from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment
+from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000

@@ -17,7 +17,7 @@ from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, re
 from placewire.plan.questions import Questions
 from placewire.plan.reservoir import choose_evenly
 from placewire.plan.traits import CTQ, SKQ, SRQ, STQ
-from placewire.state.live import LiveSegment
+from placewire.state.livesegment import LiveSegment
 from placewire.text.analyzer import Analyzer
 
 MOST_QUERIES = 10_000

@@ -22,13 +22,14 @@ from placewire.engine.portioning import in_portions
 from placewire.engine.sections import FAR_PAST
 from placewire.engine.sliding import Moves
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.buffers import DONE, NEVER, best_into_buffers, window_past_rows
+from placewire.kernels.buffers import DONE, NEVER
 from placewire.kernels.jit import read_only
+from placewire.kernels.slides import best_into_buffers, window_past_rows
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment
 from placewire.state.livebuffers import LiveBuffers
+from placewire.state.livesegment import LiveSegment
 from placewire.state.manifest import PieceEntry
 
 ROWS_A_THREAD = 20_000  # what is worth a thread

@@ -34,7 +34,8 @@ from placewire.route.choice import spread_workers
 from placewire.route.termroute import LiveLiterals
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.live import LiveSegments
+from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
 

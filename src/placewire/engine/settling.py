@@ -29,8 +29,9 @@ from placewire.model.subscriptions import (
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.buffers import empty_buffers, take_buffers
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment, LiveSegments
+from placewire.state.live import LiveSegments
 from placewire.state.livebuffers import LiveBuffers
+from placewire.state.livesegment import LiveSegment
 from placewire.state.manifest import PieceEntry, RosterEntry, UpdatesEntry
 from placewire.state.roster import Rosters
 from placewire.state.segment import make_plain_segment, make_segment

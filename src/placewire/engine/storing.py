@@ -11,7 +11,7 @@ from placewire.index.retained import build_retained, rows_of, take_retained, use
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import read_pace
 from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegment
+from placewire.state.livesegment import LiveSegment
 from placewire.state.manifest import StoreEntry
 from placewire.state.store import Keeping, describe, open_retained, write_retained
 from placewire.text.lexicon import Lexicon

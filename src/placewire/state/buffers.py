@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.buffers import ALL, buffers_taken, newcomers_counted
+from placewire.kernels.buffercopies import buffers_taken, newcomers_counted
+from placewire.kernels.buffers import ALL
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.buffers import (
+from placewire.kernels.buffercopies import (
     buffers_above_theta,
     buffers_past_horizon,
     buffers_put,
