@@ -299,3 +299,23 @@ def test_a_keyword_of_very_many_words() -> None:
     many = " ".join(f"w{i}" for i in range(5_000))
     events = [thing(1, "w4999 tea"), relevant(2, keywords=[many, "tea"]), thing(3, "w7 w8")]
     assert updates(events, 2, window={"count": 10}) == [(1, ["o1"], []), (2, ["o3"], [])]
+
+
+def test_a_window_larger_than_any_log() -> None:
+    events = [relevant(0), thing(1), thing(2)]
+    assert updates(events, 2, window={"count": 10**20}) == [(1, ["o1"], []), (2, ["o2"], [])]
+
+
+@pytest.mark.parametrize("plan", ["nearest=dkm", "relevant=prefix", "auto"])
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(log=sliding, window=windows)
+def test_merges_beside_the_batches(plan: str, log: bytes, window: dict[str, Any]) -> None:
+    """Thresholds sink while a merge is under way, and a plan that is made takes it over."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("placewire.state.live.INLINE_ROWS", 0)
+        patch.setattr("placewire.state.livebuffers.RISEN", 0)
+        patch.setattr("placewire.state.live.MOST_DELTAS", 2)
+        patch.setattr("placewire.engine.relating.ROOM", 8)
+        table = {"window": window}
+        run = run_local(log, plan=plan, workers=2, rows=7, sample_events=60, table=table, life=6)
+        check_equals_oracle(log, run, table)

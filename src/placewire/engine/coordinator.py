@@ -300,7 +300,6 @@ class Coordinator:
             write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
         far_past = -(1 << 62)
         self.live.compact(batch, now_us if now_us is not None else far_past)
-        self.live.lift_sunk(batch)
         if now_us is not None:
             windows = longest_window_us(self.live.of_kind(TRENDING))
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
@@ -327,6 +326,8 @@ class Coordinator:
         relevant_plan = self.relevant.next_version(
             batch, self.live, now_us if now_us is not None else far_past
         )
+        # Last, since planning may take a merge over, whose index is of earlier thresholds.
+        self.live.lift_sunk(batch)
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,

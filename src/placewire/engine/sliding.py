@@ -16,6 +16,8 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import StoreEntry
 from placewire.state.store import open_retained
 
+MOST_OBJECTS = 1 << 62  # no window has more
+
 
 class Moves(NamedTuple):
     """Events that move the horizon, and to where; the first is what was before the batch.
@@ -41,7 +43,7 @@ class SlidingWindow:
 
     def __init__(self, settings: Settings, state: StateDir) -> None:
         self.state = state
-        self.count = settings.window_count or 0
+        self.count = min(settings.window_count or 0, MOST_OBJECTS)
         self.length_us = settings.window_us or 0
         self.by_time = settings.window_us is not None
         self.seqs: NDArray[np.int64] | None = None  # of the objects in the window, ascending
