@@ -93,7 +93,7 @@ class RelevantPlanner:
         if self.rule is None:
             by_hash = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
             return LiteralDeal(self.workers, np.repeat(by_hash, np.diff(rows.literal_offsets)))
-        return LiteralDeal(self.workers, self.rule.deal(rows, theta))
+        return LiteralDeal(self.workers, self.rule.deal(rows, theta), self.rule.often(rows))
 
     def route(self, batch: int, segments: Sequence[LiveSegment]) -> RelevantRef | None:
         """The route of the next batch; None when objects stay where they are read."""

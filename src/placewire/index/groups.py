@@ -60,6 +60,7 @@ def build_groups(
     *,
     picked: NDArray[np.int64] | None = None,
     posted: NDArray[np.bool_] | None = None,
+    often: NDArray[np.float64] | None = None,
     groups: int = GROUPS,
     leaf_rows: int = LEAF_ROWS,
     dropping: bool = True,
@@ -67,14 +68,16 @@ def build_groups(
     """Index `rows` for thresholds that are at least `theta` i32[n], in billionths.
 
     With `picked` only some rows are indexed, with `posted` only some of their literals: a pair is
-    found if the object has a posted term of the row. A cell has at most `leaf_rows` postings of a
-    term, in at most `groups` groups. Unless `dropping` is off, postings are left out by which no
-    object could reach the threshold.
+    found if the object has a posted term of the row. With `often` f64[literals] terms are ordered
+    by how often they come, and a pair is found only if the first of the row's terms that the object
+    has is posted: so that of several indexes of the same rows one finds it. A cell has at most
+    `leaf_rows` postings of a term, in at most `groups` groups. Unless `dropping` is off, postings
+    are left out by which no object could reach the threshold.
     """
     wanted = np.arange(rows.total, dtype=np.int64) if picked is None else picked
     _, literals = take_slices(rows.literal_offsets, wanted)
     mask = ALL_POSTED if posted is None or posted[literals].all() else posted
-    table, numbers, idf = number_terms(rows, wanted, literals)
+    table, numbers, idf = number_terms(rows, wanted, literals, often)
     literal_number = np.zeros(rows.literal_term.size, np.uint32)
     literal_number[literals] = numbers
     shape_offsets, shape = read_only(rows.shape_offsets), read_only(rows.shape)
@@ -86,6 +89,7 @@ def build_groups(
         read_only(rows.literal_term),
         literal_number,
         read_only(mask),
+        often is not None,
         read_only(theta),
         dropping,
     )
@@ -113,13 +117,16 @@ def build_groups(
         by_group,
         post_row[order],
         hints[order],
-        mask,
+        mask if often is None else ALL_POSTED,
         np.diff(cell_offsets).max(initial=0, keepdims=True),
     )
 
 
 def number_terms(
-    rows: SubscriptionRows, picked: NDArray[np.int64], literals: NDArray[np.int64]
+    rows: SubscriptionRows,
+    picked: NDArray[np.int64],
+    literals: NDArray[np.int64],
+    often: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
     """Number the terms of the picked rows' literals from the rarest to the most frequent.
 
@@ -128,6 +135,10 @@ def number_terms(
     table, numbers, distinct = hashes_to_numbers(read_only(rows.literal_term[literals]))
     count = np.bincount(numbers, minlength=distinct.size)
     by_count = np.argsort(count, kind="stable")
+    if often is not None:
+        frequency = np.zeros(distinct.size)
+        frequency[numbers] = often[literals]
+        by_count = np.lexsort((distinct, frequency))
     rank = np.empty(distinct.size, np.uint32)
     rank[by_count] = np.arange(distinct.size, dtype=np.uint32)
     filled = np.flatnonzero(table[1::2] != EMPTY)
@@ -144,10 +155,14 @@ def number_terms(
 
 
 class LiteralDeal(NamedTuple):
-    """Postings dealt out to parts: the part of each literal, or -1 if it is not posted."""
+    """Postings dealt out to parts: the part of each literal, or -1 if it is not posted.
+
+    Where those of a row are in several parts, `often` f64[literals] gives their order.
+    """
 
     parts: int
     owner: NDArray[np.int32]
+    often: NDArray[np.float64] | None = None
 
 
 def index_parts(
@@ -160,5 +175,6 @@ def index_parts(
     indexes = []
     for part in range(dealt.parts):
         posted = dealt.owner == part
-        indexes.append(build_groups(rows, theta, picked=np.unique(row[posted]), posted=posted))
+        here = np.unique(row[posted])
+        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=dealt.often))
     return tuple(indexes)

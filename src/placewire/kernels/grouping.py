@@ -31,6 +31,7 @@ CHUNK = 16  # postings of a group that share bounds
 LEAST_GROUP = 32  # postings, unless the cell has fewer
 NEED_PADDING = 2e-6  # more than 32-bit floats and the rounding of a score may add up to
 WEIGHT_PADDING = 1e-6
+NOT_POSTED = 1 << 40  # more than any number of a term
 MOST_PULL = 1e30  # a reach of nothing at all, still a number
 
 
@@ -43,14 +44,16 @@ def rows_to_weights(
     literal_term: np.ndarray,
     literal_number: np.ndarray,
     posted: np.ndarray,
+    in_place: bool,
     theta: np.ndarray,
     dropping: bool,
 ) -> tuple:  # type: ignore[type-arg]
     """The postings of picked rows: literal i64[p], row u32[p], near, later f32[p], hints u64[p].
 
     A row's terms are taken in the order of their numbers, those that are not posted (bool, empty:
-    all are) last. If `dropping`, a posting is left out whose row could not reach `theta` by it even
-    with an object at its place.
+    all are) last unless they stay `in_place`: then a pair is found by another index if an object
+    has one of them before. If `dropping`, a posting is left out whose row could not reach `theta`
+    by it even with an object at its place.
     """
     total = 0
     longest = 1
@@ -71,8 +74,8 @@ def rows_to_weights(
         alpha, norm = shape[at + ALPHA], shape[at + NORM]
         for i in range(last - first):
             its = np.int64(literal_number[first + i])
-            if posted.size and not posted[first + i]:
-                its += 1 << 40
+            if posted.size and not posted[first + i] and not in_place:
+                its += NOT_POSTED
             to = i
             while to > 0 and key[to - 1] > its:
                 key[to], place[to] = key[to - 1], place[to - 1]
@@ -85,7 +88,8 @@ def rows_to_weights(
             weight = shape[at + IDF + i] / norm if norm != 0.0 else 0.0
             squares += weight * weight
             reached = alpha + (1.0 - alpha) * math.sqrt(squares) + NEED_PADDING >= 1e-9 * theta[row]
-            if key[to] < 1 << 40 and (reached or not dropping):
+            here = posted.size == 0 or posted[first + i]
+            if here and (reached or not dropping):
                 post_literal[k] = first + i
                 post_row[k] = row
                 post_near[k] = (1.0 - alpha) * weight * (1.0 + WEIGHT_PADDING)

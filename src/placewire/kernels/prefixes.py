@@ -13,6 +13,7 @@ PADDING = 1e-7  # more than any rounding of a score
 @kernel
 def rows_to_prefixes(
     literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
     frequency: np.ndarray,
     shape_offsets: np.ndarray,
     shape: np.ndarray,
@@ -20,7 +21,7 @@ def rows_to_prefixes(
 ) -> np.ndarray:
     """Which literals are in the loose prefix of their row: bool[literals].
 
-    Terms are taken from the rarest on, by `frequency` f64[literals], until those that are left
+    Terms are taken from the rarest on, by (`frequency` f64[literals], hash), until those left
     cannot make up the threshold any more, even at the row's own place. An object's weights make a
     vector of length 1, so they are worth the length of the row's own weights at most.
     """
@@ -38,7 +39,16 @@ def rows_to_prefixes(
         while True:
             rarest = -1
             for at in range(first, last):
-                if not prefix[at] and (rarest < 0 or frequency[at] < frequency[rarest]):
+                if prefix[at]:
+                    continue
+                if (
+                    rarest < 0
+                    or frequency[at] < frequency[rarest]
+                    or (
+                        frequency[at] == frequency[rarest]
+                        and literal_term[at] < literal_term[rarest]
+                    )
+                ):
                     rarest = at
             if rarest < 0 or (theta[row] >= 0 and (1.0 - alpha) * np.sqrt(max(left, 0.0)) < needed):
                 break

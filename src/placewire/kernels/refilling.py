@@ -274,9 +274,13 @@ def cheapest_sizes(ks: np.ndarray, looked: np.ndarray) -> np.ndarray:
 def buffer_cost(n: float, k: float, looked: float) -> float:
     above = n - k + 1.0
     keeping = n * k * (1.0 + np.log(n / k))
-    return keeping + SEARCH_STEP * looked * n / (2.0 * above * n + above * (above + 1.0))
+    searching = SEARCH_STEP * (looked + SEARCH_BASE)
+    return keeping + searching * n / (2.0 * above * n + above * (above + 1.0))
 
 
+# What a search takes beside scoring objects, as so many of them: words looked up in every file,
+# bounds of pages, memory that is not in a cache; some tenths of a millisecond in all.
+SEARCH_BASE = 30_000.0
 SEARCH_STEP = 4.0  # the cost of scoring an object, in steps along a buffer
 
 

@@ -67,6 +67,10 @@ class RelevantRule(NamedTuple):
     trees: tuple[PointTree, ...] = ()
     words: tuple[TermParts, ...] = ()
 
+    def often(self, rows: SubscriptionRows) -> NDArray[np.float64] | None:
+        """The order of a row's terms, where they may have several workers."""
+        return frequencies_of(rows, self.terms, self.frequency) if self.words else None
+
     def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> NDArray[np.int32]:
         """The worker of each literal of the rows, or NOT_POSTED."""
         lengths = np.diff(rows.literal_offsets)
@@ -96,6 +100,18 @@ class RelevantRule(NamedTuple):
         return owner
 
 
+def frequencies_of(
+    rows: SubscriptionRows, terms: NDArray[np.uint64], frequency: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """How often the term of each literal came; 0 for unknown ones."""
+    often = np.zeros(rows.literal_term.size)
+    if terms.size:
+        at = np.minimum(np.searchsorted(terms, rows.literal_term), terms.size - 1)
+        known = terms[at] == rows.literal_term
+        often[known] = frequency[at[known]]
+    return often
+
+
 def prefixes_of(
     rows: SubscriptionRows,
     theta: NDArray[np.int32],
@@ -103,14 +119,10 @@ def prefixes_of(
     frequency: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Which literals are in their rows' loose prefixes, by the frequencies of known terms."""
-    often = np.zeros(rows.literal_term.size)
-    if terms.size:
-        at = np.minimum(np.searchsorted(terms, rows.literal_term), terms.size - 1)
-        known = terms[at] == rows.literal_term
-        often[known] = frequency[at[known]]
     prefixes: NDArray[np.bool_] = rows_to_prefixes(
         read_only(rows.literal_offsets),
-        often,
+        read_only(rows.literal_term),
+        frequencies_of(rows, terms, frequency),
         read_only(rows.shape_offsets),
         read_only(rows.shape),
         read_only(theta),
