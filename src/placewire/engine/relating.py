@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,9 @@ from placewire.engine.worker import NONE_DEAD, Matches
 from placewire.index.groups import GroupIndex
 from placewire.kernels.balls import points_to_units
 from placewire.kernels.jit import read_only
-from placewire.kernels.relating import (
-    ALL_PRUNINGS,
-    COUNTERS,
-    LOOKED,
-    VERIFIED,
-    objects_reaching_groups,
-    objects_to_pairs,
-)
+from placewire.kernels.pairing import objects_to_pairs
+from placewire.kernels.prunings import ALL_PRUNINGS, COUNTER_NAMES, LOOKED, RAISED, VERIFIED
+from placewire.kernels.relating import objects_reaching_groups
 from placewire.kernels.relevance import candidates_reaching_rows, objects_relevant_to_rows
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.state.segment import Segment
@@ -42,13 +37,23 @@ class RelevanceBlock(NamedTuple):
 class Relevance(NamedTuple):
     """Candidates of a block: object u32[m], row u32[m], score in billionths i32[m].
 
-    `counters` i64 are numbered as in `kernels.relating`.
+    `counters` i64 are named by `kernels.prunings.COUNTER_NAMES`.
     """
 
     object: NDArray[np.uint32]
     row: NDArray[np.uint32]
     nano: NDArray[np.int32]
     counters: NDArray[np.int64]
+
+
+class Scored(NamedTuple):
+    """The columns of rows that scoring reads."""
+
+    expires_us: NDArray[np.int64]
+    shape_offsets: NDArray[np.int64]
+    shape: NDArray[np.float64]
+    literal_offsets: NDArray[np.int64]
+    literal_term: NDArray[np.uint64]
 
 
 def find_relevant(
@@ -64,64 +69,63 @@ def find_relevant(
 
     No `theta` may be below the one that the index was made with, except of dead rows.
     """
-    columns = tuple(map(read_only, block))
-    _, lon, lat, _, term_offsets, terms, norms = columns
+    block = RelevanceBlock(*map(read_only, block))
     index = GroupIndex(*map(read_only, index))
-    term_number, number, *pairs = objects_to_pairs(
-        term_offsets,
-        terms,
-        norms,
+    term_number, numbers, ends, of, x, y, hints = objects_to_pairs(
+        block.term_offsets,
+        block.terms,
+        block.norms,
         index.term_table,
         index.term_idf,
         index.posted.size == 0,
         prunings,
     )
-    order = np.argsort(number, kind="stable")
-    number = number[order]
-    first = np.flatnonzero(np.diff(number, prepend=-1))
-    of_rows = tuple(
-        map(
-            read_only,
-            (rows.expires_us, rows.shape_offsets, rows.shape, rows.literal_offsets),
-        )
-    )
-    room = max(room, int(np.diff(index.cell_offsets).max(initial=0)))
-    out: tuple[NDArray[Any], ...] = tuple(
-        np.empty(room, kind) for kind in (np.uint32, np.uint32, np.int32, np.float32, np.int32)
-    )
-    excess = np.empty(room, np.float32)
-    cursor, counters = np.zeros(3, np.int64), np.zeros(COUNTERS, np.int64)
+    units = points_to_units(block.lon, block.lat)
+    room = max(room, int(index.longest[0]))
+    objects, of_row = np.empty(room, np.uint32), np.empty(room, np.uint32)
+    by_number, nano = np.empty(room, np.int32), np.empty(room, np.int32)
+    bound, excess = np.empty(room, np.float32), np.empty(room, np.float32)
+    cursor, counters = np.zeros(3, np.int64), np.zeros(len(COUNTER_NAMES), np.int64)
     found = []
     while True:
         count = objects_reaching_groups(
-            number[first],
-            np.append(first, number.size),
-            *(column[order] for column in pairs),
-            points_to_units(lon, lat),
-            *index[2:-1],
+            numbers,
+            ends,
+            of,
+            x,
+            y,
+            hints,
+            units,
+            *index[2:-2],
             prunings,
             excess,
-            *out[:4],
+            objects,
+            of_row,
+            by_number,
+            bound,
             cursor,
             counters,
         )
         reached, scored = candidates_reaching_rows(
-            *(column[:count] for column in out[:4]),
-            *columns[1:],
+            objects[:count],
+            of_row[:count],
+            by_number[:count],
+            bound[:count],
+            *block[1:],
             term_number,
-            *of_rows,
-            read_only(rows.literal_term),
+            *columns_of(rows),
             index.posted,
             read_only(theta),
             read_only(dead),
-            out[4],
+            nano,
         )
+        counters[RAISED] += count - scored
         counters[VERIFIED] += scored
-        found.append([out[at][:reached].copy() for at in (0, 1, 4)])
-        if cursor[0] == first.size:
+        found.append([column[:reached].copy() for column in (objects, of_row, nano)])
+        if cursor[0] == numbers.size:
             break
-    objects, of, nano = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Relevance(objects, of, nano, counters)
+    objects, of_row, nano = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Relevance(objects, of_row, nano, counters)
 
 
 def scan_relevant(
@@ -131,17 +135,19 @@ def scan_relevant(
     dead: NDArray[np.uint64] = NONE_DEAD,
 ) -> Relevance:
     """The same by looking at every pair."""
-    found = objects_relevant_to_rows(
-        *map(read_only, block[1:]),
-        read_only(rows.expires_us),
-        read_only(rows.shape_offsets),
-        read_only(rows.shape),
-        read_only(rows.literal_offsets),
-        read_only(rows.literal_term),
+    block = RelevanceBlock(*map(read_only, block))
+    objects, of_row, nano = objects_relevant_to_rows(
+        *block[1:],
+        *columns_of(rows),
         read_only(theta),
         read_only(dead),
     )
-    return Relevance(*found, np.zeros(COUNTERS, np.int64))
+    return Relevance(objects, of_row, nano, np.zeros(len(COUNTER_NAMES), np.int64))
+
+
+def columns_of(rows: SubscriptionRows) -> Scored:
+    """What scoring reads of rows."""
+    return Scored(*(read_only(getattr(rows, name)) for name in Scored._fields))
 
 
 class RelevantTarget(NamedTuple):

@@ -27,7 +27,7 @@ from placewire.kernels.relevance import IDF, LAT, LON
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
-LEAF_ROWS = 1_000
+LEAF_ROWS = 2_000
 ALL_POSTED = np.empty(0, np.bool_)
 
 
@@ -35,7 +35,7 @@ class GroupIndex(NamedTuple):
     """Terms numbered from the rarest, their cells, groups, chunks and postings.
 
     Every array can be mapped from disk. `posted` says which literals of the rows are in the index;
-    it is empty if all are.
+    it is empty if all are. `longest` is how many postings the largest cell has.
     """
 
     term_table: NDArray[np.uint64]
@@ -51,6 +51,7 @@ class GroupIndex(NamedTuple):
     posting_row: NDArray[np.uint32]
     posting_hints: NDArray[np.uint64]
     posted: NDArray[np.bool_]
+    longest: NDArray[np.int64]
 
 
 def build_groups(
@@ -113,6 +114,7 @@ def build_groups(
         post_row[order],
         hints[order],
         mask,
+        np.diff(cell_offsets).max(initial=0, keepdims=True),
     )
 
 

@@ -46,11 +46,11 @@ def rows_to_weights(
     theta: np.ndarray,
     dropping: bool,
 ) -> tuple:  # type: ignore[type-arg]
-    """The postings of the picked rows: literal i64[p], row u32[p], near, later f32[p], hints u64[p].
+    """The postings of picked rows: literal i64[p], row u32[p], near, later f32[p], hints u64[p].
 
-    A row's terms are taken in the order of their numbers, those that are not posted (u8, empty: all
-    are) last. If `dropping`, a posting is left out whose row could not reach `theta` by it even with
-    an object at its place.
+    A row's terms are taken in the order of their numbers, those that are not posted (bool, empty:
+    all are) last. If `dropping`, a posting is left out whose row could not reach `theta` by it even
+    with an object at its place.
     """
     total = 0
     longest = 1

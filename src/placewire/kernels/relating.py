@@ -19,96 +19,31 @@ from placewire.kernels.grouping import (
     NEED_PADDING,
     PULL,
     UNIT_X,
-    WEIGHT_PADDING,
 )
-from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.postings import signature_of_term
-
-# Prunings, each a bit; see docs/decisions/0010.
-CELL_PRUNING = 1  # Lemma 6
-GROUP_PRUNING = 2  # Theorem 3
-EARLY_TERMINATION = 4  # Theorem 4
-OUTER_BOUND = 8  # the object's distance from a cell
-INNER_BOUND = 16  # the row's place in the cell
-PREFIX = 32  # Lemma 3
-MAX_WEIGHT = 64  # Theorem 1
-UNSEEN_BOUND = 128  # Theorem 2
-HINTS = 256  # terms that the object surely lacks
-ALL_PRUNINGS = 511
-COUNT_POSTINGS = 512  # say which pruning skips a posting; slow
-
-# Counters.
-CELLS, CELLS_SKIPPED, GROUPS, GROUPS_SKIPPED = 0, 1, 2, 3
-IN_CELLS, IN_GROUPS, CUT, LOOKED = 4, 5, 6, 7  # postings skipped by each, and looked at
-BY_PREFIX, BY_INNER, BY_UNSEEN, BY_HINTS = 8, 9, 10, 11  # postings skipped one by one
-RAISED, VERIFIED, FOUND = 12, 13, 14
-COUNTERS = 15
+from placewire.kernels.prunings import (
+    BY_HINTS,
+    BY_INNER,
+    BY_PREFIX,
+    BY_UNSEEN,
+    CELL_PRUNING,
+    CELLS,
+    CELLS_SKIPPED,
+    COUNT_POSTINGS,
+    CUT,
+    EARLY_TERMINATION,
+    GROUP_PRUNING,
+    GROUPS,
+    GROUPS_SKIPPED,
+    HINTS,
+    IN_CELLS,
+    IN_GROUPS,
+    INNER_BOUND,
+    LOOKED,
+    OUTER_BOUND,
+)
 
 CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for balls
-NO_BOUND = 1e6  # a weight that no text has
-
-
-@kernel
-def objects_to_pairs(
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    term_table: np.ndarray,
-    term_idf: np.ndarray,
-    in_order: bool,
-    prunings: int,
-) -> tuple:  # type: ignore[type-arg]
-    """The terms of objects that the index knows.
-
-    Returns the number of each term or -1, i32; and for each known one its number i32[p], its object
-    u32[p], weights x and y f32[p] and hints u64[p] of the terms after it. Unless `in_order`, a row
-    may have any of the other terms after it.
-    """
-    term_number = np.full(terms.size, -1, np.int32)
-    pairs = 0
-    for o in range(norms.size):
-        for at in range(term_offsets[o], term_offsets[o + 1]):
-            entry = entry_of_hash(term_table, terms[at])
-            if term_table[entry + np.uint64(1)] != EMPTY:
-                term_number[at] = np.int64(term_table[entry + np.uint64(1)])
-                pairs += 1
-    pair_number = np.empty(pairs, np.int32)
-    pair_object = np.empty(pairs, np.uint32)
-    pair_x = np.empty(pairs, np.float32)
-    pair_y = np.empty(pairs, np.float32)
-    pair_hints = np.empty(pairs, np.uint64)
-    k = 0
-    for o in range(norms.size):
-        first, last = term_offsets[o], term_offsets[o + 1]
-        for at in range(first, last):
-            number = term_number[at]
-            if number < 0:
-                continue
-            weight = term_idf[number] / norms[o] if norms[o] != 0.0 else 0.0
-            most = 0.0
-            hints = np.uint64(0)
-            for other in range(first, last):
-                its = term_number[other]
-                if its < 0 or its == number or (in_order and its < number):
-                    continue
-                if norms[o] != 0.0:
-                    most = max(most, term_idf[its] / norms[o])
-                hints |= signature_of_term(terms[other])
-            if prunings & UNSEEN_BOUND:
-                x, y = weight, most if prunings & MAX_WEIGHT else 1.0
-            elif prunings & PREFIX:
-                x = max(weight, most) if prunings & MAX_WEIGHT else 1.0
-                y = x
-            else:
-                x, y = NO_BOUND, NO_BOUND
-            pair_number[k] = number
-            pair_object[k] = o
-            pair_x[k] = x * (1.0 + WEIGHT_PADDING)
-            pair_y[k] = y * (1.0 + WEIGHT_PADDING)
-            pair_hints[k] = hints
-            k += 1
-    return term_number, pair_number, pair_object, pair_x, pair_y, pair_hints
 
 
 @inlined
@@ -183,6 +118,35 @@ def postings_exceeding_at(
 
 
 @inlined
+def count_postings(
+    facts: np.ndarray,
+    base: int,
+    stride: int,
+    count: int,
+    most: np.float32,
+    chord: np.float32,
+    excess: np.ndarray,
+    inside: np.ndarray,
+    counters: np.ndarray,
+) -> None:
+    """Say which bound skips each posting: the prefix from the cell's edge, its place, or `excess`.
+
+    `inside` is what is left of the prefix at its place.
+    """
+    for i in range(count):
+        far = min(facts[base + PULL * stride + i] * chord, facts[base + ALPHA_OF * stride + i])
+        both = facts[base + NEAR * stride + i] + facts[base + LATER * stride + i]
+        if excess[i] >= np.float32(0.0):
+            continue
+        if both * most < facts[base + i] + far:
+            counters[BY_PREFIX] += 1
+        elif inside[i] < np.float32(0.0):
+            counters[BY_INNER] += 1
+        else:
+            counters[BY_UNSEEN] += 1
+
+
+@inlined
 def chunks_reached(
     chunk_bounds: np.ndarray,
     first: int,
@@ -233,10 +197,10 @@ def objects_reaching_groups(
     cursor: np.ndarray,
     counters: np.ndarray,
 ) -> int:
-    """Write every (object, row, term) that may reach the row's threshold, with a bound of its score.
+    """Write every (object, row, term) that may reach the row's threshold, and a bound of its score.
 
-    Gives how many are written. `cursor` i64[3] holds the list, cell and pair to begin at; when there
-    is no more room it is at the cell that could not be done, at the end past the last list.
+    Gives how many are written. `cursor` i64[3] holds the list, cell and pair to begin at; when
+    there is no more room it is at the cell that could not be done, at the end past the last list.
     """
     begin_list, begin_cell, begin_pair = cursor[0], cursor[1], cursor[2]
     found = 0
@@ -283,6 +247,16 @@ def objects_reaching_groups(
                         postings_exceeding(facts, base, stride, count, x, y, units[o], excess)
                     else:
                         postings_exceeding_at(facts, base, stride, count, x, y, chord, excess)
+                    if prunings & COUNT_POSTINGS:
+                        most = max(x, y)
+                        inside = np.zeros(count, np.float32)
+                        if prunings & INNER_BOUND:
+                            postings_exceeding(
+                                facts, base, stride, count, most, most, units[o], inside
+                            )
+                        count_postings(
+                            facts, base, stride, count, most, chord, excess, inside, counters
+                        )
                     for i in range(count):
                         left = excess[i]
                         if left < np.float32(0.0):

@@ -13,7 +13,7 @@ from placewire.kernels.regions import distance_m
 
 LON, LAT, ALPHA, REACH, NORM, IDF = 0, 1, 2, 3, 4, 5  # places in a row's shape
 BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
-TOUCHED = 256  # rows touched before they are read
+TOUCHED = 128  # rows touched before they are read
 
 
 @inlined
@@ -54,7 +54,7 @@ def row_similarity(
     shape: np.ndarray,
     shape_at: int,
 ) -> float:
-    """TSim of the specification's section 7, in the order of the row's terms; -1 if it is not asked.
+    """TSim of the specification's section 7, in the order of the row's terms; -1 if not asked for.
 
     That is, if none is shared, or one that is posted and whose number is below `number`.
     """
@@ -171,7 +171,7 @@ def candidates_reaching_rows(
     dead: np.ndarray,
     nanos: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Score candidates and move those that reach `theta` to the front, with their scores in `nanos`.
+    """Score candidates, move those that reach `theta` to the front, write their scores to `nanos`.
 
     Candidates are objects u32, rows u32, the number i32 of the term by which a pair was found and
     a bound f32 of its score; one whose first posted term is another one is found by that. Returns
@@ -180,44 +180,49 @@ def candidates_reaching_rows(
     # What is needed of rows is all over memory: let it come before it is read.
     felt = np.int64(0)
     left = 0
-    for k in range(rows.size):
-        row = np.int64(rows[k])
-        felt += np.int64(theta[row])
-    for k in range(rows.size):
-        row = np.int64(rows[k])
-        objects[left], rows[left], numbers[left] = objects[k], rows[k], numbers[k]
-        left += 1e9 * (bounds[k] + BOUND_PADDING) >= theta[row]
-    for begin in range(0, left, TOUCHED):
-        end = min(left, begin + TOUCHED)
+    found = 0
+    for begin in range(0, rows.size, TOUCHED):
+        end = min(rows.size, begin + TOUCHED)
         for k in range(begin, end):
+            felt += np.int64(theta[np.int64(rows[k])])
+        to = begin
+        for k in range(begin, end):
+            objects[to], rows[to], numbers[to] = objects[k], rows[k], numbers[k]
+            to += 1e9 * (bounds[k] + BOUND_PADDING) >= theta[np.int64(rows[k])]
+        for k in range(begin, to):
             row = np.int64(rows[k])
             felt += literal_offsets[row] + shape_offsets[row] + expires_us[row]
-    found = 0
-    for k in range(left):
-        o = np.int64(objects[k])
-        row = np.int64(rows[k])
-        if row_is_over(dead, expires_us, row, nows_us[o]):
-            continue
-        textual = row_similarity(
-            numbers[k],
-            terms,
-            term_number,
-            term_offsets[o],
-            term_offsets[o + 1],
-            norms[o],
-            literal_term,
-            posted,
-            literal_offsets[row],
-            literal_offsets[row + 1],
-            shape,
-            shape_offsets[row],
-        )
-        if textual < 0.0:
-            continue
-        nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
-        if nano >= theta[row]:
-            objects[found], rows[found], nanos[found] = o, row, nano
-            found += 1
+        for k in range(begin, to):
+            row = np.int64(rows[k])
+            at = shape_offsets[row]
+            felt += np.int64(shape[at] + shape[at + NORM] > 0.0)
+            felt += np.int64(literal_term[literal_offsets[row]] & np.uint64(1))
+        left += to - begin
+        for k in range(begin, to):
+            o = np.int64(objects[k])
+            row = np.int64(rows[k])
+            if row_is_over(dead, expires_us, row, nows_us[o]):
+                continue
+            textual = row_similarity(
+                numbers[k],
+                terms,
+                term_number,
+                term_offsets[o],
+                term_offsets[o + 1],
+                norms[o],
+                literal_term,
+                posted,
+                literal_offsets[row],
+                literal_offsets[row + 1],
+                shape,
+                shape_offsets[row],
+            )
+            if textual < 0.0:
+                continue
+            nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+            if nano >= theta[row]:
+                objects[found], rows[found], nanos[found] = o, row, nano
+                found += 1
     if felt == 1 and found < 0:
         left += 1  # keeps the compiler from leaving out the touching
     return found, left
