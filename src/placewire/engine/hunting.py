@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.retained import Retained
+from placewire.index.strata import Layers, columns_of
 from placewire.kernels.jit import read_only
-from placewire.kernels.refilling import best_objects_of_rows, objects_above_rows, postings_of_rows
+from placewire.kernels.refilling import (
+    AskedRows,
+    best_objects_of_rows,
+    objects_above_rows,
+    postings_of_rows,
+)
+from placewire.kernels.scoring import Columns
+from placewire.kernels.scoring import Found as Objects
+from placewire.kernels.strata import Strata
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.state.layout import StateDir
 from placewire.state.manifest import StoreEntry
 from placewire.state.roster import NOBODY, Named, concat_named
 from placewire.state.store import open_retained
 
-
-class Columns(NamedTuple):
-    """Columns of retained objects, as kernels take them."""
-
-    word_hash: NDArray[np.uint64]
-    word_order: NDArray[np.int64]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    ts_us: NDArray[np.int64]
-    seq: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint32]
-    norm: NDArray[np.float64]
-    list_offsets: NDArray[np.int64]
-    lists: NDArray[np.uint32]
+ROWS_A_THREAD = 64  # fewer are searched for sooner than another thread is there
 
 
 class Ground(NamedTuple):
@@ -41,24 +38,12 @@ class Ground(NamedTuple):
     word_order: NDArray[np.int64]
     seq_order: NDArray[np.int64]
     entry: StoreEntry
+    layers: Layers
 
     @property
     def columns(self) -> Columns:
         """What the kernels search."""
-        r = self.retained
-        return Columns(
-            r.word_hash,
-            read_only(self.word_order),
-            r.lon,
-            r.lat,
-            r.ts_us,
-            r.seq,
-            r.term_offsets,
-            r.terms,
-            r.norm,
-            r.list_offsets,
-            r.lists,
-        )
+        return columns_of(self.retained, self.word_order)
 
 
 class Hunter:
@@ -93,6 +78,7 @@ class Hunter:
                     np.argsort(retained.word_hash, kind="stable"),
                     np.argsort(retained.seq, kind="stable"),
                     entry,
+                    Layers(),
                 )
             found.append(self.grounds[entry.name])
         return found
@@ -103,16 +89,18 @@ class Hunter:
         """How many postings of the window a search for each row has, about."""
         counts = np.zeros(picked.size)
         for ground in self._open(*wanted.widest):
-            postings_of_rows(
-                read_only(picked),
-                rows.literal_offsets,
-                rows.literal_term,
-                ground.retained.word_hash,
-                read_only(ground.word_order),
-                ground.retained.list_offsets,
-                counts,
-            )
+            count_postings(ground, rows, picked, counts)
         return counts
+
+    def _deepen(
+        self, ground: Ground, rows: SubscriptionRows, picked: NDArray[np.int64]
+    ) -> tuple[Strata, bool]:
+        """What a file is searched by for some rows."""
+        if ground.layers.strata is not None:
+            return ground.layers.strata, True
+        counts = np.zeros(picked.size)
+        count_postings(ground, rows, picked, counts)
+        return ground.layers.deepen(ground.retained, int(counts.sum()))
 
     def best(
         self,
@@ -125,22 +113,36 @@ class Hunter:
         offsets = lengths_to_offsets(sizes)
         slots = int(offsets[-1])
         counts, looked = np.zeros((2, picked.size), np.int64)
-        found = np.empty(slots, np.int32), np.empty(slots, np.int64), np.empty(slots, np.int64)
-        for ground in self._open(*wanted.widest):
-            best_objects_of_rows(
-                read_only(picked),
-                *Wanted(*map(read_only, wanted)),
-                rows.literal_offsets,
-                rows.literal_term,
-                rows.shape_offsets,
-                rows.shape,
-                *ground.columns,
-                self.by_time,
-                read_only(offsets),
-                counts,
-                *found,
-                looked,
-            )
+        found = Objects(np.empty(slots, np.int32), *np.empty((2, slots), np.int64))
+        # The largest first: what is found there bounds what is worth a look in the others.
+        grounds = sorted(self._open(*wanted.widest), key=lambda ground: -ground.entry.objects)
+        files = [(g.columns, *self._deepen(g, rows, picked)) for g in grounds]
+
+        def search(begin: int, end: int) -> None:
+            for columns, strata, layered in files:
+                best_objects_of_rows(
+                    read_only(picked[begin:end]),
+                    *Wanted(*(read_only(column[begin:end]) for column in wanted)),
+                    asked_rows(rows),
+                    columns,
+                    strata,
+                    layered,
+                    self.by_time,
+                    read_only(offsets[begin : end + 1]),
+                    counts[begin:end],
+                    looked[begin:end],
+                    found,
+                )
+
+        portions = min(os.cpu_count() or 1, picked.size // ROWS_A_THREAD)
+        if portions < 2:
+            search(0, picked.size)
+            return Best(offsets, counts, *found, looked)
+        # Rows differ much in what they cost: several portions for each thread even that out.
+        edges = np.linspace(0, picked.size, 4 * portions + 1).astype(np.int64).tolist()
+        with ThreadPoolExecutor(portions, thread_name_prefix="placewire-hunt") as threads:
+            for _ in threads.map(search, edges[:-1], edges[1:]):
+                pass
         return Best(offsets, counts, *found, looked)
 
     def above(
@@ -158,11 +160,9 @@ class Hunter:
                     read_only(picked),
                     read_only(after_seq),
                     read_only(theta),
-                    rows.literal_offsets,
-                    rows.literal_term,
-                    rows.shape_offsets,
-                    rows.shape,
-                    *ground.columns,
+                    asked_rows(rows),
+                    ground.columns,
+                    *self._deepen(ground, rows, picked),
                     self.by_time,
                 )
             )
@@ -190,6 +190,34 @@ class Hunter:
             return NOBODY
         named = concat_named(parts)
         return named.take(np.argsort(named.seq, kind="stable"))
+
+
+def asked_rows(rows: SubscriptionRows) -> AskedRows:
+    """What rows ask, as kernels take it."""
+    return AskedRows(
+        *map(
+            read_only,
+            (rows.literal_offsets, rows.literal_term, rows.shape_offsets, rows.shape),
+        )
+    )
+
+
+def count_postings(
+    ground: Ground,
+    rows: SubscriptionRows,
+    picked: NDArray[np.int64],
+    counts: NDArray[np.float64],
+) -> None:
+    """Add how many entries of a file's lists each row asks for."""
+    postings_of_rows(
+        read_only(picked),
+        rows.literal_offsets,
+        rows.literal_term,
+        ground.retained.word_hash,
+        read_only(ground.word_order),
+        ground.retained.list_offsets,
+        counts,
+    )
 
 
 class Wanted(NamedTuple):

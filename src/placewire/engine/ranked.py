@@ -18,8 +18,11 @@ from placewire.engine.sections import (
     whole_parts,
     words_in,
 )
+from placewire.index.strata import NO_PARTS, NO_STRATA, columns_of
 from placewire.kernels.cells import points_to_codes
-from placewire.kernels.searching import nearest_in_lists, relevant_in_lists
+from placewire.kernels.refilling import best_objects_of_query
+from placewire.kernels.scoring import ROW_MASK, SECTION_SHIFT, Found
+from placewire.kernels.searching import nearest_in_lists
 from placewire.model.regions import CIRCLE, Region, circle_bounds
 from placewire.text.lexicon import Lexicon, weigh_terms
 
@@ -109,44 +112,46 @@ def answer_relevant(
     with_data: bool,
 ) -> dict[str, Any]:
     """The objects of the highest score."""
-    best = Best(query.k)
     idf, ask_norm = weigh_terms(query.terms, lexicon)
     weights = np.array(idf)
+    found = Found(np.empty(query.k, np.int32), *np.empty((2, query.k), np.int64))
+    count = 0
     for number, section in enumerate(sections):
         retained = section.retained
         asked = words_in(retained, query.terms)
         present = asked >= 0
         if not present.any():
             continue
-        best.count = relevant_in_lists(
-            whole_parts(section),
-            query.lon,
-            query.lat,
-            query.alpha,
-            query.reach_m,
-            retained.lon,
-            retained.lat,
-            retained.ts_us,
-            retained.seq,
-            retained.term_offsets,
-            retained.terms,
-            retained.norm,
-            retained.list_offsets,
-            retained.lists,
-            asked[present],
+        asked = asked[present]
+        lengths = retained.list_offsets[asked + 1] - retained.list_offsets[asked]
+        strata, layered = NO_STRATA, False
+        if section.layers is not None:
+            strata, layered = section.layers.deepen(retained, int(lengths.sum()))
+        whole = section.rows.shape[0] == retained.part.size
+        count = best_objects_of_query(
+            float(query.lon),
+            float(query.lat),
+            float(query.alpha),
+            float(query.reach_m),
+            float(ask_norm),
+            asked,
             weights[present],
-            ask_norm,
             *span,
             number,
-            *best.arrays,
-            best.count,
+            columns_of(retained, parts=NO_PARTS if whole else section.rows),
+            strata,
+            layered,
+            count,
+            found,
         )
-    scores, _, owners, rows = best.arrays
     return {
         "objects": [
             name_object(
-                sections[owners[i]].retained, int(rows[i]), with_data, score=-float(scores[i])
+                sections[found.kept[i] >> SECTION_SHIFT].retained,
+                int(found.kept[i] & ROW_MASK),
+                with_data,
+                score=int(found.nano[i]) / 1e9,
             )
-            for i in range(best.count)
+            for i in range(count)
         ]
     }

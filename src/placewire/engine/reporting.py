@@ -148,7 +148,7 @@ def count_old(section: Section, groups: Groups) -> Given:
         r.table_terms,
         r.table_counts,
         *counting_room(r.word_hash.size),
-        *section[2:],
+        *section[2:6],
         *groups[:8],
     )
     steps = np.full(rows.size, -1, np.int64)

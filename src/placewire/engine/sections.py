@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.retained import Retained
+from placewire.index.strata import Layers
 from placewire.kernels.jit import read_only
 from placewire.kernels.stretches import FEW, region_to_stretches
 from placewire.kernels.words import place_of_slice
@@ -43,6 +44,7 @@ class Section(NamedTuple):
     last_seq: int
     first_us: int
     last_us: int
+    layers: Layers | None = None  # None: lists are always walked
 
     def meets(self, span: Span) -> bool:
         return (
@@ -74,7 +76,7 @@ def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Sectio
     for entry in entries:
         retained = open_retained(state.file(entry.name))
         times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
-        sections.append(Section(retained, part_rows(retained), *times))
+        sections.append(Section(retained, part_rows(retained), *times, Layers()))
     return sections
 
 

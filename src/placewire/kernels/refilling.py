@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from placewire.kernels.buffers import ranks_before
-from placewire.kernels.finding import row_meets_first
+from placewire.kernels.buffers import NEVER
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.regions import distance_m
-from placewire.kernels.searching import score_of, text_similarity
+from placewire.kernels.relevant import MOST_WORDS, make_scratch, search_file
+from placewire.kernels.scoring import BY_PLACE, BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
+from placewire.kernels.strata import Strata
 
 LON, LAT, ALPHA, REACH, NORM, WEIGHTS = 0, 1, 2, 3, 4, 5  # where in a `relevant` row's shape
+FIRST_US = np.int64(-(1 << 63))
 
 
-@inlined
-def nano_of(score: float) -> np.int32:
-    """A score as a whole number of 1e-9."""
-    return np.int32(np.rint(score * 1e9))
+class AskedRows(NamedTuple):
+    """What `relevant` rows ask: columns of `SubscriptionRows`."""
+
+    literal_offsets: np.ndarray
+    literal_term: np.ndarray
+    shape_offsets: np.ndarray
+    shape: np.ndarray
 
 
 @inlined
@@ -58,204 +64,166 @@ def asked_words(
 
 
 @inlined
-def put_best(
-    first: int,
-    room: int,
-    held: int,
-    nano: int,
-    seq: int,
-    exp: int,
-    best_nano: np.ndarray,
-    best_seq: np.ndarray,
-    best_exp: np.ndarray,
-) -> int:
-    """Put an object among the best by rank, if it belongs there; gives how many these are."""
-    last = first + held - 1
-    if held == room and not ranks_before(nano, seq, np.int64(best_nano[last]), best_seq[last]):
-        return held
-    at = first + (held if held < room else room - 1)
-    while at > first and ranks_before(nano, seq, np.int64(best_nano[at - 1]), best_seq[at - 1]):
-        best_nano[at], best_seq[at], best_exp[at] = (
-            best_nano[at - 1],
-            best_seq[at - 1],
-            best_exp[at - 1],
-        )
-        at -= 1
-    best_nano[at], best_seq[at], best_exp[at] = nano, seq, exp
-    return min(held + 1, room)
+def ask_of_row(
+    rows: AskedRows,
+    row: int,
+    file: Columns,
+    asked: np.ndarray,
+    weights: np.ndarray,
+    after_us: int,
+    after_seq: int,
+    before_seq: int,
+) -> Ask:
+    """What a row asks of a file; `asked` and `weights` are room for its words."""
+    count = asked_words(
+        row,
+        rows.literal_offsets,
+        rows.literal_term,
+        rows.shape_offsets,
+        rows.shape,
+        file.word_hash,
+        file.word_order,
+        asked,
+        weights,
+    )
+    base = rows.shape_offsets[row]
+    return Ask(
+        rows.shape[base + LON],
+        rows.shape[base + LAT],
+        rows.shape[base + ALPHA],
+        rows.shape[base + REACH],
+        rows.shape[base + NORM],
+        asked[:count],
+        weights[:count],
+        np.int64(after_us),
+        NEVER,
+        np.int64(after_seq),
+        np.int64(before_seq),
+    )
 
 
 @kernel
 def best_objects_of_rows(
-    rows: np.ndarray,
+    picked: np.ndarray,
     after_us: np.ndarray,
     after_seq: np.ndarray,
     before_seq: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    word_hash: np.ndarray,
-    word_order: np.ndarray,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    ts_us: np.ndarray,
-    seqs: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    list_offsets: np.ndarray,
-    lists: np.ndarray,
+    rows: AskedRows,
+    file: Columns,
+    strata: Strata,
+    layered: bool,
     by_time: bool,
     best_offsets: np.ndarray,
     best_counts: np.ndarray,
-    best_nano: np.ndarray,
-    best_seq: np.ndarray,
-    best_exp: np.ndarray,
     looked: np.ndarray,
+    found: Found,
 ) -> None:
-    """Put the objects of one section among the best of each row, in place.
+    """Put the objects of one file among the best of each picked row, in place.
 
-    Row rows[i] wants objects with ts > after_us[i] and after_seq[i] < seq < before_seq[i]. `looked`
-    i64[n] counts the objects that were scored.
+    Row picked[i] wants objects with ts > after_us[i] and after_seq[i] < seq < before_seq[i]. Unless
+    `layered` the lists are walked. `looked` i64[n] counts the objects that were scored.
     """
-    asked_room = np.empty(64 * 64, np.int64)
-    weight_room = np.empty(64 * 64, np.float64)
-    for i in range(rows.size):
-        row = rows[i]
-        count = asked_words(
-            row,
-            literal_offsets,
-            literal_term,
-            shape_offsets,
-            shape,
-            word_hash,
-            word_order,
-            asked_room,
-            weight_room,
-        )
-        asked, weights = asked_room[:count], weight_room[:count]
-        base = shape_offsets[row]
-        lon, lat, alpha, reach = (
-            shape[base + LON],
-            shape[base + LAT],
-            shape[base + ALPHA],
-            shape[base + REACH],
+    asked, weights = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.float64)
+    scratch = make_scratch(strata.page_inverse.size)
+    keep = BY_TIME if by_time else BY_SEQ
+    for i in range(picked.size):
+        ask = ask_of_row(
+            rows, picked[i], file, asked, weights, after_us[i], after_seq[i], before_seq[i]
         )
         first = best_offsets[i]
-        room = best_offsets[i + 1] - first
-        held = best_counts[i]
-        for number in range(count):
-            for at in range(list_offsets[asked[number]], list_offsets[asked[number] + 1]):
-                found = np.int64(lists[at])
-                if ts_us[found] <= after_us[i]:
-                    continue
-                if seqs[found] <= after_seq[i] or seqs[found] >= before_seq[i]:
-                    continue
-                if not row_meets_first(term_offsets, terms, found, asked, number):
-                    continue
-                norm = row_norm(norms, term_offsets, found)
-                textual = text_similarity(
-                    term_offsets, terms, found, asked, weights, shape[base + NORM], norm
-                )
-                looked[i] += 1
-                distance = distance_m(lon, lat, lons[found], lats[found])
-                nano = nano_of(score_of(distance, reach, alpha, textual))
-                exp = ts_us[found] if by_time else seqs[found]
-                held = put_best(
-                    first, room, held, nano, seqs[found], exp, best_nano, best_seq, best_exp
-                )
-        best_counts[i] = held
+        aim = Aim(False, 0, best_offsets[i + 1] - first, keep, 0)
+        best_counts[i] = search_file(
+            strata, layered, file, ask, aim, first, best_counts[i], found, scratch
+        )
+        looked[i] += scratch.looked[0]
+        scratch.looked[0] = 0
 
 
-@inlined
-def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
-    """The norm of an object; without norms every term weighs 1."""
-    if norms.size:
-        return float(norms[row])
-    return float(np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row])))
+@kernel
+def best_objects_of_query(
+    lon: float,
+    lat: float,
+    alpha: float,
+    reach_m: float,
+    norm: float,
+    asked: np.ndarray,
+    weights: np.ndarray,
+    after_us: int,
+    until_us: int,
+    after_seq: int,
+    before_seq: int,
+    section: int,
+    file: Columns,
+    strata: Strata,
+    layered: bool,
+    held: int,
+    found: Found,
+) -> int:
+    """Put the objects of one file among the best of a query; gives how many these are.
+
+    What is kept of each is its place: the section's number and the row.
+    """
+    scratch = make_scratch(strata.page_inverse.size)
+    ask = Ask(
+        lon,
+        lat,
+        alpha,
+        reach_m,
+        norm,
+        asked,
+        weights,
+        np.int64(after_us),
+        np.int64(until_us),
+        np.int64(after_seq),
+        np.int64(before_seq),
+    )
+    aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
+    return search_file(strata, layered, file, ask, aim, 0, held, found, scratch)
 
 
 @kernel
 def objects_above_rows(
-    rows: np.ndarray,
+    picked: np.ndarray,
     after_seq: np.ndarray,
     theta: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    word_hash: np.ndarray,
-    word_order: np.ndarray,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    ts_us: np.ndarray,
-    seqs: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    list_offsets: np.ndarray,
-    lists: np.ndarray,
+    rows: AskedRows,
+    file: Columns,
+    strata: Strata,
+    layered: bool,
     by_time: bool,
 ) -> tuple:  # type: ignore[type-arg]
-    """The objects of one section after after_seq[i] that score theta[rows[i]] at least.
+    """The objects of one file after after_seq[i] that score theta[picked[i]] at least.
 
     Gives i i64, nano i32, seq i64 and exp i64 of each, by i.
     """
-    asked_room = np.empty(64 * 64, np.int64)
-    weight_room = np.empty(64 * 64, np.float64)
-    out_i = np.empty(1024, np.int64)
-    out_nano = np.empty(1024, np.int32)
-    out_seq = np.empty(1024, np.int64)
-    out_exp = np.empty(1024, np.int64)
+    asked, weights = np.empty(MOST_WORDS, np.int64), np.empty(MOST_WORDS, np.float64)
+    scratch = make_scratch(strata.page_inverse.size)
+    keep = BY_TIME if by_time else BY_SEQ
+    of = np.empty(1024, np.int64)
+    found = Found(np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.int64))
     written = 0
-    for i in range(rows.size):
-        row = rows[i]
-        count = asked_words(
-            row,
-            literal_offsets,
-            literal_term,
-            shape_offsets,
-            shape,
-            word_hash,
-            word_order,
-            asked_room,
-            weight_room,
-        )
-        asked, weights = asked_room[:count], weight_room[:count]
-        base = shape_offsets[row]
-        for number in range(count):
-            for at in range(list_offsets[asked[number]], list_offsets[asked[number] + 1]):
-                found = np.int64(lists[at])
-                if seqs[found] <= after_seq[i]:
-                    continue
-                if not row_meets_first(term_offsets, terms, found, asked, number):
-                    continue
-                norm = row_norm(norms, term_offsets, found)
-                textual = text_similarity(
-                    term_offsets, terms, found, asked, weights, shape[base + NORM], norm
-                )
-                distance = distance_m(
-                    shape[base + LON], shape[base + LAT], lons[found], lats[found]
-                )
-                nano = nano_of(
-                    score_of(distance, shape[base + REACH], shape[base + ALPHA], textual)
-                )
-                if nano < theta[row]:
-                    continue
-                if written == out_i.size:
-                    out_i = np.concatenate((out_i, np.empty(written, np.int64)))
-                    out_nano = np.concatenate((out_nano, np.empty(written, np.int32)))
-                    out_seq = np.concatenate((out_seq, np.empty(written, np.int64)))
-                    out_exp = np.concatenate((out_exp, np.empty(written, np.int64)))
-                out_i[written], out_nano[written], out_seq[written] = i, nano, seqs[found]
-                out_exp[written] = ts_us[found] if by_time else seqs[found]
-                written += 1
+    for i in range(picked.size):
+        row = picked[i]
+        ask = ask_of_row(rows, row, file, asked, weights, FIRST_US, after_seq[i], NEVER)
+        while True:
+            aim = Aim(True, np.int64(theta[row]), of.size - written, keep, 0)
+            held = search_file(strata, layered, file, ask, aim, written, 0, found, scratch)
+            if held <= of.size - written:
+                break
+            more = max(of.size, held)
+            of = np.concatenate((of, np.empty(more, np.int64)))
+            found = Found(
+                np.concatenate((found.nano, np.empty(more, np.int32))),
+                np.concatenate((found.seq, np.empty(more, np.int64))),
+                np.concatenate((found.kept, np.empty(more, np.int64))),
+            )
+        of[written : written + held] = i
+        written += held
     return (
-        out_i[:written].copy(),
-        out_nano[:written].copy(),
-        out_seq[:written].copy(),
-        out_exp[:written].copy(),
+        of[:written].copy(),
+        found.nano[:written].copy(),
+        found.seq[:written].copy(),
+        found.kept[:written].copy(),
     )
 
 

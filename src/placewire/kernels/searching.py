@@ -1,6 +1,6 @@
-"""Searching retained objects for those nearest a point, and for the most relevant ones.
+"""Searching retained objects for those nearest a point.
 
-Both keep the best k so far in arrays in order, so that one section after another can be searched.
+The best k so far are kept in arrays in order, so that one section after another can be searched.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.finding import (
-    FEW_TERMS,
     first_in_list,
-    place_among,
     row_has_term,
     row_meets_first,
 )
@@ -18,9 +16,6 @@ from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import distance_m
 from placewire.kernels.retained import first_row_at
 
-METRES_A_DEGREE = 111_194.0  # a little less than of a meridian
-MILLIMETRE = 0.001
-SCORE_PADDING = 1e-8  # more than any rounding of a score
 SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
 
 
@@ -155,115 +150,4 @@ def nearest_in_lists(
                         section,
                         row,
                     )
-    return count
-
-
-@inlined
-def text_similarity(
-    offsets: np.ndarray,
-    terms: np.ndarray,
-    row: int,
-    asked: np.ndarray,
-    weights: np.ndarray,
-    ask_norm: float,
-    row_norm: float,
-) -> float:
-    """TSim of the specification's section 7, its terms in code-point order.
-
-    `asked` are terms in that order, ascending, `weights` their idf.
-    """
-    textual = 0.0
-    if ask_norm == 0.0 or row_norm == 0.0:
-        return textual
-    if asked.size <= FEW_TERMS:
-        for number in range(asked.size):
-            if row_has_term(offsets, terms, row, asked[number]):
-                textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
-        return textual
-    for at in range(offsets[row], offsets[row + 1]):
-        number = place_among(asked, np.int64(terms[at]))
-        if number >= 0:
-            textual += (weights[number] / ask_norm) * (weights[number] / row_norm)
-    return textual
-
-
-@inlined
-def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
-    """The score of the specification's section 7, as it is rounded."""
-    spatial = max(0.0, 1.0 - distance / reach_m)
-    score = alpha * spatial + (1.0 - alpha) * textual
-    return float(np.rint(1e9 * score) / 1e9)
-
-
-@kernel
-def relevant_in_lists(
-    stretches: np.ndarray,
-    lon: float,
-    lat: float,
-    alpha: float,
-    reach_m: float,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    ts_us: np.ndarray,
-    seqs: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    list_offsets: np.ndarray,
-    lists: np.ndarray,
-    asked: np.ndarray,
-    weights: np.ndarray,
-    ask_norm: float,
-    after_us: int,
-    until_us: int,
-    after_seq: int,
-    before_seq: int,
-    section: int,
-    best: np.ndarray,
-    best_seq: np.ndarray,
-    best_section: np.ndarray,
-    best_row: np.ndarray,
-    count: int,
-) -> int:
-    """Put the candidates of one section among the best, by (-score, -seq); gives how many.
-
-    Without norms every term weighs 1, and the norm of a row is the root of its number of terms.
-    """
-    for number in range(asked.size):
-        begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
-        for s in range(stretches.shape[0]):
-            for at in range(first_in_list(lists, begin, end, stretches[s, 0]), end):
-                row = np.int64(lists[at])
-                if row >= stretches[s, 1]:
-                    break
-                if ts_us[row] <= after_us or ts_us[row] > until_us:
-                    continue
-                if seqs[row] <= after_seq or seqs[row] >= before_seq:
-                    continue
-                if not row_meets_first(term_offsets, terms, row, asked, number):
-                    continue
-                if norms.size:
-                    norm = norms[row]
-                else:
-                    norm = np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row]))
-                textual = text_similarity(term_offsets, terms, row, asked, weights, ask_norm, norm)
-                if count == best.size:
-                    # No object is nearer than its parallel: most cannot reach the best any more.
-                    parallel = METRES_A_DEGREE * abs(lats[row] - lat) - MILLIMETRE
-                    parallel = max(0.0, parallel)  # distances are rounded, perhaps down
-                    if score_of(parallel, reach_m, alpha, textual) + SCORE_PADDING < -best[-1]:
-                        continue
-                distance = distance_m(lon, lat, lons[row], lats[row])
-                score = score_of(distance, reach_m, alpha, textual)
-                count = keep_best(
-                    best,
-                    best_seq,
-                    best_section,
-                    best_row,
-                    count,
-                    -score,
-                    -seqs[row],
-                    section,
-                    row,
-                )
     return count
