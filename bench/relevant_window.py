@@ -2,8 +2,8 @@
 
 The paper tells the time for arriving objects (AMP) from that for expiring ones (EMP). So a block is
 matched and entered with the horizon at rest; then the horizon moves past the block's length, and
-buffers that run short are filled anew from the store. `together` does both at once, as a batch of the
-engine does: the results are the same.
+buffers that run short are filled anew from the store. `together` does both at once, as a batch of
+the engine does: the results are the same.
 
 Rows whose threshold sinks below what the index was made with get an index of their own, as in the
 engine. The store has files of 125,000 objects, and of the stream files merged four at a time.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +28,8 @@ from placewire.index.groups import GROUPS, LEAF_ROWS, GroupIndex, build_groups
 from placewire.index.retained import build_retained, used_words
 from placewire.kernels.directory import mark_bits
 from placewire.kernels.jit import read_only
-from placewire.kernels.relating import ALL_PRUNINGS, COUNTERS
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.kernels.prunings import ALL_PRUNINGS, COUNTER_NAMES
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.state.buffers import empty_buffers
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment
@@ -39,17 +38,17 @@ from placewire.state.manifest import StoreEntry
 from placewire.state.segment import NO_INDEX, Segment
 from placewire.state.store import describe, write_retained
 
-FILE_OBJECTS = 125_000
+FILE_OBJECTS = 1_000_000
 FAN_IN = 4
-STRETCH = 2_000  # rows that are filled at a time
+STRETCH = 20_000  # rows that are filled at a time
 MOST_LIFTED = 0.1  # of all rows, before the whole index is made anew
 NOBODY = np.empty(0, np.int64)
 NO_BITS = np.empty(0, np.uint64)
 
 
 def clock() -> float:
-    """Processor time: others use the machine too."""
-    return time.thread_time()
+    """Processor time of all threads: others use the machine too."""
+    return time.process_time()
 
 
 class Store:
@@ -88,6 +87,30 @@ class Store:
         return self._files[first, last]
 
 
+class Stock(NamedTuple):
+    """The best objects of all rows, more than any buffer is filled with, and their postings."""
+
+    postings: np.ndarray
+    best: Best
+
+    def take(self, picked: np.ndarray, sizes: np.ndarray) -> Best:
+        """The first of them."""
+        best = self.best
+        offsets = lengths_to_offsets(sizes)
+        of = np.repeat(np.arange(picked.size), sizes)
+        room = best.offsets[picked + 1] - best.offsets[picked]
+        assert (room >= sizes).all(), "the stock is too small"
+        at = best.offsets[picked][of] + np.arange(of.size) - offsets[of]
+        return Best(
+            offsets,
+            np.minimum(best.counts[picked], sizes),
+            best.nano[at],
+            best.seq[at],
+            best.exp[at],
+            best.looked[picked],
+        )
+
+
 class TimedHunter(Hunter):
     """Counts the buffers that are filled, the objects looked at for them, and the time."""
 
@@ -95,8 +118,11 @@ class TimedHunter(Hunter):
         super().__init__(state, by_time)
         self.refills = self.looked = 0
         self.seconds = 0.0
+        self.stock: Stock | None = None  # what is found, while buffers are filled first
 
     def postings(self, rows: SubscriptionRows, picked: np.ndarray, wanted: Wanted) -> np.ndarray:
+        if self.stock is not None:
+            return self.stock.postings[picked]
         started = clock()
         counts = super().postings(rows, picked, wanted)
         self.seconds += clock() - started
@@ -105,6 +131,8 @@ class TimedHunter(Hunter):
     def best(
         self, rows: SubscriptionRows, picked: np.ndarray, wanted: Wanted, sizes: np.ndarray
     ) -> Best:
+        if self.stock is not None:
+            return self.stock.take(picked, sizes)
         started = clock()
         found = super().best(rows, picked, wanted, sizes)
         self.seconds += clock() - started
@@ -245,7 +273,8 @@ class Sliding:
         rows: SubscriptionRows,
         rule: BufferRule,
         span_us: int | None = None,
-        told: bool = False,
+        stock: Stock | None = None,
+        told: bool = True,
     ) -> None:
         self.store = store
         self.rows = SubscriptionRows(*map(read_only, rows))
@@ -259,7 +288,9 @@ class Sliding:
         segment = Segment(self.rows, NO_INDEX, np.empty(0, np.uint64), np.empty(0, np.uint32))
         self.live = LiveSegment("bench", segment, buffers=self.buffers)
         started = time.monotonic()
+        self.hunter.stock = stock
         self._fill(told)
+        self.hunter.stock = None
         self.fill_s = time.monotonic() - started
         self.fill_looked = self.hunter.looked / max(rows.total, 1)
 
@@ -278,24 +309,18 @@ class Sliding:
         return Slider(moves, still, self.hunter, self.rule.by_time, last - 1)
 
     def _fill(self, told: bool) -> None:
-        """The best of the window for every row, on two threads."""
+        """The best of the window for every row."""
         self.hunter.look_at(self.store.upto(self.at))
         slider = self._slider(self.at, self.at)
         started = time.monotonic()
 
-        def fill(first: int) -> None:
+        for first in range(0, self.rows.total, STRETCH):
             picked = np.arange(first, min(first + STRETCH, self.rows.total))
             at_seq = np.full(picked.size, self.at - 1)
             slider._refill(self.rows, self.buffers, picked, at_seq, at_seq + 1)
-
-        if self.rows.total:
-            fill(0)  # opens the files, before there are two
-        with ThreadPoolExecutor(2) as threads:
-            stretches = range(STRETCH, self.rows.total, STRETCH)
-            for done, _ in enumerate(threads.map(fill, stretches), 1):
-                if told and done % 50 == 0:
-                    seconds = time.monotonic() - started
-                    print(f"  filled {done * STRETCH:,} buffers ({seconds:.0f} s)", flush=True)
+            if told and (first // STRETCH) % 10 == 9:
+                seconds = time.monotonic() - started
+                print(f"  filled {first + STRETCH:,} buffers ({seconds:.0f} s)", flush=True)
 
     @property
     def theta(self) -> np.ndarray:
@@ -328,7 +353,7 @@ class Sliding:
         size = self.store.block
         match_s = enter_s = leave_s = 0.0
         found = updates = 0
-        counters = np.zeros(COUNTERS, np.int64)
+        counters = np.zeros(len(COUNTER_NAMES), np.int64)
         hunter = self.hunter
         refills, looked, refill_s = hunter.refills, hunter.looked, hunter.seconds
         index_s = index.seconds
@@ -377,8 +402,26 @@ NOTHING = Relevance(
     np.empty(0, np.uint32),
     np.empty(0, np.uint32),
     np.empty(0, np.int32),
-    np.zeros(COUNTERS, np.int64),
+    np.zeros(len(COUNTER_NAMES), np.int64),
 )
+
+
+def stock_up(store: Store, rows: SubscriptionRows, size: int) -> Stock:
+    """The best of the window for every row, `size` each."""
+    hunter = Hunter(store.state, by_time=False)
+    hunter.look_at(store.upto(store.window))
+    parts, postings = [], []
+    rows = SubscriptionRows(*map(read_only, rows))
+    for first in range(0, rows.total, STRETCH):
+        picked = np.arange(first, min(first + STRETCH, rows.total))
+        far_past = np.full(picked.size, FAR_PAST)
+        wanted = Wanted(far_past, np.full(picked.size, -1), np.full(picked.size, store.window))
+        postings.append(hunter.postings(rows, picked, wanted))
+        parts.append(hunter.best(rows, picked, wanted, np.full(picked.size, size)))
+    columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[1:]]
+    return Stock(
+        np.concatenate(postings), Best(lengths_to_offsets(np.full(rows.total, size)), *columns)
+    )
 
 
 def count_updates(slid: list[Slid]) -> int:
