@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +30,13 @@ from placewire.index.retained import build_retained, used_words
 from placewire.kernels.directory import mark_bits
 from placewire.kernels.jit import read_only
 from placewire.kernels.prunings import ALL_PRUNINGS, COUNTER_NAMES
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
-from placewire.state.buffers import empty_buffers
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    lengths_to_offsets,
+    take_rows,
+    take_slices,
+)
+from placewire.state.buffers import empty_buffers, take_buffers
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegment
 from placewire.state.livebuffers import BufferRule, LiveBuffers
@@ -175,7 +181,9 @@ class Index:
         self.rows = rows
         self.indexing = indexing
         self.seconds = 0.0
+        started = clock()
         self._make(theta)
+        self.made_s = clock() - started
 
     def _build(self, theta: np.ndarray, picked: np.ndarray | None) -> GroupIndex:
         how = self.indexing
@@ -224,6 +232,37 @@ class Index:
         return join_found(found)
 
 
+def cut_block(block: RelevanceBlock, picked: np.ndarray) -> RelevanceBlock:
+    """Some objects of a block."""
+    offsets, at = take_slices(block.term_offsets, picked)
+    return RelevanceBlock(
+        block.codes[picked],
+        block.lon[picked],
+        block.lat[picked],
+        block.now_us[picked],
+        offsets,
+        block.terms[at],
+        block.norms[picked],
+    )
+
+
+def find_on_threads(
+    index: Index, block: RelevanceBlock, theta: np.ndarray, threads: ThreadPoolExecutor | None
+) -> Relevance:
+    """Match a block, half of its objects on each of two threads."""
+    if threads is None:
+        return index.find(block, theta)
+    halves = [np.arange(half, block.lon.size, 2) for half in range(2)]
+    shares = [cut_block(block, half) for half in halves]
+    found = threads.map(lambda share: index.find(share, theta), shares)
+    return join_found(
+        [
+            part._replace(object=half[part.object].astype(np.uint32))
+            for half, part in zip(halves, found, strict=True)
+        ]
+    )
+
+
 def join_found(parts: list[Relevance]) -> Relevance:
     if len(parts) == 1:
         return parts[0]
@@ -245,6 +284,7 @@ class Past(NamedTuple):
     refills: int
     looked: int
     counters: np.ndarray
+    wall_s: float = 0.0
 
     @property
     def amp_ms(self) -> float:
@@ -293,6 +333,23 @@ class Sliding:
         self.hunter.stock = None
         self.fill_s = time.monotonic() - started
         self.fill_looked = self.hunter.looked / max(rows.total, 1)
+
+    def multiply(self, picked: np.ndarray) -> Sliding:
+        """The subscriptions `picked`, some perhaps several times, with the buffers they have."""
+        other = Sliding(self.store, take_rows(self.rows, picked[:0]), self.rule, self.span_us)
+        other.rows = SubscriptionRows(*map(read_only, take_rows(self.rows, picked)))
+        ks, held = other.rows.k, self.buffers.buffers
+        empty = empty_buffers(np.zeros(0, np.int64), self.rule.by_time)
+        buffers = LiveBuffers(
+            empty, ks[:0], self.rule, self.horizon(self.at - 1), [], self.store.state.file
+        )
+        buffers.ks = ks
+        buffers.buffers = take_buffers(held, picked, self.rule.by_time, self.rule.room(ks))
+        buffers.soonest, buffers.looked = self.buffers.soonest[picked], self.buffers.looked[picked]
+        other.buffers, other.at = buffers, self.at
+        segment = other.live.segment._replace(rows=other.rows)
+        other.live = LiveSegment("bench", segment, buffers=buffers)
+        return other
 
     def horizon(self, seq: int) -> int:
         """What has left when the object of this seq has come."""
@@ -348,10 +405,16 @@ class Sliding:
         offsets = np.append(starts, order.size).astype(np.int64)
         return rows.astype(np.int64), Found(offsets, found.nano[order], seq[order], exp[order])
 
-    def run(self, blocks: int, index: Index, together: bool = False) -> Past:
-        """Let so many blocks of the stream pass."""
+    def run(
+        self,
+        blocks: int,
+        index: Index,
+        together: bool = False,
+        threads: ThreadPoolExecutor | None = None,
+    ) -> Past:
+        """Let so many blocks of the stream pass; two threads may share a block's matching out."""
         size = self.store.block
-        match_s = enter_s = leave_s = 0.0
+        match_s = enter_s = leave_s = wall_s = 0.0
         found = updates = 0
         counters = np.zeros(len(COUNTER_NAMES), np.int64)
         hunter = self.hunter
@@ -361,8 +424,8 @@ class Sliding:
             last = first + size
             block, seqs = self.store.corpus.block(first, last)
             hunter.look_at(self.store.upto(last))
-            marks = [clock()]
-            met = index.find(block, self.theta)
+            started, marks = time.perf_counter(), [clock()]
+            met = find_on_threads(index, block, self.theta, threads)
             marks.append(clock())
             if together:
                 updates += self.enter(met, seqs, self._slider(first, last))
@@ -373,6 +436,7 @@ class Sliding:
                 updates += self.enter(NOTHING, seqs, self._slider(first, last))
             marks.append(clock())
             index.follow(self.theta)
+            wall_s += time.perf_counter() - started
             self.buffers.take_fresh(first)
             match_s, enter_s, leave_s = (
                 total + step
@@ -395,6 +459,7 @@ class Sliding:
             hunter.refills - refills,
             hunter.looked - looked,
             counters,
+            wall_s,
         )
 
 
