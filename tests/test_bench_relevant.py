@@ -1,4 +1,4 @@
-"""The Skype experiments: the data is what it says, results are exact, and nothing but time differs."""
+"""The Skype experiments: the data is what it says, results are exact, only time differs."""
 
 import sys
 from pathlib import Path
