@@ -9,7 +9,9 @@ from __future__ import annotations
 import time
 
 from bench.relevant_data import LONG, POSTS, USUAL, VENUES, Asking, Corpus, draw_rows, read_corpus
-from bench.relevant_window import Index, Indexing, Past, Sliding, Stock, Store
+from bench.relevant_matching import Index, Indexing
+from bench.relevant_store import Stock, Store
+from bench.relevant_window import Past, Sliding
 from bench.settings import Choice
 from bench.tables import draw_bars, save_table
 from placewire.kernels.prunings import LOOKED, VERIFIED

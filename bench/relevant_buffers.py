@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from bench.relevant import make_store, say, warm_up
 from bench.relevant_data import POSTS, USUAL, VENUES, K, draw_rows, read_corpus
-from bench.relevant_window import Index, Past, Sliding, stock_up
+from bench.relevant_matching import Index
+from bench.relevant_store import stock_up
+from bench.relevant_window import Past, Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from placewire.state.livebuffers import BufferRule

@@ -13,7 +13,8 @@ import numpy as np
 
 from bench.relevant import BLOCK, MANY, USUAL_RULE, make_store, say, warm_up
 from bench.relevant_data import POSTS, draw_rows, read_corpus
-from bench.relevant_window import Index, Sliding
+from bench.relevant_matching import Index
+from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from placewire.kernels.prunings import LOOKED

@@ -13,7 +13,9 @@ import numpy as np
 from bench.peers.ciq import build_ciq, find_ciq
 from bench.relevant import BLOCK, MANY, SUBSCRIPTIONS, WINDOW, make_store, say, warm_up
 from bench.relevant_data import LONG, POSTS, VENUES, draw_rows, read_corpus
-from bench.relevant_window import Index, Indexing, Sliding, clock
+from bench.relevant_matching import Index, Indexing
+from bench.relevant_store import clock
+from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_bars, draw_lines, save_table
 from placewire.engine.relating import Relevance, RelevanceBlock

@@ -14,7 +14,9 @@ import numpy as np
 
 from bench.relevant import USUAL_RULE, make_store, say, warm_up
 from bench.relevant_data import LONG, POSTS, draw_rows, read_corpus
-from bench.relevant_window import Sliding, clock, cut_block
+from bench.relevant_matching import cut_block
+from bench.relevant_store import clock
+from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from placewire.engine.relating import RelevanceBlock, find_relevant

@@ -12,9 +12,11 @@ from bench.peers.ciq import build_ciq, find_ciq
 from bench.relevant import make_store
 from bench.relevant_data import KEYWORDS, LONG, POSTS, Asking, Corpus, draw_rows, read_corpus
 from bench.relevant_index import OFF
+from bench.relevant_matching import Index, Indexing
 from bench.relevant_plans import Case, run_plan
+from bench.relevant_store import Store, stock_up
 from bench.relevant_sweeps import by_time, tail
-from bench.relevant_window import Index, Indexing, Sliding, Store, stock_up
+from bench.relevant_window import Sliding
 from bench.settings import Choice
 
 from placewire.engine.hunting import Wanted
