@@ -29,9 +29,9 @@ from placewire.route.termroute import LiveLiterals, TermRoute
 WORKERS = (4, 8, 16, 32)
 FIRSTS = (2, 4, 8, 16)
 WINDOW = 100_000
-SUBSCRIPTIONS = {POSTS: 100_000, LONG: 20_000}
+SUBSCRIPTIONS = {POSTS: 40_000, LONG: 10_000}
 SAMPLED = 20_000  # objects that plans are made of
-BLOCK, BLOCKS = 5_000, 2
+BLOCK, BLOCKS = 5_000, 1
 LARGE = (5_000_000, 10_000_000, 20_000_000)
 SINGLE = ("hash", "location", "keyword", "prefix")
 SHARED = "shared"
