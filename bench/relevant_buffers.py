@@ -15,7 +15,7 @@ from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from placewire.state.livebuffers import BufferRule
 
-COUNT, WINDOW = 20_000, 50_000
+COUNT, WINDOW = 10_000, 20_000
 BLOCK = 1_000
 RATIOS = (0.75, 0.85, 0.9, 0.95, 1.0)
 KMAXES = (20, 40, 60, 80, 120)
