@@ -319,3 +319,13 @@ def test_merges_beside_the_batches(plan: str, log: bytes, window: dict[str, Any]
         table = {"window": window}
         run = run_local(log, plan=plan, workers=2, rows=7, sample_events=60, table=table, life=6)
         check_equals_oracle(log, run, table)
+
+
+def test_a_row_that_is_filled_anew_again_and_again() -> None:
+    """Scores fall all the time and the window is short: every arrival is a search."""
+    events = [relevant(0, k=1, alpha=1, reach_m=2e6)]
+    events += [thing(number, lat=number / 200) for number in range(1, 1_500)]
+    log = "".join(json.dumps(event) + "\n" for event in events).encode()
+    table = {"window": {"count": 4}}
+    run = run_local(log, plan="shared", workers=1, rows=1_000_000, table=table, buffer="kmax")
+    check_equals_oracle(log, run, table)

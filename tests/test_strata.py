@@ -229,6 +229,7 @@ def test_all_above_a_score_are_found(
     of, *columns = objects_above_rows(
         read_only(np.arange(len(askings))),
         read_only(np.array([a.after_seq for a in askings], np.int64)),
+        read_only(np.array([a.before_seq for a in askings], np.int64)),
         read_only(np.array(theta, np.int32)),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),

@@ -159,15 +159,18 @@ class Hunter:
         rows: SubscriptionRows,
         picked: NDArray[np.int64],
         after_seq: NDArray[np.int64],
+        before_seq: NDArray[np.int64],
         theta: NDArray[np.int32],
     ) -> Found:
-        """The objects after an event that score `theta` of each of the picked rows at least."""
+        """The objects between two events that score `theta` of each of the picked rows at least."""
         parts = []
-        for ground in self._open(int(after_seq.min()), np.iinfo(np.int64).min, MOST_SEQ):
+        first, last = int(after_seq.min()), int(before_seq.max())
+        for ground in self._open(first, np.iinfo(np.int64).min, last):
             parts.append(
                 objects_above_rows(
                     read_only(picked),
                     read_only(after_seq),
+                    read_only(before_seq),
                     read_only(theta),
                     asked_rows(rows),
                     ground.columns,
@@ -268,4 +271,3 @@ class Found(NamedTuple):
 
 
 NO_OBJECTS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
-MOST_SEQ = np.iinfo(np.int64).max

@@ -32,6 +32,8 @@ from placewire.state.livebuffers import LiveBuffers
 from placewire.state.livesegment import LiveSegment
 from placewire.state.manifest import PieceEntry
 
+FIRST_STRETCH, MOST_STRETCH = 64, 1 << 30  # events
+STRETCH_PAIRS = 1_000_000  # of rows and objects that a stretch may have, about
 ROWS_A_THREAD = 20_000  # what is worth a thread
 ROOM = 1 << 16  # updates, and objects added and dropped, that the kernel writes at once
 Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -87,7 +89,13 @@ class Slider:
             lengths[np.searchsorted(picked, rows)] = np.diff(found.offsets)
             found = found._replace(offsets=np.append(0, np.cumsum(lengths)))
         stops = self.stops(live.segment.rows.expires_us[picked], end_seq[picked])
-        slid = self._slide(live.segment.rows, buffers, picked, stops, found)
+        begins = np.full(picked.size, -1)
+        slid, status = self._slide(buffers, picked, stops, found, begins)
+        short = np.flatnonzero(status != DONE)
+        if short.size:
+            slid += self._follow(
+                live.segment.rows, buffers, picked[short], status[short], stops[short]
+            )
         buffers.soonest[picked[stops <= self.last_seq]] = NEVER
         return slid
 
@@ -99,21 +107,19 @@ class Slider:
         picked = np.flatnonzero(self.advances.at(rows.begin_seq) < rows.expires_us)
         if picked.size == 0:
             return []
-        slid = self._refill(rows, buffers, picked, rows.begin_seq[picked], stops[picked])
+        slid = self._follow(rows, buffers, picked, rows.begin_seq[picked], stops[picked])
         buffers.soonest[stops <= self.last_seq] = NEVER
         return slid
 
     def _slide(
         self,
-        rows: SubscriptionRows,
         buffers: LiveBuffers,
         picked: NDArray[np.int64],
         stops: NDArray[np.int64],
         found: Found,
-        begins: NDArray[np.int64] | None = None,
-    ) -> list[Slid]:
-        if begins is None:
-            begins = np.full(picked.size, -1)
+        begins: NDArray[np.int64],
+    ) -> tuple[list[Slid], NDArray[np.int64]]:
+        """Let events pass some rows; gives where each stopped to be filled anew, or DONE."""
         status = np.full(picked.size, DONE)
         begins = begins.copy()
 
@@ -126,10 +132,7 @@ class Slider:
 
         slid = in_portions(pass_some, picked.size, ROWS_A_THREAD)
         buffers.note(picked, picked[:0])
-        short = np.flatnonzero(status != DONE)
-        if short.size:
-            slid += self._refill(rows, buffers, picked[short], status[short], stops[short])
-        return slid
+        return slid, status
 
     def _pass(
         self,
@@ -198,7 +201,7 @@ class Slider:
             cost[new] = self.hunter.share * self.hunter.postings(rows, picked[new], few)
         return cost
 
-    def _refill(
+    def _follow(
         self,
         rows: SubscriptionRows,
         buffers: LiveBuffers,
@@ -206,7 +209,39 @@ class Slider:
         at_seq: NDArray[np.int64],
         stops: NDArray[np.int64],
     ) -> list[Slid]:
-        """Fill buffers anew from the window as it is at an event, and go on from there."""
+        """Fill buffers anew at an event, and go on from there, each row by stretches of the log.
+
+        A stretch is as long as what the one before found allows: a new row wants all that shares
+        a term with it, until its threshold has risen.
+        """
+        slid: list[Slid] = []
+        short = np.ones(picked.size, np.bool_)
+        length = FIRST_STRETCH
+        while True:
+            if short.any():
+                slid.append(self._refill(rows, buffers, picked[short], at_seq[short]))
+            left = (at_seq < self.last_seq) & (at_seq + 1 < stops)
+            picked, at_seq, stops = picked[left], at_seq[left], stops[left]
+            if picked.size == 0:
+                return slid
+            limit = np.minimum(at_seq + length, self.last_seq)
+            theta = buffers.buffers.theta
+            found = self.hunter.above(rows, picked, at_seq, limit + 1, theta)
+            some, status = self._slide(buffers, picked, np.minimum(stops, limit + 1), found, at_seq)
+            slid += some
+            short = status != DONE
+            at_seq = np.where(short, status, limit)
+            allowed = int(length * min(STRETCH_PAIRS / max(found.seq.size, 1), 4.0))
+            length = max(FIRST_STRETCH, min(allowed, MOST_STRETCH))
+
+    def _refill(
+        self,
+        rows: SubscriptionRows,
+        buffers: LiveBuffers,
+        picked: NDArray[np.int64],
+        at_seq: NDArray[np.int64],
+    ) -> Slid:
+        """Fill buffers anew from the window as it is at an event."""
         horizon = self.moves.at(at_seq)
         far_past = np.full(picked.size, FAR_PAST)
         wanted = Wanted(
@@ -236,13 +271,7 @@ class Slider:
         self.hunter.note_looked(rows, picked, wanted, best.looked)
         buffers.note(picked[:0], picked)
         row, seq, adds, drops, *objects = columns
-        slid = [Slid(row, seq, np.append(0, adds), np.append(0, drops), *objects)]
-        later = np.flatnonzero((at_seq < self.last_seq) & (at_seq < stops))
-        if later.size:
-            picked, at_seq, stops = picked[later], at_seq[later], stops[later]
-            found = self.hunter.above(rows, picked, at_seq, b.theta)
-            slid += self._slide(rows, buffers, picked, stops, found, at_seq)
-        return slid
+        return Slid(row, seq, np.append(0, adds), np.append(0, drops), *objects)
 
 
 def lower(

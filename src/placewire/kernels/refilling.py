@@ -196,6 +196,7 @@ def best_objects_of_query(
 def objects_above_rows(
     picked: np.ndarray,
     after_seq: np.ndarray,
+    before_seq: np.ndarray,
     theta: np.ndarray,
     rows: AskedRows,
     file: Columns,
@@ -203,7 +204,7 @@ def objects_above_rows(
     layered: bool,
     by_time: bool,
 ) -> tuple:  # type: ignore[type-arg]
-    """The objects of one file after after_seq[i] that score theta[picked[i]] at least.
+    """The objects of one file between two seqs that score theta[picked[i]] at least.
 
     Gives i i64, nano i32, seq i64 and exp i64 of each, by i.
     """
@@ -216,7 +217,7 @@ def objects_above_rows(
     written = 0
     for i in range(picked.size):
         row = picked[i]
-        ask = ask_of_row(rows, row, file, asked, weights, FIRST_US, after_seq[i], NEVER)
+        ask = ask_of_row(rows, row, file, asked, weights, FIRST_US, after_seq[i], before_seq[i])
         while True:
             aim = Aim(True, np.int64(theta[row]), of.size - written, keep, 0)
             held = search_file(strata, layered, file, ask, aim, written, 0, found, scratch)

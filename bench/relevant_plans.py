@@ -1,0 +1,243 @@
+"""The DSkype paper's plans: throughput, tuples an object and copies a subscription, by workers.
+
+Workers are run one after another, each with an index of its own, and timed apart. Throughput is of
+dispatch (one dispatcher) and then the busiest worker. A plan decides how fast, never what: all find
+the same pairs.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.relevant import USUAL_RULE, make_store, say, warm_up
+from bench.relevant_data import LONG, POSTS, draw_rows, read_corpus
+from bench.relevant_matching import cut_block
+from bench.relevant_store import clock
+from bench.relevant_window import Sliding
+from bench.settings import Choice
+from bench.tables import draw_lines, save_table
+from placewire.engine.relating import RelevanceBlock, find_relevant
+from placewire.engine.relplanning import copies_of
+from placewire.index.groups import LiteralDeal, build_groups
+from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample, plan_relevant
+from placewire.route.termroute import LiveLiterals, TermRoute
+
+WORKERS = (4, 8, 16, 32)
+FIRSTS = (2, 4, 8, 16)
+WINDOW = 100_000
+SUBSCRIPTIONS = {POSTS: 40_000, LONG: 10_000}
+SAMPLED = 20_000  # objects that plans are made of
+BLOCK, BLOCKS = 5_000, 1
+LARGE = (5_000_000, 10_000_000, 20_000_000)
+SINGLE = ("hash", "location", "keyword", "prefix")
+SHARED = "shared"
+HEADER = (
+    "plan, workers",
+    "objects/s",
+    "dispatch, ms",
+    "busiest worker, ms",
+    "all workers, ms",
+    "busiest / mean",
+    "tuples an object",
+    "copies a subscription",
+    "plan, s",
+    "index, s",
+)
+
+
+class Outcome(NamedTuple):
+    """One plan: milliseconds an object of dispatch and of every worker, and what it sends."""
+
+    name: str
+    workers: int
+    dispatch_ms: float
+    worker_ms: np.ndarray
+    tuples: float
+    copies: float
+    plan_s: float
+    index_s: float
+    pairs: int
+
+    @property
+    def per_s(self) -> float:
+        return 1e3 / (self.dispatch_ms + float(self.worker_ms.max()))
+
+    def row(self) -> tuple[object, ...]:
+        busiest = float(self.worker_ms.max())
+        return (
+            f"{self.name}, {self.workers}",
+            self.per_s,
+            self.dispatch_ms,
+            busiest,
+            float(self.worker_ms.sum()),
+            busiest / float(self.worker_ms.mean()),
+            self.tuples,
+            self.copies,
+            self.plan_s,
+            self.index_s,
+        )
+
+
+class Case(NamedTuple):
+    """Rows with their thresholds, a sample of the stream, and blocks of it."""
+
+    rows: SubscriptionRows
+    theta: np.ndarray
+    sample: RelevantSample
+    blocks: list[RelevanceBlock]
+
+    @property
+    def objects(self) -> int:
+        return sum(block.lon.size for block in self.blocks)
+
+    def thinned(self, count: int) -> Case:
+        """The first so many rows."""
+        rows = take_rows(self.rows, np.arange(count))
+        theta = self.theta[:count]
+        return Case(rows, theta, self.sample._replace(rows=rows, theta=theta), self.blocks)
+
+
+def prepare(choice: Choice, name: str, count: int, window: int = WINDOW) -> Case:
+    """Fill buffers for their thresholds, and cut blocks of the stream."""
+    corpus = read_corpus(choice, window + BLOCK * BLOCKS, name)
+    say(f"{name}: {count:,} subscriptions, {corpus.terms.size / corpus.total:.1f} terms")
+    sliding = Sliding(make_store(choice, corpus, window), draw_rows(corpus, count), USUAL_RULE)
+    seen, _ = corpus.block(0, min(SAMPLED, window))
+    theta = sliding.theta.copy()
+    sample = RelevantSample(sliding.rows, theta, seen.lon, seen.lat, seen.term_offsets, seen.terms)
+    firsts = range(window, corpus.total, BLOCK)
+    blocks = [corpus.block(at, min(at + BLOCK, corpus.total))[0] for at in firsts]
+    return Case(sliding.rows, theta, sample, blocks)
+
+
+def run_dealt(case: Case, name: str, workers: int, first: int | None = None) -> Outcome:
+    """A plan that deals postings out."""
+    rows, theta = case.rows, case.theta
+    marks = [clock()]
+    rule = plan_relevant(name, case.sample, workers, first)
+    owner = rule.deal(rows, theta)
+    marks.append(clock())
+    live = LiveLiterals(workers)
+    live.rebuild([(rows, LiteralDeal(workers, owner))])
+    row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
+    indexes = []
+    for worker in range(workers):
+        posted = owner == worker
+        picked = np.unique(row[posted])
+        indexes.append(build_groups(rows, theta, picked=picked, posted=posted))
+    marks.append(clock())
+    route = TermRoute(workers, live.words)
+    dispatch_s, worker_s, sent, pairs = 0.0, np.zeros(workers), 0, []
+    for number, block in enumerate(case.blocks):
+        started = clock()
+        shares = list(route.cut(block.codes, block.term_offsets, block.terms))
+        dispatch_s += clock() - started
+        for share in shares:
+            part = cut_block(block, share.objects)
+            started = clock()
+            found = find_relevant(part, rows, indexes[share.worker], theta)
+            worker_s[share.worker] += clock() - started
+            sent += share.objects.size
+            at = share.objects[found.object].astype(np.int64) + number * BLOCK
+            pairs.append(at * rows.total + found.row)
+    label = name if first is None else f"{name} {first} x {workers // first}"
+    return Outcome(
+        label,
+        workers,
+        1e3 * dispatch_s / case.objects,
+        1e3 * worker_s / case.objects,
+        sent / case.objects,
+        copies_of(rows, owner),
+        marks[1] - marks[0],
+        marks[2] - marks[1],
+        np.unique(np.concatenate(pairs)).size,
+    )
+
+
+def run_shared(case: Case, workers: int) -> Outcome:
+    """All rows at every worker, objects divided."""
+    started = clock()
+    index = build_groups(case.rows, case.theta)
+    index_s = clock() - started
+    worker_s, pairs = np.zeros(workers), 0
+    for block in case.blocks:
+        for worker in range(workers):
+            part = cut_block(block, np.arange(worker, block.lon.size, workers))
+            started = clock()
+            pairs += find_relevant(part, case.rows, index, case.theta).row.size
+            worker_s[worker] += clock() - started
+    worker_ms = 1e3 * worker_s / case.objects
+    return Outcome(SHARED, workers, 0.0, worker_ms, 1.0, float(workers), 0.0, index_s, pairs)
+
+
+def run_plan(case: Case, name: str, workers: int, first: int | None = None) -> Outcome:
+    return run_shared(case, workers) if name == SHARED else run_dealt(case, name, workers, first)
+
+
+def run(choice: Choice) -> None:
+    """All plans and workers on short and on long texts, the hybrids' cuts, and a projection."""
+    warm_up(choice)
+    for name in (POSTS, LONG):
+        case = prepare(choice, name, SUBSCRIPTIONS[name])
+        compare(case, name)
+        cut_hybrids(case, name)
+        project(case, name)
+
+
+def compare(case: Case, name: str, many: tuple[int, ...] = WORKERS) -> None:
+    """Every plan with every number of workers."""
+    for plan in (*RELEVANT_METHODS, SHARED):  # compile before anything is timed
+        run_plan(case.thinned(100), plan, 2)
+    outcomes = []
+    for plan in (*RELEVANT_METHODS, SHARED):
+        for workers in many:
+            started = time.monotonic()
+            outcomes.append(run_plan(case, plan, workers))
+            last = outcomes[-1]
+            assert last.pairs == outcomes[0].pairs, (plan, workers)
+            say(
+                f"{plan}, {workers}: {last.per_s:,.0f} objects/s"
+                f" ({time.monotonic() - started:.0f} s)"
+            )
+    save_table(f"relevant-plans-{name}", HEADER, [outcome.row() for outcome in outcomes])
+    draw_lines(
+        f"relevant-plans-{name}",
+        {
+            plan: [(o.workers, o.per_s) for o in outcomes if o.name == plan]
+            for plan in (*RELEVANT_METHODS, SHARED)
+        },
+        x_label="workers",
+        y_label="objects/s",
+    )
+
+
+def cut_hybrids(case: Case, name: str, workers: int = WORKERS[-1]) -> None:
+    """The hybrids with more or fewer parts of the first cut."""
+    outcomes = [run_plan(case, plan, workers) for plan in ("location", "prefix")]
+    for plan in ("location+prefix", "prefix+location"):
+        for first in (f for f in FIRSTS if f < workers):
+            outcomes.append(run_plan(case, plan, workers, first))
+            say(f"{outcomes[-1].name}: {outcomes[-1].per_s:,.0f} objects/s")
+    save_table(f"relevant-hybrids-{name}", HEADER, [outcome.row() for outcome in outcomes])
+
+
+def project(case: Case, name: str, workers: int = WORKERS[-1]) -> None:
+    """How the busiest worker's time grows with subscriptions, and where that leads."""
+    sizes = [case.rows.total // 4, case.rows.total // 2, case.rows.total]
+    table = []
+    for plan in (*SINGLE, SHARED):
+        outcomes = [run_plan(case.thinned(size), plan, workers) for size in sizes]
+        each = [1e3 / outcome.per_s for outcome in outcomes]
+        slope, fixed = np.polyfit(sizes, each, 1)
+        later = [1e3 / (fixed + slope * size) for size in LARGE]
+        table.append((plan, *(outcome.per_s for outcome in outcomes), *later))
+    header = (
+        "plan, objects/s",
+        *(f"{size:,}" for size in sizes),
+        *(f"{size // 1_000_000} M (projected)" for size in LARGE),
+    )
+    save_table(f"relevant-projection-{name}", header, table)
