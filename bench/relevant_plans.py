@@ -21,7 +21,7 @@ from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from placewire.engine.relating import RelevanceBlock, find_relevant
 from placewire.engine.relplanning import copies_of
-from placewire.index.groups import LiteralDeal, build_groups
+from placewire.index.groups import LiteralDeal, build_groups, index_parts
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample, plan_relevant
 from placewire.route.termroute import LiveLiterals, TermRoute
@@ -122,13 +122,9 @@ def run_dealt(case: Case, name: str, workers: int, first: int | None = None) -> 
     owner = rule.deal(rows, theta)
     marks.append(clock())
     live = LiveLiterals(workers)
-    live.rebuild([(rows, LiteralDeal(workers, owner))])
-    row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    indexes = []
-    for worker in range(workers):
-        posted = owner == worker
-        picked = np.unique(row[posted])
-        indexes.append(build_groups(rows, theta, picked=picked, posted=posted))
+    dealt = LiteralDeal(workers, owner, rule.often(rows))
+    live.rebuild([(rows, dealt)])
+    indexes = index_parts(rows, theta, dealt)
     marks.append(clock())
     route = TermRoute(workers, live.words)
     dispatch_s, worker_s, sent, pairs = 0.0, np.zeros(workers), 0, []
