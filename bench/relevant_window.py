@@ -135,7 +135,7 @@ class Sliding:
         for first in range(0, self.rows.total, STRETCH):
             picked = np.arange(first, min(first + STRETCH, self.rows.total))
             at_seq = np.full(picked.size, self.at - 1)
-            slider._refill(self.rows, self.buffers, picked, at_seq, at_seq + 1)
+            slider.refill(self.rows, self.buffers, picked, at_seq)
             if told and (first // STRETCH) % 10 == 9:
                 seconds = time.monotonic() - started
                 print(f"  filled {first + STRETCH:,} buffers ({seconds:.0f} s)", flush=True)

@@ -219,7 +219,7 @@ class Slider:
         length = FIRST_STRETCH
         while True:
             if short.any():
-                slid.append(self._refill(rows, buffers, picked[short], at_seq[short]))
+                slid.append(self.refill(rows, buffers, picked[short], at_seq[short]))
             left = (at_seq < self.last_seq) & (at_seq + 1 < stops)
             picked, at_seq, stops = picked[left], at_seq[left], stops[left]
             if picked.size == 0:
@@ -234,7 +234,7 @@ class Slider:
             allowed = int(length * min(STRETCH_PAIRS / max(found.seq.size, 1), 4.0))
             length = max(FIRST_STRETCH, min(allowed, MOST_STRETCH))
 
-    def _refill(
+    def refill(
         self,
         rows: SubscriptionRows,
         buffers: LiveBuffers,
