@@ -462,7 +462,7 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
     now_us = NOON_US + 30 * 60_000_000
     merged = merge_segments(sources, now_us)
     kept: list[bytes] = []
-    for (source, dead, _), row_map in zip(sources, merged.row_maps, strict=True):
+    for (source, dead, *_), row_map in zip(sources, merged.row_maps, strict=True):
         ids = ids_of(source.rows)
         for row, new in enumerate(row_map.tolist()):
             alive = not is_set(dead, row) and source.rows.expires_us[row] > now_us
@@ -475,7 +475,7 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
     probe = probe_of(big, nows)
     check_equals_scan(probe, merged.segment)
     apart = []
-    for (source, dead, _), row_map in zip(sources, merged.row_maps, strict=True):
+    for (source, dead, *_), row_map in zip(sources, merged.row_maps, strict=True):
         found = match_segment(probe, source, dead)
         apart.append(keys(found._replace(row=row_map[found.row].astype(np.uint32))))
     together = keys(match_segment(probe, merged.segment))
