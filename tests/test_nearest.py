@@ -272,7 +272,7 @@ def test_loads_forget_what_ended_and_what_expired(tmp_path: Path) -> None:
     )
     for _ in replay_log(coordinator, LogSource(str(path)), 20, 1):
         pass
-    loads = coordinator.near.loads
+    loads = coordinator.planners.near.loads
     coordinator.close()
     assert 7 <= loads.sum() <= 60, loads
 

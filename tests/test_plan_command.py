@@ -659,7 +659,7 @@ def plan_early(state: Path, plan: str) -> int:
     try:
         for _ in replay_log(coordinator, LogSource(str(log)), 50, 3):
             pass
-        return coordinator.sampler.objects.seen
+        return coordinator.planners.sampler.objects.seen
     finally:
         coordinator.close()
 

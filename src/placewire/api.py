@@ -114,7 +114,7 @@ def replay(
             archive=None if archive is None else Path(archive),
             buffer=read_rule(buffer),
         )
-        workers = coordinator.planner.workers
+        workers = coordinator.planners.workers
         try:
             sink = FileSink(coordinator.state, with_data)
             check_growth(path, Offset(**coordinator.latest.offset))
@@ -129,7 +129,7 @@ def replay(
                     after(manifest)
 
             if machines is not None:
-                coordinator.know_machines(lambda: machines)
+                coordinator.planners.know_machines(lambda: machines)
             if path.stat().st_size and session is not None:
                 # Imported late: running in this process needs no Spark.
                 from placewire.spark.replay import replay_on_spark
@@ -138,7 +138,7 @@ def replay(
                 if callable(session):
                     session = session()
                 if machines is None:
-                    coordinator.know_machines(partial(count_machines, session))
+                    coordinator.planners.know_machines(partial(count_machines, session))
                 replay_on_spark(
                     session,
                     coordinator,

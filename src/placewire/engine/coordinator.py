@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import secrets
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,27 +16,26 @@ from placewire.engine.asking import (
     gather_queries,
     write_answers,
 )
+from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
-from placewire.engine.dispatcher import BatchContext, BlockSummary, PieceSummary
 from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances, make_groups
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
-from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.origin import check_same, first_manifest
 from placewire.engine.pacing import Pacer
-from placewire.engine.plannames import UNPLANNED, parse_plans
-from placewire.engine.planning import Planner, named_plan
-from placewire.engine.questioning import ask_trending, note_queries
-from placewire.engine.relplanning import RelevantPlanner
+from placewire.engine.plannames import parse_plans
+from placewire.engine.planners import Planners
+from placewire.engine.questioning import note_queries
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
-from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, Sampler
+from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS
 from placewire.engine.sections import FAR_PAST
 from placewire.engine.settling import Settler
 from placewire.engine.sliding import SlidingWindow
 from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, with_digest
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.model.subscriptions import NEAREST, RELEVANT, TRENDING
 from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
@@ -97,30 +93,12 @@ class Coordinator:
         try:
             state.make()
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
-            self._check_same()
+            check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
             if archive is not None:
                 claim_archive(archive, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
-            self.sampler = Sampler(sample_events)
-            self.planner = Planner(
-                state, names.boolean, workers, self.latest.plan, self.latest.key, self.sampler
-            )
-            self.near = NearPlanner(
-                state,
-                names.nearest,
-                self.planner.workers,
-                self.latest.near_plan,
-                self.latest.key,
-                self.sampler,
-            )
-            self.relevant = RelevantPlanner(
-                state,
-                names.relevant,
-                self.planner.workers,
-                self.latest.relevant_plan,
-                self.sampler,
-            )
+            self.planners = Planners(state, names, workers, self.latest, sample_events)
             window = SlidingWindow(settings, state)
             horizon = FAR_PAST
             if any(entry.kind == RELEVANT for entry in self.latest.segments):
@@ -129,7 +107,7 @@ class Coordinator:
                 )
             rule = buffer._replace(by_time=window.by_time)
             self.live = LiveSegments(state, self.latest.segments, rule, horizon)
-            self.live.deal_literals = self.relevant.deal
+            self.live.deal_literals = self.planners.relevant.deal
             self.store = LiveStore(
                 state,
                 self.latest.store,
@@ -140,36 +118,18 @@ class Coordinator:
             )
             self.ask: Ask = answer_here
             self.report: Report = report_here
-            self.near.asked = bool(self.live.of_kind(NEAREST))
-            self.relevant.asked = bool(self.live.of_kind(RELEVANT))
             self.settler = Settler(
                 state,
                 self.live,
-                self.near,
+                self.planners.near,
                 self.latest.rosters,
-                self.planner.name == "scan",
+                names.boolean == "scan",
                 window,
                 self.store,
             )
         except BaseException:
             os.close(self._lock)
             raise
-
-    def _check_same(self) -> None:
-        """A state belongs to one log and one set of settings."""
-        changed = sorted(
-            re.sub("_(us|count|digest)$", "", name)
-            for name, value in self.settings._asdict().items()
-            if self.latest.settings.get(name) != value and name != "lexicon"
-        )
-        if changed:
-            raise Unusable(
-                f"state {self.state.root}: was made with other settings: {', '.join(changed)}"
-            )
-        if self.latest.batch >= 0 and self.latest.source != self.source(
-            Offset(**self.latest.offset)
-        ):
-            raise Unusable(f"state {self.state.root}: was made from another log")
 
     def committed(self, batch: int, end: Offset) -> bool:
         """Whether the batch is committed already; raises Unusable if with another end."""
@@ -196,7 +156,8 @@ class Coordinator:
             raise Unusable(
                 f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
             )
-        keep = self.expect_changes or self.sampling or end.seq - latest.next_seq <= KEEP_ROWS
+        few = end.seq - latest.next_seq <= KEEP_ROWS
+        keep = self.expect_changes or self.planners.sampling or few
         blocks, pieces = run(self._context(batch, latest.now_us, keep))
         now_us = self._opening(blocks)
         changed = any(b.subscribes or b.unsubscribes for b in blocks)
@@ -211,22 +172,9 @@ class Coordinator:
             self.sweep()
         return manifest
 
-    def know_machines(self, count: Callable[[], int]) -> None:
-        """How many machines the workers run on, as `auto` will ask."""
-        self.planner.machines = self.near.machines = self.relevant.machines = count
-
-    @property
-    def sampling(self) -> bool:
-        """Whether all objects of the next batch are wanted for the sample."""
-        return self.planner.sampling or self.near.sampling or self.relevant.sampling
-
-    @property
-    def planned(self) -> bool:
-        """Whether any kind has a plan that a sample is for."""
-        names = {self.planner.name, self.near.name, self.relevant.name}
-        return not names <= set(UNPLANNED)
-
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
+        planners = self.planners
+        sampled = planners.sampling or not planners.planned
         return BatchContext(
             root=str(self.state.root),
             batch=batch,
@@ -235,13 +183,11 @@ class Coordinator:
             ahead_us=self.settings.max_ahead_us,
             segments=tuple(self.latest.segments),
             keep_objects=keep,
-            route=self.planner.route(batch, self.live.of_kind(BOOLEAN)),
-            near=self.near.route(batch, self.live.of_kind(NEAREST)),
-            scan=self.planner.name == "scan",
-            scan_near=self.near.name == "scan",
-            relevant=self.relevant.route(batch, self.live.of_kind(RELEVANT)),
-            scan_relevant=self.relevant.name == "scan",
-            sample_objects=0 if self.sampling or not self.planned else SAMPLE_A_BLOCK,
+            **planners.routes(batch, self.live)._asdict(),
+            scan=planners.boolean.name == "scan",
+            scan_near=planners.near.name == "scan",
+            scan_relevant=planners.relevant.name == "scan",
+            sample_objects=0 if sampled else SAMPLE_A_BLOCK,
             settings=self.settings,
             with_text=self.store.archive is not None,
         )
@@ -279,10 +225,8 @@ class Coordinator:
             BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
             for b, clock in zip(blocks, clocks, strict=True)
         ]
-        if self.planned:
-            self.sampler.tell_time(now_us)
-            for block, fact in zip(blocks, facts, strict=True):
-                self.sampler.observe(fact.arrays, block.events, self.sampling)
+        if self.planners.planned:
+            self.planners.observe(blocks, facts, now_us)
         for block, fact in zip(blocks, facts, strict=True):
             if block.stored is not None:
                 self.store.entries += leave_out(
@@ -315,19 +259,10 @@ class Coordinator:
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
-        if self.near.broadcasts:
-            self.near.count_sent(sum(b.sent_near for b in blocks), sum(b.objects for b in blocks))
-        self.relevant.count_sent(
-            sum(b.sent_relevant for b in blocks), sum(b.objects for b in blocks)
-        )
-        near_plan = self.near.next_version(
+        self.planners.count_sent(blocks)
+        plans = self.planners.next_versions(
             batch, self.live, now_us if now_us is not None else far_past
         )
-        relevant_plan = self.relevant.next_version(
-            batch, self.live, now_us if now_us is not None else far_past
-        )
-        # Last, since planning may take a merge over, whose index is of earlier thresholds.
-        self.live.lift_sunk(batch)
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,
@@ -338,13 +273,7 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch, latest.next_seq),
-            plan=self.planner.next_version(
-                batch,
-                self.live.of_kind(BOOLEAN),
-                partial(ask_trending, self.live.of_kind(TRENDING)),
-            ),
-            near_plan=near_plan,
-            relevant_plan=relevant_plan,
+            **plans,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
@@ -370,10 +299,11 @@ class Coordinator:
             str(self.state.root), self.latest.key, self.settings, tuple(self.store.entries)
         )
         answered = self.ask(context, cut_queries(asked))
-        if self.planned:
+        if self.planners.planned:
             analyzer = Analyzer(*self.latest.key)
-            self.sampler.queries = note_queries(
-                self.sampler.queries, asked, answered, analyzer, self.settings
+            sampler = self.planners.sampler
+            sampler.queries = note_queries(
+                sampler.queries, asked, answered, analyzer, self.settings
             )
         return write_answers(self.state, batch, asked, answered)
 
@@ -402,18 +332,3 @@ class Coordinator:
         self.live.close()
         self.store.close()
         os.close(self._lock)
-
-
-def first_manifest(settings: Settings, plan: str) -> Manifest:
-    """The state before the first batch, with a fresh key for hashes or that of a saved plan."""
-    saved = named_plan(plan)
-    return Manifest(
-        batch=-1,
-        epoch=0,
-        key=saved.key if saved else (secrets.randbits(64), secrets.randbits(64)),
-        settings=settings._asdict(),
-        source="",
-        offset=Offset()._asdict(),
-        next_seq=0,
-        now_us=None,
-    )

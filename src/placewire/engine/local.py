@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary, Routed
 from placewire.engine.coordinator import Coordinator
-from placewire.engine.dispatcher import (
-    BatchContext,
-    BlockSummary,
-    PieceSummary,
-    Routed,
-    dispatch_block,
-    match_routed,
-)
+from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef, Offset, batch_end
+from placewire.engine.pieces import match_routed
 from placewire.engine.reading import LogSource
 from placewire.state.manifest import Manifest
 

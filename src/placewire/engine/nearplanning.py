@@ -8,15 +8,15 @@ then subscriptions are dealt out by the hash of their id, or objects stay where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
+from placewire.engine.dealing import DealingPlanner
 from placewire.engine.nearchoice import choose_near
-from placewire.engine.plannames import UNPLANNED
 from placewire.engine.planning import memory_of_machine
 from placewire.engine.planref import NearRef, PlanRef, write_plan
 from placewire.engine.sampling import Sampler
@@ -49,12 +49,13 @@ from placewire.state.live import LiveSegments
 from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
-DEALT = tuple(NEAREST_METHODS)
 AUTO = ("kop", "dkm")  # what `auto` holds against `shared`
 
 
-class NearPlanner:
+class NearPlanner(DealingPlanner):
     """Deals `nearest` subscriptions out, and keeps the map of what each worker has."""
+
+    methods = NEAREST_METHODS
 
     def __init__(
         self,
@@ -65,36 +66,23 @@ class NearPlanner:
         key: tuple[int, int],
         sampler: Sampler,
     ) -> None:
-        self.state = state
-        self.machines: Callable[[], int] = lambda: 1
-        self.name = name
-        self.workers = workers
+        super().__init__(state, name, workers, sampler)
         self.key = key
-        self.sampler = sampler
-        self.asked = False  # whether there are `nearest` subscriptions
-        self.why = ""
-        self.made: int | None = None  # the batch at whose end the plan was made, in this run
-        self.method = "shared" if name == "auto" else name
-        self.version = 1 if name in UNPLANNED else 0
         self.loads = np.zeros(workers)
         self.rule: Rule | None = None
-        self.rule_file = ""
         self.leaves: PlanRef | None = None
         self.balls = LiveBalls(workers)
         self.balls_file = ""
         self._known: set[str] = set()  # segments whose balls the map has
         self._counted: set[str] = set()  # segments whose rows are in the loads
         self.sent = self.broadcast = 0  # objects to workers, and what a broadcast would have sent
-        if saved.get("name") == name and saved.get("workers") == workers:
+        if self.goes_on(saved):
             self._resume(saved)
 
     def _resume(self, saved: dict[str, Any]) -> None:
-        """Go on with the plan that the last commit named."""
-        self.version = int(saved["version"])
-        self.method, self.why = saved["method"], saved["why"]
+        """Go on with the rule, the loads and the leaves of the last commit."""
         self.sent, self.broadcast = saved.get("sent", 0), saved.get("broadcast", 0)
-        if saved.get("rule"):
-            self.rule_file = saved["rule"]
+        if self.rule_file:
             self.loads = np.array(saved["loads"])
             self.rule = arrays_to_rule(
                 self.method, open_arrays(self.state.file(self.rule_file)).arrays
@@ -103,24 +91,9 @@ class NearPlanner:
             self.leaves = PlanRef(self.workers, NOTHING, saved["leaves"], saved["live"])
 
     @property
-    def sampling(self) -> bool:
-        """Whether all objects of the next batch are wanted for the sample.
-
-        `auto` asks for it once there is a `nearest` subscription; any other plan from the start,
-        and once the sample is full it waits for the first such subscription.
-        """
-        wanted = self.asked or self.name != "auto"
-        return self.version == 0 and wanted and not self.sampler.enough
-
-    @property
     def broadcasts(self) -> bool:
         """Whether objects go to every worker that may need them."""
         return self.deals and bool(self.balls_file)
-
-    @property
-    def deals(self) -> bool:
-        """Whether subscriptions are dealt out."""
-        return self.method in DEALT
 
     def deal(self, rows: SubscriptionRows) -> Deal | None:
         """Who gets the batch's new rows; None when nothing is dealt out."""
@@ -203,19 +176,11 @@ class NearPlanner:
         if self.version == 0 and self.sampler.enough:
             self._plan(batch, live, now_us)
         self._settle_loads(live, now_us)
-        entry: dict[str, Any] = {
-            "name": self.name,
-            "method": self.method,
-            "workers": self.workers,
-            "version": self.version,
-            "why": self.why,
-        }
-        if self.made is not None:
-            entry["made"] = self.made
+        entry = self.entry()
         if self.broadcast:
             entry |= {"sent": self.sent, "broadcast": self.broadcast}
         if self.rule is not None:
-            entry |= {"rule": self.rule_file, "loads": self.loads.tolist()}
+            entry["loads"] = self.loads.tolist()
         if self.leaves is not None:
             entry |= {"leaves": self.leaves.file, "live": self.leaves.live}
         if self.balls_file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placewire.engine.dispatcher import BlockSummary, PieceSummary
+from placewire.engine.batches import BlockSummary, PieceSummary
 from placewire.state.livesegment import LiveSegment
 
 MANY_NEAREST = 50_000

@@ -7,14 +7,14 @@ prefix grows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
-from placewire.engine.plannames import UNPLANNED
+from placewire.engine.dealing import DealingPlanner
 from placewire.engine.planning import memory_of_machine
 from placewire.engine.planref import RelevantRef
 from placewire.engine.relchoice import choose_relevant
@@ -39,8 +39,10 @@ from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
 
-class RelevantPlanner:
+class RelevantPlanner(DealingPlanner):
     """Deals postings out, and keeps the map of the terms that each worker has."""
+
+    methods = RELEVANT_METHODS
 
     def __init__(
         self,
@@ -50,41 +52,17 @@ class RelevantPlanner:
         saved: dict[str, Any],
         sampler: Sampler,
     ) -> None:
-        self.state = state
-        self.machines: Callable[[], int] = lambda: 1
-        self.name = name
-        self.workers = workers
-        self.sampler = sampler
-        self.asked = False  # whether there are `relevant` subscriptions
-        self.why = ""
-        self.made: int | None = None  # the batch at whose end the plan was made, in this run
-        self.method = "shared" if name == "auto" else name
-        self.version = 1 if name in UNPLANNED else 0
+        super().__init__(state, name, workers, sampler)
         self.rule: RelevantRule | None = None
-        self.rule_file = ""
         self.terms = LiveLiterals(workers)
         self.terms_file = ""
         self._known: set[str] = set()  # segments whose postings the map has
         self.sent = self.objects = 0  # objects to workers, and objects
-        if saved.get("name") == name and saved.get("workers") == workers:
-            self.version = int(saved["version"])
-            self.method, self.why = saved["method"], saved["why"]
+        if self.goes_on(saved):
             self.sent, self.objects = saved.get("sent", 0), saved.get("objects", 0)
-            if saved.get("rule"):
-                self.rule_file = saved["rule"]
+            if self.rule_file:
                 arrays = open_arrays(state.file(self.rule_file)).arrays
                 self.rule = arrays_to_rule(self.method, arrays)
-
-    @property
-    def sampling(self) -> bool:
-        """Whether all objects of the next batch are wanted for the sample."""
-        wanted = self.asked or self.name != "auto"
-        return self.version == 0 and wanted and not self.sampler.enough
-
-    @property
-    def deals(self) -> bool:
-        """Whether postings are dealt out."""
-        return self.method in RELEVANT_METHODS
 
     def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> LiteralDeal | None:
         """Who gets the postings of rows; None when nothing is dealt out."""
@@ -127,19 +105,9 @@ class RelevantPlanner:
             live.wait()
             live.redeal_literals(batch)
             self._known = set()
-        entry: dict[str, Any] = {
-            "name": self.name,
-            "method": self.method,
-            "workers": self.workers,
-            "version": self.version,
-            "why": self.why,
-        }
-        if self.made is not None:
-            entry["made"] = self.made
+        entry = self.entry()
         if self.objects:
             entry |= {"sent": self.sent, "objects": self.objects}
-        if self.rule is not None:
-            entry["rule"] = self.rule_file
         if self.terms_file:
             entry["terms"] = self.terms_file
         return entry

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.engine.batches import BlockSummary, PieceSummary
 from placewire.engine.changes import NEVER_SEQ, gather_changes, resolve_changes
-from placewire.engine.dispatcher import BlockSummary, PieceSummary
 from placewire.engine.due import Advances, DueRows, find_due, places_of
 from placewire.engine.entering import Ends, Entered, enter_candidates, enter_new_rows
 from placewire.engine.facts import BlockFacts

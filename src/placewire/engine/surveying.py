@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from placewire.engine.batches import BatchContext
 from placewire.engine.decode import Changes, DecodedBlock
-from placewire.engine.dispatcher import BatchContext, decode_block
+from placewire.engine.dispatcher import decode_block
 from placewire.engine.log import Offset, batch_end, detect_form
 from placewire.engine.reading import LogSource
 from placewire.kernels.directory import changes_to_chains

@@ -14,16 +14,12 @@ from typing import Any
 
 import msgspec
 
+from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary
 from placewire.engine.coordinator import Coordinator
-from placewire.engine.dispatcher import (
-    BatchContext,
-    BlockSummary,
-    PieceSummary,
-    dispatch_block,
-    match_routed,
-)
+from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef, Offset, batch_end, identify_log, plan_batch
 from placewire.engine.outbox import dead_letter_lines, result_lines
+from placewire.engine.pieces import match_routed
 from placewire.engine.sections import open_sections
 from placewire.index.strata import build_strata
 from placewire.model.settings import Settings

@@ -13,15 +13,10 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from placewire.engine.dispatcher import (
-    BatchContext,
-    BlockSummary,
-    PieceSummary,
-    Routed,
-    dispatch_block,
-    match_routed,
-)
+from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary, Routed
+from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef
+from placewire.engine.pieces import match_routed
 from placewire.state.arrays import pack_arrays, unpack_arrays
 
 BLOCK, PIECE, ROUTED = 0, 1, 2

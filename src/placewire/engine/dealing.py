@@ -1,0 +1,72 @@
+"""What the planners of `nearest` and `relevant` subscriptions have in common.
+
+Both deal subscriptions out to workers by a rule that a method makes of a sample, and both wait for
+the first subscription of their kind before they plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from placewire.engine.plannames import UNPLANNED
+from placewire.engine.sampling import Sampler
+from placewire.state.layout import StateDir
+
+
+class DealingPlanner:
+    """The plan's name, method and version; `methods` are those that deal out."""
+
+    methods: Collection[str] = ()
+
+    def __init__(self, state: StateDir, name: str, workers: int, sampler: Sampler) -> None:
+        self.state = state
+        self.name = name
+        self.workers = workers
+        self.sampler = sampler
+        self.machines: Callable[[], int] = lambda: 1
+        self.asked = False  # whether there are subscriptions of the kind
+        self.why = ""
+        self.made: int | None = None  # the batch at whose end the plan was made, in this run
+        self.method = "shared" if name == "auto" else name
+        self.version = 1 if name in UNPLANNED else 0
+        self.rule_file = ""
+
+    def goes_on(self, saved: dict[str, Any]) -> bool:
+        """Take over the plan that the last commit named, if it is this one."""
+        if saved.get("name") != self.name or saved.get("workers") != self.workers:
+            return False
+        self.version = int(saved["version"])
+        self.method, self.why = saved["method"], saved["why"]
+        self.rule_file = saved.get("rule", "")
+        return True
+
+    @property
+    def sampling(self) -> bool:
+        """Whether all objects of the next batch are wanted for the sample.
+
+        `auto` asks for it once there is a subscription of the kind; any other plan from the start,
+        and once the sample is full it waits for the first such subscription.
+        """
+        wanted = self.asked or self.name != "auto"
+        return self.version == 0 and wanted and not self.sampler.enough
+
+    @property
+    def deals(self) -> bool:
+        """Whether subscriptions are dealt out."""
+        return self.method in self.methods
+
+    def entry(self) -> dict[str, Any]:
+        """What the manifest says of the plan."""
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "method": self.method,
+            "workers": self.workers,
+            "version": self.version,
+            "why": self.why,
+        }
+        if self.made is not None:
+            entry["made"] = self.made
+        if self.rule_file:
+            entry["rule"] = self.rule_file
+        return entry

@@ -1,0 +1,104 @@
+"""The planners of all kinds of subscription, one each, over one sample of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from placewire.engine.batches import BlockSummary
+from placewire.engine.facts import BlockFacts
+from placewire.engine.nearplanning import NearPlanner
+from placewire.engine.plannames import UNPLANNED, PlanNames
+from placewire.engine.planning import Planner
+from placewire.engine.planref import NearRef, PlanRef, RelevantRef
+from placewire.engine.questioning import ask_trending
+from placewire.engine.relplanning import RelevantPlanner
+from placewire.engine.sampling import Sampler
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.state.layout import StateDir
+from placewire.state.live import LiveSegments
+from placewire.state.manifest import Manifest
+
+
+class Routes(NamedTuple):
+    """How a batch's objects reach the subscriptions of each kind; None: where they are read."""
+
+    route: PlanRef | None
+    near: NearRef | None
+    relevant: RelevantRef | None
+
+
+class Planners:
+    """The plans in force, by kind."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        names: PlanNames,
+        workers: int | None,
+        latest: Manifest,
+        sample_events: int,
+    ) -> None:
+        self.sampler = Sampler(sample_events)
+        self.boolean = Planner(state, names.boolean, workers, latest.plan, latest.key, self.sampler)
+        self.workers = self.boolean.workers
+        self.near = NearPlanner(
+            state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
+        )
+        self.relevant = RelevantPlanner(
+            state, names.relevant, self.workers, latest.relevant_plan, self.sampler
+        )
+        self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
+        self.relevant.asked = any(entry.kind == RELEVANT for entry in latest.segments)
+
+    def know_machines(self, count: Callable[[], int]) -> None:
+        """How many machines the workers run on, as `auto` will ask."""
+        self.boolean.machines = self.near.machines = self.relevant.machines = count
+
+    @property
+    def sampling(self) -> bool:
+        """Whether all objects of the next batch are wanted for the sample."""
+        return self.boolean.sampling or self.near.sampling or self.relevant.sampling
+
+    @property
+    def planned(self) -> bool:
+        """Whether any kind has a plan that a sample is for."""
+        names = {self.boolean.name, self.near.name, self.relevant.name}
+        return not names <= set(UNPLANNED)
+
+    def observe(
+        self, blocks: list[BlockSummary], facts: list[BlockFacts], now_us: int | None
+    ) -> None:
+        """Take the objects of a batch into the sample."""
+        self.sampler.tell_time(now_us)
+        for block, fact in zip(blocks, facts, strict=True):
+            self.sampler.observe(fact.arrays, block.events, self.sampling)
+
+    def routes(self, batch: int, live: LiveSegments) -> Routes:
+        """The routes of the next batch."""
+        return Routes(
+            self.boolean.route(batch, live.of_kind(BOOLEAN)),
+            self.near.route(batch, live.of_kind(NEAREST)),
+            self.relevant.route(batch, live.of_kind(RELEVANT)),
+        )
+
+    def count_sent(self, blocks: list[BlockSummary]) -> None:
+        """Note how many objects of a batch were sent to workers, by kind."""
+        objects = sum(b.objects for b in blocks)
+        if self.near.broadcasts:
+            self.near.count_sent(sum(b.sent_near for b in blocks), objects)
+        self.relevant.count_sent(sum(b.sent_relevant for b in blocks), objects)
+
+    def next_versions(
+        self, batch: int, live: LiveSegments, now_us: int
+    ) -> dict[str, dict[str, Any]]:
+        """The plans' entries for the manifest, by field; plans are made once enough was seen."""
+        near_plan = self.near.next_version(batch, live, now_us)
+        relevant_plan = self.relevant.next_version(batch, live, now_us)
+        # Last, since planning may take a merge over, whose index is of earlier thresholds.
+        live.lift_sunk(batch)
+        plan = self.boolean.next_version(
+            batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
+        )
+        return {"plan": plan, "near_plan": near_plan, "relevant_plan": relevant_plan}
