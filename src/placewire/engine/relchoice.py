@@ -15,6 +15,7 @@ from placewire.route.termroute import LiveLiterals, TermRoute
 
 SAMPLED_ROWS = 50_000
 SAMPLED_OBJECTS = 2_000
+# With k = 20: 52 places of 14 bytes in the buffer, 160 bytes of index, and the row itself.
 BYTES_A_RELEVANT = 1_200.0
 
 

@@ -55,13 +55,20 @@ class Slider:
     """One batch and the window that slides through it."""
 
     def __init__(
-        self, moves: Moves, advances: Advances, hunter: Hunter, by_time: bool, last_seq: int
+        self,
+        moves: Moves,
+        advances: Advances,
+        hunter: Hunter,
+        by_time: bool,
+        last_seq: int,
+        growth: float = 1.0,
     ) -> None:
         self.moves = moves
         self.advances = advances
         self.hunter = hunter
         self.by_time = by_time
         self.last_seq = last_seq
+        self.growth = growth  # objects that arrive in the window for each that leaves it
 
     def stops(self, expires_us: NDArray[np.int64], end_seq: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first event at which each row is not live any more, for it ended or expired."""
@@ -249,7 +256,8 @@ class Slider:
             far_past if self.by_time else horizon,
             at_seq + 1,
         )
-        sizes = buffers.rule.sizes(buffers.ks[picked], self._cost(rows, buffers, picked, wanted))
+        looked = self._cost(rows, buffers, picked, wanted)
+        sizes = buffers.rule.sizes(buffers.ks[picked], looked, self.growth)
         best = self.hunter.best(rows, picked, wanted, sizes)
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":

@@ -185,7 +185,9 @@ class Settler:
         self.hunter.look_at(entries)
         self.live.horizon = int(moves.horizon[-1])
         last_seq = max((b.first_seq + b.events - 1 for b in blocks), default=first_seq)
-        return Slider(moves, advances, self.hunter, self.window.by_time, last_seq)
+        return Slider(
+            moves, advances, self.hunter, self.window.by_time, last_seq, self.window.growth
+        )
 
     def _slide(
         self,

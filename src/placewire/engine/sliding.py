@@ -17,6 +17,8 @@ from placewire.state.manifest import StoreEntry
 from placewire.state.store import open_retained
 
 MOST_OBJECTS = 1 << 62  # no window has more
+FADING = 0.8  # of what arrived and left before, with each batch
+MOST_GROWTH = 2.0  # and least its inverse: a stream that swells or dries up does not go on so
 
 
 class Moves(NamedTuple):
@@ -47,6 +49,19 @@ class SlidingWindow:
         self.length_us = settings.window_us or 0
         self.by_time = settings.window_us is not None
         self.seqs: NDArray[np.int64] | None = None  # of the objects in the window, ascending
+        self.arrived = self.left = 0.0  # lately, in a window of time
+
+    @property
+    def growth(self) -> float:
+        """How many objects arrive for each that leaves, by the last batches.
+
+        In a window of the last objects as many arrive as leave; before it is full none leaves,
+        and nothing is searched for again.
+        """
+        if not self.by_time or self.arrived == self.left:
+            return 1.0
+        ratio = self.arrived / self.left if self.left else MOST_GROWTH
+        return float(np.clip(ratio, 1.0 / MOST_GROWTH, MOST_GROWTH))
 
     def load(self, store: Sequence[StoreEntry], before_seq: int) -> NDArray[np.int64]:
         """The seqs of the window before an event, from the store if they are not known."""
@@ -79,6 +94,9 @@ class SlidingWindow:
         start = self.horizon(store, first_seq, now_us)
         if self.by_time:
             seq, horizon = advances.seq, advances.to_us - self.length_us
+            end = int(horizon[-1]) if horizon.size else start
+            self.arrived = FADING * self.arrived + arrivals(facts).size
+            self.left = FADING * self.left + count_between(store, start, end)
         else:
             before = self.load(store, first_seq)
             seq = arrivals(facts)
@@ -87,6 +105,16 @@ class SlidingWindow:
             horizon = np.where(leaving >= 0, both[np.maximum(leaving, 0)], -1)
             self.seqs = both[-self.count :]
         return Moves(np.append(first_seq - 1, seq), np.append(start, horizon))
+
+
+def count_between(store: Sequence[StoreEntry], after_us: int, to_us: int) -> float:
+    """About how many objects of a store have a time in (after_us, to_us]."""
+    total = 0.0
+    for entry in store:
+        within = min(entry.last_us, to_us) - max(entry.first_us - 1, after_us)
+        if within > 0:
+            total += entry.objects * within / (entry.last_us - entry.first_us + 1)
+    return total
 
 
 def arrivals(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:

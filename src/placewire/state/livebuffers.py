@@ -61,10 +61,15 @@ class BufferRule(NamedTuple):
             return np.maximum((self.kmax * k).astype(np.int64), k + 1)
         return 2 * k + 12 if self.name == "cskyband" else 4 * k + 40
 
-    def sizes(self, ks: NDArray[np.uint16], looked: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many of the best objects a buffer is filled with."""
+    def sizes(
+        self, ks: NDArray[np.uint16], looked: NDArray[np.float64], growth: float = 1.0
+    ) -> NDArray[np.int64]:
+        """How many of the best objects a buffer is filled with.
+
+        `growth` is how many objects arrive in the window for each that leaves it.
+        """
         if self.name == "cskyband":
-            sizes: NDArray[np.int64] = cheapest_sizes(ks, looked)
+            sizes: NDArray[np.int64] = cheapest_sizes(ks, looked, growth)
             return sizes
         return self.room(ks)
 
