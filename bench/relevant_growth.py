@@ -26,6 +26,8 @@ PAPER_PER_S = (26.0, 50.0)  # at 5 M: 1,300/s of its cluster, which is 26 to 49 
 HEADER = (
     "subscriptions",
     "AMP, ms",
+    "matching",
+    "entering",
     "EMP, ms",
     "as one batch, ms",
     "objects/s, one core",
@@ -36,6 +38,7 @@ HEADER = (
     "index, bytes a subscription",
     "index, s",
 )
+ONE, TWO = (HEADER.index(f"objects/s, {who}") for who in ("one core", "two threads by the wall"))
 
 
 def run(choice: Choice) -> None:
@@ -49,7 +52,7 @@ def run(choice: Choice) -> None:
     table, lines = [], {"one core": [], "two threads": []}
     for size in sizes:
         table.append(measure_size(base, np.arange(size) % DISTINCT, f"{size:,}"))
-        for name, at in (("one core", 4), ("two threads", 5)):
+        for name, at in (("one core", ONE), ("two threads", TWO)):
             lines[name].append((size, table[-1][at]))
         if size == DISTINCT:
             half = np.arange(size) % (size // 2)
@@ -73,6 +76,8 @@ def measure_size(base: Sliding, picked: np.ndarray, label: str) -> tuple[object,
     row = (
         label,
         apart.amp_ms,
+        1e3 * apart.each(apart.match_s),
+        1e3 * apart.each(apart.enter_s),
         apart.emp_ms,
         1e3 / batch.per_s,
         batch.per_s,
@@ -83,5 +88,5 @@ def measure_size(base: Sliding, picked: np.ndarray, label: str) -> tuple[object,
         index.nbytes / picked.size,
         index.made_s,
     )
-    say(f"{label}: {batch.per_s:,.0f} objects/s on one core, {row[5]:,.0f} on two threads")
+    say(f"{label}: {batch.per_s:,.0f} objects/s on one core, {row[TWO]:,.0f} on two threads")
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.relevant import BLOCK, HEADER, MANY, WINDOW, make_store, measure, past_row, say, warm_up
+from bench.relevant import BLOCK, HEADER, WINDOW, make_store, measure, past_row, say, warm_up
 from bench.relevant_data import KEYWORDS, USUAL, Asking, Corpus, read_corpus
 from bench.settings import SEED, Choice
 from bench.tables import draw_lines, save_table
@@ -13,6 +13,7 @@ from placewire.state.livebuffers import BufferRule
 COUNT = 50_000
 KS = (10, 20, 30, 40, 50)
 WINDOWS = (50_000, 100_000, 200_000, 500_000)
+LARGE = (1_000_000, 2_000_000, 5_000_000)
 BLOCKS, WARM = 20, 4
 BUSY = 4.0  # a busy hour has so many more objects than a quiet one
 
@@ -70,7 +71,7 @@ def by_time(corpus: Corpus) -> Corpus:
 def run_window(choice: Choice) -> None:
     """Windows of the last so many objects."""
     warm_up(choice)
-    sizes = (*WINDOWS, MANY) if choice.full else WINDOWS
+    sizes = (*WINDOWS, *LARGE) if choice.full else WINDOWS
     compare_windows(choice, sizes, COUNT)
 
 
