@@ -18,7 +18,9 @@ from oracle import replay
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.planners import USUAL_REBALANCE
 from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.settings import settings_of
@@ -54,6 +56,7 @@ def run_local(
     slice_us: int | None = None,
     life: int | None = None,
     buffer: str | Sequence[str] = "cskyband",
+    rebalance: RebalanceRule = USUAL_REBALANCE,
 ) -> Run:
     """Replay a log in this process; with `life` a new one takes over after so many batches.
 
@@ -76,6 +79,7 @@ def run_local(
                 sample_events,
                 slice_us,
                 buffer=read_rule(next(buffers)),
+                rebalance=rebalance,
             )
             sink = FileSink(state, with_data=True)
             left = False

@@ -16,6 +16,7 @@ from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import read_rebalance
 from placewire.engine.sink import FileSink
 from placewire.engine.snapshot import Snapshot
 from placewire.model.errors import InvalidEvent, Unusable
@@ -74,6 +75,7 @@ def replay(
     slice: str | None = None,
     archive: Path | str | None = None,
     buffer: str = "cskyband",
+    rebalance: str = "auto",
     machines: int | None = None,
     session: Any = None,
     begun: Callable[[Manifest], None] | None = None,
@@ -88,7 +90,8 @@ def replay(
     Retained objects are kept in files by slices of time, `slice` long, as "PT1H"; those that are
     not retained any more go to the folder `archive`, if there is one, as Parquet by day.
     `buffer` is how `relevant` subscriptions keep what their results may need: cskyband, skyband or
-    kmax. `machines` is how many the workers run on, which plan `auto` has to know; by default those
+    kmax. `rebalance` is how a plan is adjusted when its workers' loads drift apart: auto, sstd or
+    off. `machines` is how many the workers run on, which plan `auto` has to know; by default those
     that the session has, or one. `begun` is called with what is committed already, `after` after
     each further batch. Raises `placewire.Unusable`.
     """
@@ -113,6 +116,7 @@ def replay(
             slice_us=None if slice is None else read_slice(slice),
             archive=None if archive is None else Path(archive),
             buffer=read_rule(buffer),
+            rebalance=read_rebalance(rebalance),
         )
         workers = coordinator.planners.workers
         try:

@@ -102,6 +102,12 @@ def replay(
             " skyband or kmax."
         ),
     ] = "cskyband",
+    rebalance: Annotated[
+        str,
+        typer.Option(
+            help="How a plan is adjusted when its workers' loads drift apart: auto, sstd or off."
+        ),
+    ] = "auto",
     runner: Annotated[
         str, typer.Option(help="spark, or local: in this process, for small logs.")
     ] = "spark",
@@ -125,6 +131,7 @@ def replay(
         slice,
         archive,
         buffer,
+        rebalance,
     )
     print(run_replay(options))
 

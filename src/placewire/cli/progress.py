@@ -54,6 +54,13 @@ class ProgressLine:
         if self.bar is not None:
             self.bar.stop()
 
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self.bar is not None:
+            self.bar.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=sys.stderr)
+
     def update(self, done: int, note: str) -> None:
         """Come to `done` of the total."""
         if self.bar is not None:

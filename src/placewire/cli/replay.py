@@ -47,6 +47,7 @@ class ReplayOptions(NamedTuple):
     slice: str | None = None
     archive: Path | None = None
     buffer: str = "cskyband"
+    rebalance: str = "auto"
 
 
 def run_replay(options: ReplayOptions) -> str:
@@ -79,6 +80,8 @@ def run_replay(options: ReplayOptions) -> str:
 
         def after(manifest: Manifest) -> None:
             last[:] = [manifest]
+            if manifest.plan.get("changed") == manifest.batch:
+                progress.say(f"rebalanced after batch {manifest.batch}: {manifest.plan['why']}")
             done = manifest.counters.events - before
             rate = done / max(time.monotonic() - progress.started, 1e-9)
             progress.update(
@@ -100,6 +103,7 @@ def run_replay(options: ReplayOptions) -> str:
             slice=options.slice,
             archive=options.archive,
             buffer=options.buffer,
+            rebalance=options.rebalance,
             session=None if options.runner == "local" else partial(start, options),
             begun=begun,
             after=after,

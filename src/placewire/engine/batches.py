@@ -33,6 +33,8 @@ class BatchContext(NamedTuple):
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
     with_text: bool = False  # texts are kept with the objects
+    tally: bool = False  # workers count what they do by leaf of the plan
+    lines: bool = False  # and along columns and rows
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -71,6 +73,27 @@ class PieceSummary(msgspec.Struct, frozen=True):
     worker: int
     match_s: float
     passed: int = 0  # of the candidates for `nearest` rows, those in the ball
+
+
+class WorkerSummary(msgspec.Struct, frozen=True):
+    """What a worker did in a batch for subscriptions of one kind; `file` has it by leaf."""
+
+    worker: int
+    kind: int
+    objects: int
+    candidates: int
+    matches: int
+    bytes: int
+    busy_s: float
+    file: str = ""
+
+
+class Ran(NamedTuple):
+    """What the coordinator learns of a batch that ran."""
+
+    blocks: list[BlockSummary]
+    pieces: list[PieceSummary]
+    workers: list[WorkerSummary]
 
 
 class Routed(NamedTuple):

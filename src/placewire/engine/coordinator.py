@@ -16,7 +16,7 @@ from placewire.engine.asking import (
     gather_queries,
     write_answers,
 )
-from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.batches import BatchContext, BlockSummary, Ran
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances, make_groups
@@ -25,8 +25,9 @@ from placewire.engine.log import Offset
 from placewire.engine.origin import check_same, first_manifest
 from placewire.engine.pacing import Pacer
 from placewire.engine.plannames import parse_plans
-from placewire.engine.planners import Planners
+from placewire.engine.planners import USUAL_REBALANCE, Planners
 from placewire.engine.questioning import note_queries
+from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
 from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS
 from placewire.engine.sections import FAR_PAST
@@ -55,7 +56,7 @@ from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
 from placewire.text.analyzer import Analyzer
 
-Run = Callable[[BatchContext], tuple[list[BlockSummary], list[PieceSummary]]]
+Run = Callable[[BatchContext], Ran]
 
 KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
 SWEEP_EVERY = 8
@@ -79,6 +80,7 @@ class Coordinator:
         slice_us: int | None = None,
         archive: Path | None = None,
         buffer: BufferRule = USUAL_RULE,
+        rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
         settings = with_digest(settings)
         self.state = state
@@ -98,7 +100,7 @@ class Coordinator:
             if archive is not None:
                 claim_archive(archive, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
-            self.planners = Planners(state, names, workers, self.latest, sample_events)
+            self.planners = Planners(state, names, workers, self.latest, sample_events, rebalance)
             window = SlidingWindow(settings, state)
             horizon = FAR_PAST
             if any(entry.kind == RELEVANT for entry in self.latest.segments):
@@ -158,15 +160,16 @@ class Coordinator:
             )
         few = end.seq - latest.next_seq <= KEEP_ROWS
         keep = self.expect_changes or self.planners.sampling or few
-        blocks, pieces = run(self._context(batch, latest.now_us, keep))
-        now_us = self._opening(blocks)
-        changed = any(b.subscribes or b.unsubscribes for b in blocks)
+        ran = run(self._context(batch, latest.now_us, keep))
+        now_us = self._opening(ran.blocks)
+        changed = any(b.subscribes or b.unsubscribes for b in ran.blocks)
         if now_us != latest.now_us or (changed and not keep):
             # A log's first times leap, or changes came unannounced: once more, knowing better.
-            blocks, pieces = run(self._context(batch, now_us, True))
+            ran = run(self._context(batch, now_us, True))
         self.expect_changes = changed
-        self.pacer.note_looked(self.live.of_kind(NEAREST), blocks, pieces)
-        manifest = self._commit(batch, end, sorted(blocks, key=lambda b: b.index), pieces)
+        self.pacer.note_looked(self.live.of_kind(NEAREST), ran.blocks, ran.pieces)
+        ran.blocks.sort(key=lambda block: block.index)
+        manifest = self._commit(batch, end, ran)
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:
             self.sweep()
@@ -190,6 +193,7 @@ class Coordinator:
             sample_objects=0 if sampled else SAMPLE_A_BLOCK,
             settings=self.settings,
             with_text=self.store.archive is not None,
+            tally=planners.tallying,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -207,14 +211,8 @@ class Coordinator:
             return None
         return first
 
-    def _commit(
-        self,
-        batch: int,
-        end: Offset,
-        blocks: list[BlockSummary],
-        summaries: list[PieceSummary],
-    ) -> Manifest:
-        latest = self.latest
+    def _commit(self, batch: int, end: Offset, ran: Ran) -> Manifest:
+        latest, blocks = self.latest, ran.blocks
         opening = self._opening(blocks)
         clocks = run_clock(
             [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
@@ -233,7 +231,7 @@ class Coordinator:
                     self.state, batch, block.stored, fact, self.store.lexicon
                 )
         advances = gather_advances(facts, latest.now_us)
-        settled = self.settler.settle(batch, blocks, facts, summaries, now_us, advances)
+        settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
         reports = self._report(batch, settled.due, advances)
         answers = self._answer(batch, facts)
         refused = refuse_leaps(
@@ -260,6 +258,7 @@ class Coordinator:
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)
+        self.planners.hear(batch, ran.workers)
         plans = self.planners.next_versions(
             batch, self.live, now_us if now_us is not None else far_past
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary, Routed
+from placewire.engine.batches import BatchContext, Ran, Routed, WorkerSummary
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef, Offset, batch_end
@@ -13,11 +13,10 @@ from placewire.engine.reading import LogSource
 from placewire.state.manifest import Manifest
 
 
-def run_blocks(
-    context: BatchContext, refs: list[BlockRef]
-) -> tuple[list[BlockSummary], list[PieceSummary]]:
+def run_blocks(context: BatchContext, refs: list[BlockRef]) -> Ran:
     """Dispatch blocks, then let each worker match what was routed to it."""
     summaries, pieces = [], []
+    workers: list[WorkerSummary] = []
     inboxes: dict[int, list[Routed]] = {}
     for ref in refs:
         dispatched = dispatch_block(context, ref)
@@ -26,8 +25,10 @@ def run_blocks(
         for part in dispatched.routed:
             inboxes.setdefault(part.worker, []).append(part)
     for worker, parts in inboxes.items():
-        pieces += match_routed(context, worker, parts)
-    return summaries, pieces
+        found, did = match_routed(context, worker, parts)
+        pieces += found
+        workers += did
+    return Ran(summaries, pieces, workers)
 
 
 def replay_log(

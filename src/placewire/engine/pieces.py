@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.batches import BatchContext, PieceSummary, Routed
+from placewire.engine.batches import BatchContext, PieceSummary, Routed, WorkerSummary
 from placewire.engine.candidates import RelevantTarget, match_relevant
 from placewire.engine.decode import DecodedBlock
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.relating import RelevanceBlock
+from placewire.engine.tally import Tally
 from placewire.engine.worker import NONE_DEAD, Matches, make_probe, match_all
 from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT
 from placewire.state.arrays import open_arrays, write_arrays
@@ -57,12 +58,18 @@ def match_here(
     return found, time.perf_counter() - started
 
 
-def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) -> list[PieceSummary]:
-    """A worker's part of the batch: match the routed objects and write the matches."""
+def match_routed(
+    context: BatchContext, worker: int, parts: Sequence[Routed]
+) -> tuple[list[PieceSummary], list[WorkerSummary]]:
+    """A worker's part of the batch: match the routed objects, and write matches and tally."""
     state = StateDir(Path(context.root))
     name = state.new_name(context.batch, f"worker{worker}")
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[PieceSummary] = []
+    tables = None
+    if context.tally and context.route is not None:
+        tables = context.route.tables(context.root)
+    tally = Tally(worker, tables, context.lines)
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if entry.kind == part.kind]
@@ -82,9 +89,12 @@ def match_routed(context: BatchContext, worker: int, parts: Sequence[Routed]) ->
         ]
         match_s = time.perf_counter() - started
         add_pieces(arrays, pieces, found, part.block, name, f"part{number}", worker, match_s)
-    if pieces:
+        tally.add(part, matches, match_s)
+    if tables is not None:
+        arrays |= tally.arrays()
+    if pieces or tables is not None:
         write_arrays(state.file(name), arrays)
-    return pieces
+    return pieces, tally.summaries(name if tables is not None else "")
 
 
 def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:

@@ -6,19 +6,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from placewire.engine.batches import BlockSummary
+from placewire.engine.batches import BlockSummary, WorkerSummary
 from placewire.engine.facts import BlockFacts
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, PlanNames
 from placewire.engine.planning import Planner
 from placewire.engine.planref import NearRef, PlanRef, RelevantRef
 from placewire.engine.questioning import ask_trending
+from placewire.engine.rebalancing import Rebalancer, RebalanceRule
 from placewire.engine.relplanning import RelevantPlanner
 from placewire.engine.sampling import Sampler
+from placewire.engine.signals import Signals
 from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.manifest import Manifest
+
+USUAL_REBALANCE = RebalanceRule()
 
 
 class Routes(NamedTuple):
@@ -39,9 +43,14 @@ class Planners:
         workers: int | None,
         latest: Manifest,
         sample_events: int,
+        rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
         self.sampler = Sampler(sample_events)
-        self.boolean = Planner(state, names.boolean, workers, latest.plan, latest.key, self.sampler)
+        self.signals = Signals(state, latest.signals)
+        self.rebalancer = Rebalancer(rebalance, self.signals)
+        self.boolean = Planner(
+            state, names.boolean, workers, latest.plan, latest.key, self.sampler, self.rebalancer
+        )
         self.workers = self.boolean.workers
         self.near = NearPlanner(
             state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
@@ -83,6 +92,16 @@ class Planners:
             self.relevant.route(batch, live.of_kind(RELEVANT)),
         )
 
+    @property
+    def tallying(self) -> bool:
+        """Whether workers have to count what they do by leaf."""
+        return self.rebalancer.active and self.boolean.ref is not None
+
+    def hear(self, batch: int, workers: list[WorkerSummary]) -> None:
+        """Take in what the workers of a batch tell."""
+        leaves = self.boolean.leaves if self.tallying else None
+        self.signals.observe(batch, workers, leaves, self.workers)
+
     def count_sent(self, blocks: list[BlockSummary]) -> None:
         """Note how many objects of a batch were sent to workers, by kind."""
         objects = sum(b.objects for b in blocks)
@@ -90,9 +109,7 @@ class Planners:
             self.near.count_sent(sum(b.sent_near for b in blocks), objects)
         self.relevant.count_sent(sum(b.sent_relevant for b in blocks), objects)
 
-    def next_versions(
-        self, batch: int, live: LiveSegments, now_us: int
-    ) -> dict[str, dict[str, Any]]:
+    def next_versions(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plans' entries for the manifest, by field; plans are made once enough was seen."""
         near_plan = self.near.next_version(batch, live, now_us)
         relevant_plan = self.relevant.next_version(batch, live, now_us)
@@ -101,4 +118,10 @@ class Planners:
         plan = self.boolean.next_version(
             batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
         )
-        return {"plan": plan, "near_plan": near_plan, "relevant_plan": relevant_plan}
+        signals = self.signals.save(batch, self.boolean.leaves if self.tallying else None)
+        return {
+            "plan": plan,
+            "near_plan": near_plan,
+            "relevant_plan": relevant_plan,
+            "signals": signals,
+        }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placewire.engine.calibrating import calibrate
 from placewire.engine.plannames import PLANS, UNPLANNED, is_file
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
+from placewire.engine.rebalancing import Rebalancer
 from placewire.engine.sampling import Sampler
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
@@ -34,6 +36,14 @@ OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and 
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
 
 
+class NextPlan(NamedTuple):
+    """An adjusted plan that one commit has named and the next brings into force."""
+
+    leaves: Leaves
+    file: str
+    why: str
+
+
 class Planner:
     """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
@@ -51,6 +61,7 @@ class Planner:
         saved: dict[str, Any],
         key: tuple[int, int],
         sampler: Sampler,
+        rebalancer: Rebalancer | None = None,
     ) -> None:
         plan = named_plan(name)
         if workers is None:
@@ -60,6 +71,9 @@ class Planner:
         self.workers = workers
         self.key = key
         self.sampler = sampler
+        self.rebalancer = rebalancer
+        self.next: NextPlan | None = None  # comes into force with the next commit
+        self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
         self.version = 0
@@ -83,9 +97,13 @@ class Planner:
             self.why = saved.get("why", "")
             if "cost" in saved:
                 self.cost = read_cost(saved["cost"])
+            self.changed = saved.get("changed")
             if "file" in saved:
                 leaves = read_plan(state.file(saved["file"])).leaves
                 self._adopt(leaves, saved["file"], saved["live"])
+                if "next" in saved:
+                    later = read_plan(state.file(saved["next"])).leaves
+                    self.next = NextPlan(later, saved["next"], saved["next_why"])
                 return
         if name != "auto":
             self._adopt(plan_stripes(workers))
@@ -157,6 +175,10 @@ class Planner:
         if self.version == 0 and self.sampler.enough:
             self.made = batch
             self._plan(segments, ask_others())
+        elif self.next is not None:
+            self._go_over(batch)
+        elif self.version:
+            self._rebalance(batch, segments)
         self._write(batch, segments)
         entry: dict[str, Any] = {
             "name": self.name,
@@ -170,7 +192,44 @@ class Planner:
             entry["cost"] = self.cost._asdict()
         if self.ref is not None:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
+        if self.changed is not None:
+            entry["changed"] = self.changed
+        if self.next is not None:
+            entry |= {"next": self.next.file, "next_why": self.next.why}
         return entry
+
+    def _rebalance(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """See whether the plan wants adjusting; the adjusted one is for the batch after next."""
+        if self.rebalancer is None or not self.rebalancer.active or self.leaves is None:
+            return
+        cost = self.cost or calibrate().load
+        rows = cache(lambda: live_rows(segments))
+        objects = self.sampler.objects.in_order
+        found = self.rebalancer.decide(
+            self.leaves,
+            cost,
+            lambda: post_rows(rows()),
+            lambda: make_sample(*objects(), rows(), cost.posting_work),
+        )
+        if found is not None:
+            file = self.state.new_name(batch, "plan")
+            write_plan(self.state.file(file), found.leaves, self.key, self.cost)
+            self.next = NextPlan(found.leaves, file, self.rebalancer.why)
+
+    def _go_over(self, batch: int) -> None:
+        """Take the adjusted plan into force; what is live under it is kept where it stays right."""
+        assert self.next is not None
+        assert self.live is not None
+        assert self.ref is not None
+        leaves, file, why = self.next
+        live, known, ref = self.live.under(leaves), self._known, self.ref
+        self._adopt(leaves, file)
+        if live is not None:
+            self.live, self._known = live, known
+            self.ref = PlanRef(self.workers, leaves.summary, file, ref.live)
+        self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
+        if self.rebalancer is not None:
+            self.rebalancer.signals.forget(leaves.total, self.workers)
 
     @property
     def leaves_name(self) -> str:

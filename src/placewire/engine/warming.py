@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary
+from placewire.engine.batches import BatchContext, Ran
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef, Offset, batch_end, identify_log, plan_batch
@@ -124,9 +124,7 @@ def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> 
         coordinator.close()
 
 
-def run_like_spark(
-    context: BatchContext, refs: list[BlockRef]
-) -> tuple[list[BlockSummary], list[PieceSummary]]:
+def run_like_spark(context: BatchContext, refs: list[BlockRef]) -> Ran:
     """The in-process run, with what is routed made read-only, as it is when it was packed."""
     done = [dispatch_block(context, ref) for ref in refs]
     pieces = [piece for dispatched in done for piece in dispatched.pieces]
@@ -134,5 +132,5 @@ def run_like_spark(
         for value in part:
             if not isinstance(value, int):
                 value.flags.writeable = False
-        pieces += match_routed(context, part.worker, [part])
-    return [dispatched.summary for dispatched in done], pieces
+        pieces += match_routed(context, part.worker, [part])[0]
+    return Ran([dispatched.summary for dispatched in done], pieces, [])

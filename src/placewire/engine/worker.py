@@ -50,6 +50,7 @@ class Matches(NamedTuple):
     distance: NDArray[np.float64] | None = None
     passed: int = 0  # of the candidates, those in the ball
     nano: NDArray[np.int32] | None = None
+    looked: NDArray[np.int64] | None = None  # candidates of each object, of boolean rows
 
 
 def make_probe(
@@ -96,6 +97,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
     doubts = max(DOUBTS, longest)
     scratch = np.empty(doubts, np.uint32), np.empty(doubts, np.int64), np.empty(doubts, np.uint8)
     cursor = np.array([0, 0, 0, 0, NEVER_US, 0], np.int64)
+    looked = np.zeros(probe.codes.size, np.int64)
     while True:
         objects_matching_postings(
             *probe,
@@ -115,6 +117,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
             matched,
             *scratch,
             cursor,
+            looked,
         )
         if cursor[0] == probe.group_term.size:
             break
@@ -122,7 +125,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
         objects, matched = np.append(objects, objects), np.append(matched, matched)
     found = int(cursor[3])
     _expected.learn(found, probe.codes.size)
-    return Matches(objects[:found], matched[:found], int(cursor[4]), int(cursor[5]))
+    return Matches(objects[:found], matched[:found], int(cursor[4]), int(cursor[5]), looked=looked)
 
 
 class _Expected:

@@ -157,6 +157,7 @@ def objects_matching_postings(
     doubt_posting: np.ndarray,
     doubt_flags: np.ndarray,
     cursor: np.ndarray,
+    looked: np.ndarray,
 ) -> None:
     """Write every (object, row) that matches, once, into `out_object` and `out_row` u32[..].
 
@@ -165,7 +166,8 @@ def objects_matching_postings(
     looked at. When there is no more room it returns with the cursor at the list it could not do;
     otherwise with the cursor at the end of the groups. (Arrays that grow in here would cost a
     reference count for every list.) `dead` is a bitmap u64 over rows, empty when none has ended;
-    the `doubt` arrays (u32, i64, u8) are scratch, at least as long as the longest list.
+    the `doubt` arrays (u32, i64, u8) are scratch, at least as long as the longest list. What each
+    object looks at is added to `looked` i64[objects].
     """
     words = postings.reshape(-1)
     hit_object = np.empty(AHEAD, np.uint32)
@@ -225,6 +227,7 @@ def objects_matching_postings(
                         full = found + doubtful + last - first > out_row.size
                         break
                     candidates += last - first
+                    looked[o] += last - first
                     x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
                     y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
                     found, doubtful = postings_sifted(

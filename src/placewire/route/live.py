@@ -7,6 +7,7 @@ few; it is made anew from the live rows once it holds twice the keys it was made
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +77,20 @@ class LiveTerms:
             WORKERS: leaves.workers,
         }[self.manner]
         self.clear(0)
+
+    def under(self, leaves: Leaves) -> LiveTerms | None:
+        """The same map for an adjusted plan; None if its scopes would be others."""
+        same = leaves.summary == self.leaves.summary and (
+            self.manner in (ALL_LIVE, CELLS)
+            or (self.manner == LEAVES and np.array_equal(leaves.box, self.leaves.box))
+        )
+        if not same:
+            return None
+        other = copy(self)
+        other.leaves = leaves
+        if other.map is not None:
+            other.map = make_dominant_route(leaves)
+        return other
 
     def clear(self, keys: int, wide_keys: int = 0) -> None:
         """Forget everything, and make room for so many keys."""

@@ -13,13 +13,20 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from placewire.engine.batches import BatchContext, BlockSummary, PieceSummary, Routed
+from placewire.engine.batches import (
+    BatchContext,
+    BlockSummary,
+    PieceSummary,
+    Ran,
+    Routed,
+    WorkerSummary,
+)
 from placewire.engine.dispatcher import dispatch_block
 from placewire.engine.log import BlockRef
 from placewire.engine.pieces import match_routed
 from placewire.state.arrays import pack_arrays, unpack_arrays
 
-BLOCK, PIECE, ROUTED = 0, 1, 2
+BLOCK, PIECE, ROUTED, WORKER = 0, 1, 2, 3
 SCHEMA = "worker int, kind int, payload binary"
 TASKS_A_WORKER = 2
 Rows = list[tuple[int, int, bytes]]
@@ -27,7 +34,7 @@ Rows = list[tuple[int, int, bytes]]
 
 def run_on_spark(
     session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
-) -> tuple[list[BlockSummary], list[PieceSummary]]:
+) -> Ran:
     """Run the blocks of a batch, in a few tasks for each worker that runs at once.
 
     A task costs tens of milliseconds whatever it does, so one for each block would cost more
@@ -41,13 +48,15 @@ def run_on_spark(
             partial(match_partition, context), SCHEMA
         )
     table = stage.toArrow()
-    summaries, pieces = [], []
+    summaries, pieces, workers_did = [], [], []
     for kind, payload in zip(table["kind"].to_pylist(), table["payload"].to_pylist(), strict=True):
         if kind == BLOCK:
             summaries.append(msgspec.msgpack.decode(payload, type=BlockSummary))
-        else:
+        elif kind == PIECE:
             pieces.append(msgspec.msgpack.decode(payload, type=PieceSummary))
-    return summaries, pieces
+        else:
+            workers_did.append(msgspec.msgpack.decode(payload, type=WorkerSummary))
+    return Ran(summaries, pieces, workers_did)
 
 
 def to_batch(rows: Rows) -> pa.RecordBatch:
@@ -91,8 +100,9 @@ def match_partition(
                 passed.append((row["worker"], row["kind"], row["payload"]))
     if parts:
         worker = parts[0].worker
-        found = match_routed(context, worker, parts)
+        found, did = match_routed(context, worker, parts)
         passed += [(worker, PIECE, msgspec.msgpack.encode(piece)) for piece in found]
+        passed += [(worker, WORKER, msgspec.msgpack.encode(summary)) for summary in did]
     if passed:
         yield to_batch(passed)
 

@@ -100,6 +100,25 @@ class Counters(msgspec.Struct, frozen=True):
     idle_unsubscribes: int = 0
 
 
+class WorkersEntry(msgspec.Struct, frozen=True):
+    """What the workers did in one batch for subscriptions of one kind, an entry for each."""
+
+    batch: int
+    kind: int
+    objects: list[int]
+    candidates: list[int]
+    matches: list[int]
+    bytes: list[int]
+    busy_s: list[float]
+
+
+class SignalsEntry(msgspec.Struct, frozen=True):
+    """The last batches by worker, and the file of what was done lately by leaf."""
+
+    history: list[WorkersEntry] = []
+    file: str | None = None
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """The whole state after one batch."""
 
@@ -126,6 +145,7 @@ class Manifest(msgspec.Struct, frozen=True):
     late_dead: str | None = None
     changes: int = 0
     counters: Counters = Counters()
+    signals: SignalsEntry | None = None
 
     def file_names(self) -> set[str]:
         """Every array file that this manifest needs."""
@@ -144,7 +164,9 @@ class Manifest(msgspec.Struct, frozen=True):
             names.add(self.updates.file)
         if self.late_dead is not None:
             names.add(self.late_dead)
-        names |= {self.plan[key] for key in ("file", "live") if key in self.plan}
+        if self.signals is not None and self.signals.file is not None:
+            names.add(self.signals.file)
+        names |= {self.plan[key] for key in ("file", "live", "next") if key in self.plan}
         near_files = ("rule", "leaves", "live", "balls")
         names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
         names |= {self.relevant_plan[key] for key in ("rule", "terms") if key in self.relevant_plan}

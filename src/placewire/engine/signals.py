@@ -1,0 +1,115 @@
+"""Signals: what each worker and each leaf of the plan did in the last batches.
+
+Workers tell totals with every batch, which the manifest keeps for a while. What they did by leaf is
+in their files; it is summed up here, older batches fading, and written once in a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.batches import WorkerSummary
+from placewire.engine.tally import BY_LEAF
+from placewire.model.subscriptions import BOOLEAN
+from placewire.plan.adjusting import PartLoads
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.manifest import SignalsEntry, WorkersEntry
+
+HISTORY = 16  # batches
+FADING = 0.75  # of the counts by leaf, with each batch
+
+
+class Signals:
+    """The last batches by worker, and counts by leaf and worker of the plan in force."""
+
+    def __init__(self, state: StateDir, saved: SignalsEntry | None) -> None:
+        self.state = state
+        self.history: list[WorkersEntry] = [] if saved is None else list(saved.history)
+        self.file = None if saved is None else saved.file
+        self.counts = np.zeros((len(BY_LEAF), 0, 0))  # by leaf and worker
+        self.batches = 0  # that the counts are of
+        if self.file is not None:
+            arrays, facts = open_arrays(state.file(self.file))
+            self.forget(facts["leaves"], facts["workers"])
+            self.counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
+            self.batches = facts["batches"]
+
+    def forget(self, leaves: int, workers: int) -> None:
+        """Another plan: counts by leaf begin anew."""
+        self.counts = np.zeros((len(BY_LEAF), leaves, workers))
+        self.batches = 0
+
+    def observe(
+        self, batch: int, summaries: Sequence[WorkerSummary], leaves: Leaves | None, workers: int
+    ) -> None:
+        """Take in what the workers of a batch tell."""
+        for kind in sorted({summary.kind for summary in summaries}):
+            of_kind = [summary for summary in summaries if summary.kind == kind]
+            self.history.append(line_up(batch, kind, of_kind, workers))
+        kept = sorted({entry.batch for entry in self.history})[-HISTORY:]
+        self.history = [entry for entry in self.history if entry.batch in kept]
+        if leaves is None:
+            return
+        if self.counts.shape[1:] != (leaves.total, workers):
+            self.forget(leaves.total, workers)
+        self.counts *= FADING
+        self.batches += 1
+        for summary in summaries:
+            if summary.kind == BOOLEAN and summary.file:
+                arrays = open_arrays(self.state.file(summary.file)).arrays
+                for at, name in enumerate(BY_LEAF):
+                    self.counts[at, arrays["load.leaf"], summary.worker] += arrays[f"load.{name}"]
+
+    @property
+    def fullness(self) -> float:
+        """How many whole batches the faded counts amount to."""
+        return (1.0 - FADING**self.batches) / (1.0 - FADING)
+
+    def part_loads(self, leaves: Leaves, held: NDArray[np.float64], cost: LoadModel) -> PartLoads:
+        """What each part of the plan costs, by the counts of its leaf at its worker.
+
+        Parts of one leaf at one worker share these in proportion to what they hold.
+        """
+        leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
+        objects, candidates, _ = self.counts[:, leaf, leaves.part_worker]
+        place = leaf * leaves.workers + leaves.part_worker
+        together = np.bincount(place, held + 1e-9, leaves.total * leaves.workers)[place]
+        share = (held + 1e-9) / together
+        load = (cost.per_object * objects + cost.per_posting * candidates) * share
+        return PartLoads(load, held)
+
+    def save(self, batch: int, leaves: Leaves | None) -> SignalsEntry:
+        """The manifest's entry; the counts by leaf are written with it."""
+        self.file = None
+        if leaves is not None and self.batches:
+            self.file = self.state.new_name(batch, "loads")
+            leaf, worker = np.nonzero(self.counts[0])
+            write_arrays(
+                self.state.file(self.file),
+                {"leaf": leaf, "worker": worker, "counts": self.counts[:, leaf, worker]},
+                {
+                    "leaves": self.counts.shape[1],
+                    "workers": self.counts.shape[2],
+                    "batches": self.batches,
+                },
+            )
+        return SignalsEntry(list(self.history), self.file)
+
+
+def line_up(
+    batch: int, kind: int, summaries: Sequence[WorkerSummary], workers: int
+) -> WorkersEntry:
+    """A batch's summaries as columns with an entry for every worker, also the idle ones."""
+    columns: dict[str, list[float]] = {
+        name: [0] * workers for name in ("objects", "candidates", "matches", "bytes", "busy_s")
+    }
+    for summary in summaries:
+        for name, column in columns.items():
+            column[summary.worker] += getattr(summary, name)
+    return WorkersEntry(batch=batch, kind=kind, **columns)  # type: ignore[arg-type]
