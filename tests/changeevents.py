@@ -69,6 +69,13 @@ def assert_same(one: DecodedBlock, other: DecodedBlock) -> None:
             assert array.tobytes() == expected.tobytes(), name  # -0.0 is not 0.0
 
 
+def assert_read(line: bytes, slow: bool) -> None:
+    """The scanner leaves the line alone if it is slow; it is decoded as the strict reader does."""
+    assert slow_lines([line]) == ([0] if slow else [])
+    raw = block_of([line])
+    assert_same(decode_usually(raw), decode_strictly(raw))
+
+
 def dump(event: dict, rng: random.Random) -> bytes:
     """JSON with the keys in any order and any white space."""
     items = list(event.items())

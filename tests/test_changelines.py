@@ -18,6 +18,7 @@ from changeevents import (
     RELEVANT,
     TS,
     UNSUBSCRIBE,
+    assert_read,
     assert_same,
     block_of,
     decode_strictly,
@@ -168,9 +169,7 @@ def test_plain_changes_are_not_slow(event):
 )
 def test_others_are_slow(event):
     line = json.dumps(event, ensure_ascii=False).encode()
-    assert slow_lines([line]) == [0]
-    raw = block_of([line])
-    assert_same(decode_usually(raw), decode_strictly(raw))
+    assert_read(line, slow=True)
 
 
 @pytest.mark.parametrize("name", [*RELEVANT])
@@ -205,9 +204,7 @@ def test_spellings_of_a_relevant_that_are_slow(before, after):
     line = json.dumps(RELEVANT).encode()
     assert line.count(before) == 1
     line = line.replace(before, after)
-    assert slow_lines([line]) == [0]
-    raw = block_of([line])
-    assert_same(decode_usually(raw), decode_strictly(raw))
+    assert_read(line, slow=True)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +214,7 @@ def test_spellings_of_a_relevant_that_are_slow(before, after):
 def test_figures_of_a_relevant_are_the_same_to_the_bit(alpha, reach):
     line = json.dumps({**RELEVANT, "alpha": "A", "reach_m": "R"}).encode()
     line = line.replace(b'"A"', alpha.encode()).replace(b'"R"', reach.encode())
-    assert slow_lines([line]) == []
-    raw = block_of([line])
-    assert_same(decode_usually(raw), decode_strictly(raw))
+    assert_read(line, slow=False)
 
 
 @settings(deadline=None)
@@ -284,9 +279,7 @@ def test_spellings_of_a_nearest_that_are_slow(before, after):
     line = json.dumps(NEAREST).encode()
     assert line.count(before) == 1
     line = line.replace(before, after)
-    assert slow_lines([line]) == [0]
-    raw = block_of([line])
-    assert_same(decode_usually(raw), decode_strictly(raw))
+    assert_read(line, slow=True)
 
 
 @pytest.mark.parametrize(
@@ -296,9 +289,7 @@ def test_figures_of_a_nearest_are_the_same_to_the_bit(figure):
     line = json.dumps({**NEAREST, "lon": 0.25, "lat": 0.75, "within_m": 0.5}).encode()
     line = line.replace(b"0.25", figure.encode()).replace(b"0.75", figure.encode())
     line = line.replace(b"0.5", b"123.4560000000000001")
-    raw = block_of([line])
-    assert slow_lines([line]) == []
-    assert_same(decode_usually(raw), decode_strictly(raw))
+    assert_read(line, slow=False)
 
 
 def test_kinds_mixed_in_one_block_keep_their_own_columns():

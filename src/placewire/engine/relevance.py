@@ -152,7 +152,6 @@ class Slider:
         status: NDArray[np.int64],
     ) -> list[Slid]:
         """Let the batch pass some rows, and say in `status` which must be filled anew, and when."""
-        b = buffers.buffers
         cursor = np.zeros(4, np.int64)
         slid = []
         ends = tuple(np.empty(ROOM, np.int64) for _ in range(4))
@@ -169,9 +168,7 @@ class Slider:
                 read_only(self.moves.horizon),
                 buffers.rule.dominance,
                 buffers.rule.trim,
-                *buffers.slots,
-                b.theta,
-                b.theta_seq,
+                buffers.buffers,
                 buffers.soonest,
                 status,
                 *(ends[0], ends[1], ends[2], ends[3]),
@@ -262,7 +259,6 @@ class Slider:
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":
             best, complete = lower(best, buffers.ks[picked], buffers.rule.ratio, complete)
-        b = buffers.buffers
         columns = best_into_buffers(
             read_only(picked),
             read_only(buffers.ks),
@@ -270,9 +266,7 @@ class Slider:
             read_only(complete),
             *Best(*map(read_only, best))[:5],
             buffers.rule.dominance,
-            *buffers.slots,
-            b.theta,
-            b.theta_seq,
+            buffers.buffers,
             buffers.soonest,
         )
         buffers.looked[picked] = best.looked

@@ -12,7 +12,10 @@ out; if theta is ALL, simply every candidate.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import inlined
 
@@ -20,6 +23,22 @@ ALL = -1
 DONE = -1  # the status of a row that needs no refill
 NEVER = np.int64((1 << 63) - 1)
 MOST_K = 1_000
+
+
+class Buffers(NamedTuple):
+    """Buffers of n rows with room for m objects.
+
+    In a window of the last objects an object leaves in the order of seq: `exp` is `seq` itself.
+    """
+
+    offsets: NDArray[np.int64]  # [n + 1]
+    counts: NDArray[np.int32]  # [n]
+    nano: NDArray[np.int32]  # [m], as are the next three
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+    dom: NDArray[np.uint16]
+    theta: NDArray[np.int32]  # [n]
+    theta_seq: NDArray[np.int64]  # [n]
 
 
 @inlined
@@ -49,20 +68,16 @@ def enter_buffer(
     k: int,
     dominance: bool,
     trim: bool,
-    offsets: np.ndarray,
-    counts: np.ndarray,
-    nanos: np.ndarray,
-    seqs: np.ndarray,
-    exps: np.ndarray,
-    doms: np.ndarray,
-    theta: np.ndarray,
-    theta_seq: np.ndarray,
+    buffers: Buffers,
 ) -> int:
     """Put an object into a buffer; gives its place there, or -1 if k others keep it out.
 
     A full buffer lets the lowest go and remembers that it did: theta rises. With `trim` it then
     makes room for a while, so that what comes next need not rank so high.
     """
+    offsets, counts = buffers.offsets, buffers.counts
+    theta, theta_seq = buffers.theta, buffers.theta_seq
+    nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
     first = offsets[row]
     room = offsets[row + 1] - first
     held = np.int64(counts[row])
@@ -109,33 +124,24 @@ def enter_buffer(
 
 
 @inlined
-def leave_buffer(
-    row: int,
-    horizon: int,
-    offsets: np.ndarray,
-    counts: np.ndarray,
-    nanos: np.ndarray,
-    seqs: np.ndarray,
-    exps: np.ndarray,
-    doms: np.ndarray,
-) -> None:
+def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
     """Let the objects go that the horizon has reached."""
-    first = offsets[row]
+    nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
+    first = buffers.offsets[row]
     kept = first
-    for at in range(first, first + counts[row]):
+    for at in range(first, first + buffers.counts[row]):
         if exps[at] > horizon:
             nanos[kept], seqs[kept], exps[kept] = nanos[at], seqs[at], exps[at]
             doms[kept] = doms[at]
             kept += 1
-    counts[row] = kept - first
+    buffers.counts[row] = kept - first
 
 
 @inlined
-def soonest_in_buffer(
-    row: int, offsets: np.ndarray, counts: np.ndarray, exps: np.ndarray
-) -> np.int64:
+def soonest_in_buffer(row: int, buffers: Buffers) -> np.int64:
     """When the first object of a buffer leaves."""
     soonest = NEVER
-    for at in range(offsets[row], offsets[row] + counts[row]):
-        soonest = min(soonest, exps[at])
+    first = buffers.offsets[row]
+    for at in range(first, first + buffers.counts[row]):
+        soonest = min(soonest, buffers.exp[at])
     return soonest

@@ -189,7 +189,7 @@ def best_objects_of_query(
         np.int64(before_seq),
     )
     aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
-    return search_file(strata, layered, file, ask, aim, 0, held, found, scratch)
+    return search_file(strata, layered, file, ask, aim, np.int64(0), held, found, scratch)
 
 
 @kernel
@@ -214,13 +214,15 @@ def objects_above_rows(
     keep = BY_TIME if by_time else BY_SEQ
     of = np.empty(1024, np.int64)
     found = Found(np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.int64))
-    written = 0
+    written = np.int64(0)
     for i in range(picked.size):
         row = picked[i]
         ask = ask_of_row(rows, row, file, asked, weights, FIRST_US, after_seq[i], before_seq[i])
         while True:
             aim = Aim(True, np.int64(theta[row]), of.size - written, keep, 0)
-            held = search_file(strata, layered, file, ask, aim, written, 0, found, scratch)
+            held = search_file(
+                strata, layered, file, ask, aim, written, np.int64(0), found, scratch
+            )
             if held <= of.size - written:
                 break
             more = max(of.size, held)

@@ -10,6 +10,7 @@ import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.regions import distance_m
+from placewire.kernels.termsets import place_of_term
 
 LON, LAT, ALPHA, REACH, NORM, IDF = 0, 1, 2, 3, 4, 5  # places in a row's shape
 BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
@@ -22,21 +23,6 @@ def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int)
     if dead.size and (dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
         return True
     return bool(expires_us[row] <= now_us)
-
-
-@inlined
-def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
-    """Where in the ascending slice the term is, or -1."""
-    while last - first > 8:
-        middle = (first + last) >> 1
-        if terms[middle] <= term:
-            first = middle
-        else:
-            last = middle
-    for at in range(first, last):
-        if terms[at] == term:
-            return at
-    return -1
 
 
 @inlined

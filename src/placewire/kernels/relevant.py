@@ -65,7 +65,11 @@ def search_file(
     found: Found,
     scratch: Scratch,
 ) -> int:
-    """Offer what a file has; gives how many objects are held."""
+    """Offer what a file has; gives how many objects are held.
+
+    Callers give `first` and `held` as np.int64(0): to the compiler a bare 0 is a type of its own,
+    for which the whole search would be compiled once more.
+    """
     if ask.asked.size == 0 or (not aim.every and aim.room == 0):
         return held
     words_in_turn(
@@ -81,7 +85,7 @@ def search_file(
         return walk_lists(file, ask, aim, first, held, found, scratch)
     lon, lat = math.radians(ask.lon), math.radians(ask.lat)
     x, y, z = math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)
-    rare = longest = 0
+    rare = longest = np.int64(0)
     for turn in range(ask.asked.size):
         word = ask.asked[scratch.turn[turn]]
         number = np.int64(strata.bitmap[word])

@@ -9,6 +9,7 @@ from placewire.kernels.buffers import (
     DONE,
     MOST_K,
     NEVER,
+    Buffers,
     enter_buffer,
     first_reaching,
     leave_buffer,
@@ -69,14 +70,7 @@ def window_past_rows(
     move_horizon: np.ndarray,
     dominance: bool,
     trim: bool,
-    offsets: np.ndarray,
-    counts: np.ndarray,
-    nanos: np.ndarray,
-    seqs: np.ndarray,
-    exps: np.ndarray,
-    doms: np.ndarray,
-    theta: np.ndarray,
-    theta_seq: np.ndarray,
+    buffers: Buffers,
     soonest: np.ndarray,
     status: np.ndarray,
     update_row: np.ndarray,
@@ -99,6 +93,8 @@ def window_past_rows(
     flat lists. The cursor i64[4] counts rows, updates, adds and drops; when room runs out the
     kernel returns early, and goes on when it is called again with the last three 0.
     """
+    offsets, counts, theta = buffers.offsets, buffers.counts, buffers.theta
+    nanos, seqs, exps = buffers.nano, buffers.seq, buffers.exp
     old_nanos = np.empty(MOST_K, np.int32)
     old_seqs = np.empty(MOST_K, np.int64)
     updates, adds, drops = cursor[1], cursor[2], cursor[3]
@@ -144,7 +140,7 @@ def window_past_rows(
             for slot in range(before):
                 old_nanos[slot], old_seqs[slot] = nanos[first + slot], seqs[first + slot]
             if left:
-                leave_buffer(row, horizon, offsets, counts, nanos, seqs, exps, doms)
+                leave_buffer(row, horizon, buffers)
             place = -1
             if enters:
                 place = enter_buffer(
@@ -155,18 +151,11 @@ def window_past_rows(
                     k,
                     dominance,
                     trim,
-                    offsets,
-                    counts,
-                    nanos,
-                    seqs,
-                    exps,
-                    doms,
-                    theta,
-                    theta_seq,
+                    buffers,
                 )
             if arrives:
                 at += 1
-            soonest[row] = soonest_in_buffer(row, offsets, counts, exps)
+            soonest[row] = soonest_in_buffer(row, buffers)
             if left == 0 and (place < 0 or place >= k):
                 continue
             after = min(np.int64(counts[row]), k)
@@ -204,14 +193,7 @@ def best_into_buffers(
     best_seq: np.ndarray,
     best_exp: np.ndarray,
     dominance: bool,
-    offsets: np.ndarray,
-    counts: np.ndarray,
-    nanos: np.ndarray,
-    seqs: np.ndarray,
-    exps: np.ndarray,
-    doms: np.ndarray,
-    theta: np.ndarray,
-    theta_seq: np.ndarray,
+    buffers: Buffers,
     soonest: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
     """Fill the buffers of some rows anew with the best of the window, and write the updates.
@@ -220,6 +202,8 @@ def best_into_buffers(
     rank; if it is `complete` bool, they are all candidates that there are. Gives rows
     i64, seqs i64, ends of adds and drops i64, nanos i32 and seqs i64 of adds, seqs i64 of drops.
     """
+    counts, nanos, seqs = buffers.counts, buffers.nano, buffers.seq
+    theta, theta_seq = buffers.theta, buffers.theta_seq
     room = rows.size
     add_room = 0
     for i in range(rows.size):
@@ -242,7 +226,7 @@ def best_into_buffers(
     for i in range(rows.size):
         row = rows[i]
         k = np.int64(ks[row])
-        first = offsets[row]
+        first = buffers.offsets[row]
         before = min(np.int64(counts[row]), k)
         for slot in range(before):
             old_nanos[slot], old_seqs[slot] = nanos[first + slot], seqs[first + slot]
@@ -264,16 +248,9 @@ def best_into_buffers(
                 k,
                 dominance,
                 False,
-                offsets,
-                counts,
-                nanos,
-                seqs,
-                exps,
-                doms,
-                theta,
-                theta_seq,
+                buffers,
             )
-        soonest[row] = soonest_in_buffer(row, offsets, counts, exps)
+        soonest[row] = soonest_in_buffer(row, buffers)
         after = min(np.int64(counts[row]), k)
         more_adds, more_drops = changed_result(
             before,

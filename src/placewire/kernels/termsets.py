@@ -9,8 +9,8 @@ from placewire.kernels.postings import HINT_SHIFT, signature_of_term
 
 
 @inlined
-def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
-    """Whether the ascending slice has the term."""
+def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
+    """Where in the ascending slice the term is, or -1."""
     while last - first > 8:
         middle = (first + last) >> 1
         if terms[middle] <= term:
@@ -19,8 +19,14 @@ def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> 
             last = middle
     for at in range(first, last):
         if terms[at] == term:
-            return True
-    return False
+            return at
+    return -1
+
+
+@inlined
+def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
+    """Whether the ascending slice has the term."""
+    return place_of_term(terms, first, last, term) >= 0
 
 
 @inlined

@@ -15,26 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.buffercopies import buffers_taken, newcomers_counted
-from placewire.kernels.buffers import ALL
+from placewire.kernels.buffers import ALL, Buffers
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 
 EVERY_SEQ = -1
-
-
-class Slots(NamedTuple):
-    """Where the objects of buffers are, how many, and their columns."""
-
-    offsets: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    nano: NDArray[np.int32]
-    seq: NDArray[np.int64]
-    exp: NDArray[np.int64]
-    dom: NDArray[np.uint16]
-
-    def read(self) -> Slots:
-        """The same, not to be written."""
-        return Slots(*map(read_only, self))
 
 
 class Entrants(NamedTuple):
@@ -44,27 +29,6 @@ class Entrants(NamedTuple):
     nano: NDArray[np.int32]
     seq: NDArray[np.int64]
     exp: NDArray[np.int64]
-
-
-class Buffers(NamedTuple):
-    """Buffers of n rows, as `kernels/buffers.py` describes them.
-
-    In a window of the last objects an object leaves in the order of seq: `exp` is `seq` itself.
-    """
-
-    offsets: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    nano: NDArray[np.int32]
-    seq: NDArray[np.int64]
-    exp: NDArray[np.int64]
-    dom: NDArray[np.uint16]
-    theta: NDArray[np.int32]
-    theta_seq: NDArray[np.int64]
-
-    @property
-    def slots(self) -> Slots:
-        """The columns of objects, with where they are and how many."""
-        return Slots(*self[:6])
 
 
 class BufferDelta(NamedTuple):
@@ -119,21 +83,15 @@ def take_buffers(
 
     With `since_seq` only the objects that came then or later.
     """
+    # Mapped from a file or made here: one type to the compiler.
+    source = Buffers(*map(read_only, buffers))
     if room is None:
         room = buffers.counts[picked].astype(np.int64)
         if since_seq > 0:
-            room = newcomers_counted(
-                picked,
-                since_seq,
-                read_only(buffers.offsets),
-                read_only(buffers.counts),
-                read_only(buffers.seq),
-            )
+            room = newcomers_counted(picked, since_seq, source)
     taken = empty_buffers(room, by_time)
-    counts = buffers_taken(picked, taken.offsets, since_seq, *buffers.slots.read(), *taken[2:6])
-    return taken._replace(
-        counts=counts, theta=buffers.theta[picked], theta_seq=buffers.theta_seq[picked]
-    )
+    buffers_taken(picked, since_seq, source, taken)
+    return taken._replace(theta=buffers.theta[picked], theta_seq=buffers.theta_seq[picked])
 
 
 def concat_buffers(parts: Sequence[Buffers], by_time: bool) -> Buffers:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from placewire.index.balls import concat_deals, take_deal
 from placewire.index.groups import LiteralDeal
+from placewire.kernels.buffers import Buffers
 from placewire.kernels.directory import bits_to_mask
 from placewire.model.subscriptions import (
     BOOLEAN,
@@ -19,7 +20,7 @@ from placewire.model.subscriptions import (
     concat_rows,
     take_rows,
 )
-from placewire.state.buffers import Buffers, concat_buffers, take_buffers
+from placewire.state.buffers import concat_buffers, take_buffers
 from placewire.state.manifest import SegmentEntry
 from placewire.state.neighbours import Neighbours, concat_neighbours, take_neighbours
 from placewire.state.segment import (

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.index.balls import Deal
-from placewire.kernels.buffers import NEVER
+from placewire.kernels.buffers import NEVER, Buffers
 from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
-from placewire.state.buffers import Buffers, take_buffers
 from placewire.state.buffers import delta_arrays as buffer_delta_arrays
+from placewire.state.buffers import take_buffers
 from placewire.state.compaction import (
     DealLiterals,
     Merged,

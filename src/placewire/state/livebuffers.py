@@ -15,15 +15,14 @@ from placewire.kernels.buffercopies import (
     buffers_put,
     entrants_into_buffers,
 )
+from placewire.kernels.buffers import Buffers
 from placewire.kernels.jit import read_only
 from placewire.kernels.refilling import cheapest_sizes
 from placewire.model.errors import Unusable
 from placewire.state.arrays import open_arrays
 from placewire.state.buffers import (
     BufferDelta,
-    Buffers,
     Entrants,
-    Slots,
     make_delta,
     read_delta,
     take_buffers,
@@ -110,13 +109,8 @@ class LiveBuffers:
         self.soonest = self._let_go(horizon)
 
     def _let_go(self, horizon: int) -> NDArray[np.int64]:
-        soonest: NDArray[np.int64] = buffers_past_horizon(horizon, *self.slots)
+        soonest: NDArray[np.int64] = buffers_past_horizon(horizon, self.buffers)
         return soonest
-
-    @property
-    def slots(self) -> Slots:
-        """The buffers as kernels change them."""
-        return self.buffers.slots._replace(offsets=read_only(self.buffers.offsets))
 
     def _change(
         self,
@@ -147,16 +141,11 @@ class LiveBuffers:
                 horizon,
                 ks,
                 self.rule.dominance,
-                *wide.slots,
-                wide.theta,
-                wide.theta_seq,
+                wide,
             )
         wide.theta[:], wide.theta_seq[:] = theta, theta_seq
-        buffers_above_theta(
-            np.arange(rows.size), wide.theta, wide.theta_seq, wide.offsets, *wide[1:4]
-        )
-        b = self.buffers
-        buffers_put(read_only(rows), *wide, *self.slots, b.theta, b.theta_seq)
+        buffers_above_theta(wide)
+        buffers_put(read_only(rows), wide, self.buffers)
 
     def _apply(self, delta: BufferDelta, horizon: int) -> None:
         """Change the buffers as a batch did."""

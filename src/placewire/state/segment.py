@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from placewire.index.balls import BallIndex, Deal, index_balls, one_part, points_of
 from placewire.index.boolean import BooleanIndex, build_index, empty_index
 from placewire.index.groups import GroupIndex, LiteralDeal, index_parts
+from placewire.kernels.buffers import Buffers
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import BOOLEAN, NEAREST, SubscriptionRows
 from placewire.state.arrays import open_arrays, write_arrays
-from placewire.state.buffers import Buffers, buffer_arrays, read_buffers
+from placewire.state.buffers import buffer_arrays, read_buffers
 from placewire.state.neighbours import Neighbours, radii_of
 
 
