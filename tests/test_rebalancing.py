@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.rebalancing import ADJUSTERS, RebalanceRule
-from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of
+from placewire.engine.rebalancing import (
+    ADJUSTERS,
+    Readings,
+    Rebalancer,
+    RebalanceRule,
+    read_rebalance,
+)
+from placewire.engine.signals import Signals
+from placewire.model.errors import Unusable
+from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of, sum_by_worker
 from placewire.plan.cost import LoadModel
 from placewire.plan.hungarian import assign_least
-from placewire.plan.leaves import NO_SPLIT, Leaves, TextSplit
+from placewire.plan.leaves import NO_SPLIT, Leaves, TextSplit, check_leaves
 from placewire.plan.methods import METHODS
+from placewire.plan.migration import SELECTS
 from placewire.plan.portion import halve_box
-from placewire.plan.sample import Sample
+from placewire.plan.ps2adjust import Ps2Rule, adjust_ps2, count_touching, join_boxes
+from placewire.plan.sample import SIDE, Sample
+from placewire.plan.sstdadjust import WAYS, SstdRule, adjust_sstd
+from placewire.plan.tornadoadjust import Lines, adjust_tornado
+from placewire.state.layout import StateDir
 from test_law import check_equals_oracle, flowing, logs, run_local
+from test_plan_kdt import clustered, make, scattered
 
 
-def shuffle_plan(
-    leaves: Leaves, loads: PartLoads, sample: Sample, cost: LoadModel
-) -> Adjustment | None:
+def shuffle_plan(readings: Readings) -> Adjustment | None:
     """Anything at all, as long as it is a plan: other workers, cuts by space, cuts by text."""
+    leaves, loads, sample = readings.leaves, readings.loads, readings.sample()
     rng = np.random.default_rng(int(loads.held.sum()) + leaves.total)
     cells = []
     for cell in cells_of(leaves, loads):
@@ -51,10 +65,9 @@ def _shuffling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ADJUSTERS, "shuffle", shuffle_plan)
 
 
-@pytest.mark.parametrize("name", ["shuffle", "sstd"])
-@pytest.mark.parametrize("workers", [2, 7])
-@pytest.mark.parametrize("rows", [1, 17])
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("name", ["shuffle", "auto", *sorted(ADJUSTERS)])
+@pytest.mark.parametrize(("workers", "rows"), [(2, 17), (7, 17), (2, 1)])
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     log=logs | flowing(),
     plan=st.sampled_from([*METHODS, "auto"]),
@@ -88,3 +101,144 @@ def test_the_assignment_is_the_cheapest_of_all(size: int) -> None:
             for columns in permutations(range(size))
         )
         assert cost[np.arange(size), found].sum() == pytest.approx(least)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cells_to_move_are_enough_and_the_best_are_the_fewest(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    load, size = rng.integers(1, 20, 9).astype(float), rng.integers(1, 20, 9).astype(float)
+    tau = float(load.sum()) * 0.4
+    paid = {}
+    for name, select in SELECTS.items():
+        chosen = select(load, size, tau)
+        assert np.unique(chosen).size == chosen.size
+        assert load[chosen].sum() >= tau
+        paid[name] = size[chosen].sum()
+    sets = (np.array(list(np.ndindex(*[2] * 9))) == 1) @ np.stack([load, size], axis=1)
+    assert paid["dp"] == sets[sets[:, 0] >= tau, 1].min()
+    assert paid["dp"] <= paid["gr"]
+
+
+def draw_sample(seed: int) -> Sample:
+    """A region for text beside one for space."""
+    text, space = clustered(0, 60, seed), scattered(6000, seed)
+    return make(text[0][:300] + space[0][:300], text[1] + space[1])
+
+
+def drifted(method: str, workers: int, seed: int) -> tuple[Leaves, PartLoads, Sample]:
+    """A plan of an even sample, and loads that have gathered in one corner since."""
+    sample = draw_sample(seed)
+    leaves = METHODS[method](sample, workers, LoadModel())
+    rng = np.random.default_rng(seed)
+    load = rng.random(leaves.part_worker.size) + 1.0
+    load[leaves.part_worker == leaves.part_worker[0]] *= 10.0
+    return leaves, PartLoads(load, rng.integers(1, 50, load.size).astype(float)), sample
+
+
+@pytest.mark.parametrize("method", ["kdt", "kdtree", "qt", "grid", "frequency", "termhash"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_adjusted_plans_are_plans_and_lower_the_largest_load(method: str, workers: int) -> None:
+    for seed in range(4):
+        leaves, loads, sample = drifted(method, workers, seed)
+        before = sum_by_worker(cells_of(leaves, loads), workers)
+        found = [adjust_sstd(leaves, loads, sample, LoadModel())]
+        found += [
+            adjust_ps2(leaves, loads, sample, LoadModel(), Ps2Rule(select=select))
+            for select in SELECTS
+        ]
+        for adjustment in found:
+            if adjustment is not None:
+                check_leaves(adjustment.leaves)
+                assert adjustment.loads.max() < before.max()
+                assert adjustment.loads.sum() <= before.sum() * (1 + 1e-9)
+                assert adjustment.moved > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_of_sstds_ways_works_alone_and_keeps_the_load(way: str) -> None:
+    leaves, loads, sample = drifted("qt", 4, 3)
+    before = sum_by_worker(cells_of(leaves, loads), 4)
+    found = adjust_sstd(leaves, loads, sample, LoadModel(), SstdRule(ways=(way,)))
+    assert found is not None
+    assert found.way == way
+    assert found.loads.max() < before.max()
+    assert found.loads.sum() == pytest.approx(before.sum())
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4, 6, 9])
+def test_tornado_shifts_borders_and_tiles_the_world(workers: int) -> None:
+    names = set()
+    for seed in range(12):
+        sample = draw_sample(seed)
+        leaves = METHODS["agrid"](sample, workers, LoadModel())
+        rng = np.random.default_rng(seed)
+        load = rng.random(leaves.total) * 10.0 + 1.0
+        loads = PartLoads(load, np.full(leaves.total, 10.0))
+
+        def ask(leaf: int, leaves: Leaves = leaves, rng: np.random.Generator = rng) -> Lines:
+            west, south, east, north = leaves.box[leaf].tolist()
+            number = tuple(
+                np.unique(rng.integers(low, high, 30)).astype(np.int32)
+                for low, high in ((west, east), (south, north))
+            )
+            return Lines(number, (rng.random(number[0].size), rng.random(number[1].size)))
+
+        found = adjust_tornado(leaves, loads, ask, 0.0)
+        if found is not None:
+            check_leaves(found.leaves)
+            names.add(found.way)
+            assert found.loads.max() < load.max() + 1e-9
+        assert adjust_tornado(leaves, loads, ask, 1e9) is None
+    assert names
+
+
+def test_tornado_leaves_plans_alone_that_are_not_a_box_a_worker() -> None:
+    leaves, loads, _ = drifted("grid", 3, 1)
+    assert adjust_tornado(leaves, loads, lambda leaf: pytest.fail("asked"), 0.0) is None
+
+
+def test_joined_boxes_cover_a_mask_once() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        mask = rng.random((6, 7)) < 0.5
+        covered = np.zeros(mask.shape, int)
+        for first, last, low, high in join_boxes(mask):
+            covered[first:last, low:high] += 1
+        assert (covered == mask).all()
+
+
+def test_touched_pieces_are_counted_also_across_the_antimeridian() -> None:
+    columns, rows = np.array([0, 10, 20, SIDE]), np.array([0, 5, 100])
+    ranges = np.array(
+        [[0, 0, 9, 4], [5, 0, 15, 60], [SIDE - 5, 2, 3, 2], [30, 200, 40, 300]], np.int32
+    )
+    touched = count_touching(ranges, columns, rows)
+    assert touched.tolist() == [[3, 1], [1, 1], [1, 0]]
+
+
+def test_a_level_system_does_not_swing(tmp_path: Path) -> None:
+    """Loads that differ by chance are left alone, and after a change there is a rest."""
+    sample = draw_sample(1)
+    leaves = METHODS["grid"](sample, 4, LoadModel())
+    signals = Signals(StateDir(tmp_path), None)
+    rebalancer = Rebalancer(RebalanceRule("sstd"), signals)
+    cost = LoadModel(per_check=0.0, per_posting=8.0)
+    rng = np.random.default_rng(2)
+
+    def batch(factor: float) -> bool:
+        signals.observe(0, [], leaves, 4)
+        owner = np.zeros(leaves.total, int)
+        owner[:] = leaves.part_worker[leaves.part_offsets[:-1]]
+        counts = rng.poisson(40, leaves.total) * np.where(owner == 0, factor, 1.0)
+        signals.counts[0, np.arange(leaves.total), owner] += counts
+        return rebalancer.strains(leaves, cost)
+
+    assert not any(batch(1.0) for _ in range(40))
+    assert any(batch(3.0) for _ in range(12))
+    signals.forget(leaves.total, 4)
+    assert not any(batch(3.0) for _ in range(6))
+
+
+def test_an_unknown_rebalancer_is_refused() -> None:
+    with pytest.raises(Unusable, match=r"rebalance: must be one of auto, .*, off, got 'x'"):
+        read_rebalance("x")

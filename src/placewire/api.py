@@ -90,8 +90,8 @@ def replay(
     Retained objects are kept in files by slices of time, `slice` long, as "PT1H"; those that are
     not retained any more go to the folder `archive`, if there is one, as Parquet by day.
     `buffer` is how `relevant` subscriptions keep what their results may need: cskyband, skyband or
-    kmax. `rebalance` is how a plan is adjusted when its workers' loads drift apart: auto, sstd or
-    off. `machines` is how many the workers run on, which plan `auto` has to know; by default those
+    kmax. `rebalance` is how a plan is adjusted when its workers' loads drift apart: auto,
+    ps2-local, ps2-global, sstd, tornado or off. `machines` is how many the workers run on, which plan `auto` has to know; by default those
     that the session has, or one. `begun` is called with what is committed already, `after` after
     each further batch. Raises `placewire.Unusable`.
     """

@@ -105,7 +105,8 @@ def replay(
     rebalance: Annotated[
         str,
         typer.Option(
-            help="How a plan is adjusted when its workers' loads drift apart: auto, sstd or off."
+            help="How a plan is adjusted when its workers' loads drift apart: auto, ps2-local,"
+            " ps2-global, sstd, tornado or off."
         ),
     ] = "auto",
     runner: Annotated[

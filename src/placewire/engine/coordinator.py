@@ -194,6 +194,7 @@ class Coordinator:
             settings=self.settings,
             with_text=self.store.archive is not None,
             tally=planners.tallying,
+            lines=planners.lining,
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:

@@ -97,6 +97,12 @@ class Planners:
         """Whether workers have to count what they do by leaf."""
         return self.rebalancer.active and self.boolean.ref is not None
 
+    @property
+    def lining(self) -> bool:
+        """Whether they have to sum it up along columns and rows as well."""
+        leaves = self.boolean.leaves
+        return self.tallying and leaves is not None and self.rebalancer.wants_lines(leaves)
+
     def hear(self, batch: int, workers: list[WorkerSummary]) -> None:
         """Take in what the workers of a batch tell."""
         leaves = self.boolean.leaves if self.tallying else None

@@ -13,7 +13,7 @@ import numpy as np
 from placewire.engine.calibrating import calibrate
 from placewire.engine.plannames import PLANS, UNPLANNED, is_file
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
-from placewire.engine.rebalancing import Rebalancer
+from placewire.engine.rebalancing import Rebalancer, Source
 from placewire.engine.sampling import Sampler
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
@@ -204,13 +204,16 @@ class Planner:
             return
         cost = self.cost or calibrate().load
         rows = cache(lambda: live_rows(segments))
-        objects = self.sampler.objects.in_order
-        found = self.rebalancer.decide(
-            self.leaves,
-            cost,
-            lambda: post_rows(rows()),
-            lambda: make_sample(*objects(), rows(), cost.posting_work),
+        objects = cache(lambda: Objects(*self.sampler.objects.in_order()))
+        sample = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
+        method = METHODS.get(self.leaves_name)
+        source = Source(
+            objects,
+            cache(lambda: post_rows(rows())),
+            sample,
+            None if method is None else lambda: method(sample(), self.workers, cost),
         )
+        found = self.rebalancer.decide(self.leaves, cost, source)
         if found is not None:
             file = self.state.new_name(batch, "plan")
             write_plan(self.state.file(file), found.leaves, self.key, self.cost)

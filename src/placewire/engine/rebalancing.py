@@ -9,7 +9,7 @@ after it; in between, workers fetch what they are about to get.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,15 +20,20 @@ from placewire.model.errors import Unusable
 from placewire.plan.adjusting import Adjustment, PartLoads, imbalance, sum_loads
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
+from placewire.plan.ps2adjust import adjust_ps2
 from placewire.plan.sample import Sample
 from placewire.plan.sstdadjust import adjust_sstd
+from placewire.plan.tornadoadjust import Lines, adjust_tornado
 from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import make_tables
-from placewire.route.measures import Posted, find_holders, give_parts_workers
+from placewire.route.measures import (
+    Objects,
+    Posted,
+    find_holders,
+    give_parts_workers,
+    measure_plan,
+)
 
-Adjust = Callable[[Leaves, PartLoads, Sample, LoadModel], Adjustment | None]
-ADJUSTERS: dict[str, Adjust] = {"sstd": adjust_sstd}
-REBALANCERS = ("auto", *ADJUSTERS, "off")
 HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
 PATIENCE = 3  # batches in a row
 REST = 6  # batches after a change
@@ -36,6 +41,51 @@ LEAST_GAIN = 0.1  # of the largest load
 LEAST_OBJECTS = 1_000  # that the counts are of
 PAYBACK = 100  # batches in which a change must have paid for itself
 MOVE_NS = 300.0  # a subscription that changes its worker: its postings are read from the file
+PERIOD = 32  # batches between two looks at the whole plan
+
+
+class Readings(NamedTuple):
+    """What adjustments are found by; what takes a while to make is made when it is asked for.
+
+    `ask` gives the sums along columns and rows of the leaf of a number, `transfer` is what it
+    costs to move a subscription, and `replan` makes the plan anew of the recent sample.
+    """
+
+    leaves: Leaves
+    loads: PartLoads
+    cost: LoadModel
+    sample: Callable[[], Sample]
+    posted: Callable[[], Posted]
+    ask: Callable[[int], Lines]
+    transfer: float
+    replan: Callable[[], Leaves] | None
+    objects: Callable[[], Objects]
+
+
+def replan(readings: Readings) -> Adjustment | None:
+    """PS2Stream's global adjustment: the plan made anew, if it would be better by the sample."""
+    if readings.replan is None:
+        return None
+    sample, posted, before = readings.sample(), readings.posted(), readings.leaves
+    objects = readings.objects()
+    after = readings.replan()
+    was, then = (measure_plan(p, objects, posted, sample, readings.cost) for p in (before, after))
+    if then.loads.max(initial=0.0) >= was.loads.max(initial=0.0):
+        return None
+    # The measured loads tell how much there is to do, the sample how it would be divided.
+    measured = float(readings.loads.load.sum()) / max(was.workload, 1e-300)
+    moved = count_moved(before, after, posted)
+    return Adjustment("new plan", after, then.loads * measured, moved)
+
+
+Adjust = Callable[[Readings], Adjustment | None]
+ADJUSTERS: dict[str, Adjust] = {
+    "ps2-local": lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost),
+    "ps2-global": replan,
+    "sstd": lambda r: adjust_sstd(r.leaves, r.loads, r.sample(), r.cost),
+    "tornado": lambda r: adjust_tornado(r.leaves, r.loads, r.ask, r.transfer),
+}
+REBALANCERS = ("auto", *ADJUSTERS, "off")
 
 
 class RebalanceRule(NamedTuple):
@@ -56,6 +106,15 @@ def read_rebalance(name: str) -> RebalanceRule:
     return RebalanceRule(name)
 
 
+class Source(NamedTuple):
+    """Where a decision gets what it needs beside the signals, each made once when asked for."""
+
+    objects: Callable[[], Objects]
+    posted: Callable[[], Posted]
+    sample: Callable[[], Sample]
+    replan: Callable[[], Leaves] | None
+
+
 class Rebalancer:
     """Decides, batch by batch, whether the plan has to be adjusted."""
 
@@ -69,6 +128,11 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
+    def wants_lines(self, leaves: Leaves) -> bool:
+        """Whether workers have to sum up along columns and rows, for shifts of their borders."""
+        boxes = leaves.part_worker.size == leaves.total <= leaves.workers
+        return self.rule.name in ("auto", "tornado") and boxes
+
     def strains(self, leaves: Leaves, cost: LoadModel) -> bool:
         """Whether the workers' loads have been too far apart for long enough."""
         signals = self.signals
@@ -80,30 +144,37 @@ class Rebalancer:
         high = not few and imbalance(loads) > self.rule.high
         self.strained = self.strained + 1 if high else 0
         patient = self.strained >= self.rule.patience and signals.batches > self.rule.rest
-        return patient or self.rule.eager
+        due = self.rule.name == "ps2-global" and signals.batches % PERIOD == 0 and not few
+        return patient or due or self.rule.eager
 
-    def decide(
-        self,
-        leaves: Leaves,
-        cost: LoadModel,
-        posted: Callable[[], Posted],
-        sample: Callable[[], Sample],
-    ) -> Adjustment | None:
-        """The adjustment to make, if any; what is asked of `posted` and `sample` takes a while."""
+    def decide(self, leaves: Leaves, cost: LoadModel, source: Source) -> Adjustment | None:
+        """The adjustment to make, if any."""
         if leaves.workers == 1 or not self.strains(leaves, cost):
             return None
         self.strained = 0
-        loads = self.signals.part_loads(leaves, hold_parts(leaves, posted()), cost)
+        loads = self.signals.part_loads(leaves, hold_parts(leaves, source.posted()), cost)
         before = sum_loads(leaves.part_worker, loads.load, leaves.workers)
+        readings = Readings(
+            leaves,
+            loads,
+            cost,
+            source.sample,
+            source.posted,
+            lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
+            MOVE_NS * self.signals.fullness / PAYBACK,
+            source.replan,
+            source.objects,
+        )
         names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
         found: list[tuple[float, str, Adjustment]] = []
         for name in names:
-            adjustment = ADJUSTERS[name](leaves, loads, sample(), cost)
+            adjustment = ADJUSTERS[name](readings)
             if adjustment is not None:
                 found.append((self.gain(before, adjustment), name, adjustment))
         if not found:
             return None
-        gain, name, best = max(found, key=lambda one: one[0])
+        found.sort(key=lambda one: -one[0])
+        gain, name, best = found[0]
         small = best.loads.max() > (1.0 - LEAST_GAIN) * before.max()
         if (gain <= 0.0 or small) and not self.rule.eager:
             return None
@@ -111,6 +182,9 @@ class Rebalancer:
             f"{name} {best.way}: the largest load {imbalance(before):.2f} x the mean,"
             f" then {imbalance(best.loads):.2f}; {best.moved:.0f} subscriptions change their worker"
         )
+        if len(found) > 1:
+            other = found[1]
+            self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
         return best
 
     def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
@@ -127,14 +201,13 @@ def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
     return np.diff(offsets).astype(np.float64)
 
 
-def parts_that_move(before: Leaves, after: Leaves) -> Sequence[int]:
-    """The workers that get something they did not have: to fetch it before the change."""
-    same = (
-        before.box.shape == after.box.shape
-        and np.array_equal(before.box, after.box)
-        and np.array_equal(before.part_offsets, after.part_offsets)
-    )
-    if not same:
-        return sorted(set(after.part_worker.tolist()))
-    changed = before.part_worker != after.part_worker
-    return sorted(set(after.part_worker[changed].tolist()))
+def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:
+    """How many subscriptions get to workers that did not have them."""
+    pairs = []
+    for leaves in (before, after):
+        offsets, rows = find_holders(
+            leaves, make_dominant_route(leaves), make_tables(leaves), posted
+        )
+        worker = np.repeat(np.arange(leaves.workers), np.diff(offsets))
+        pairs.append(worker * posted.rows.total + rows)
+    return float(np.setdiff1d(pairs[1], pairs[0]).size)

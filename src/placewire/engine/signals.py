@@ -17,11 +17,13 @@ from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.adjusting import PartLoads
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
+from placewire.plan.tornadoadjust import Lines
 from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import SignalsEntry, WorkersEntry
 
 HISTORY = 16  # batches
+NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
 FADING = 0.75  # of the counts by leaf, with each batch
 
 
@@ -34,6 +36,7 @@ class Signals:
         self.file = None if saved is None else saved.file
         self.counts = np.zeros((len(BY_LEAF), 0, 0))  # by leaf and worker
         self.batches = 0  # that the counts are of
+        self.told: dict[int, str] = {}  # the files of the last batch's workers
         if self.file is not None:
             arrays, facts = open_arrays(state.file(self.file))
             self.forget(facts["leaves"], facts["workers"])
@@ -60,11 +63,28 @@ class Signals:
             self.forget(leaves.total, workers)
         self.counts *= FADING
         self.batches += 1
+        self.told = {s.worker: s.file for s in summaries if s.kind == BOOLEAN and s.file}
         for summary in summaries:
             if summary.kind == BOOLEAN and summary.file:
                 arrays = open_arrays(self.state.file(summary.file)).arrays
                 for at, name in enumerate(BY_LEAF):
                     self.counts[at, arrays["load.leaf"], summary.worker] += arrays[f"load.{name}"]
+
+    def ask_lines(self, worker: int) -> Lines:
+        """The sums along columns and rows of a worker's last batch, from its own file."""
+        file = self.told.get(worker)
+        arrays = open_arrays(self.state.file(file)).arrays if file else {}
+        if "load.column" not in arrays:
+            return Lines((NO_LINE, NO_LINE), (NO_COST, NO_COST))
+        orders = [np.argsort(arrays[f"load.{axis}"]) for axis in ("column", "row")]
+        number, cost = (
+            tuple(
+                arrays[f"load.{axis}{what}"][order]
+                for axis, order in zip(("column", "row"), orders, strict=True)
+            )
+            for what in ("", "_cost")
+        )
+        return Lines((number[0], number[1]), (cost[0], cost[1]))
 
     @property
     def fullness(self) -> float:
