@@ -173,9 +173,9 @@ def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
     while refs := log.plan(Offset(**coordinator.latest.offset), 20, 1):
 
         def run(context: Any, refs: Any = refs) -> Any:
-            blocks, pieces, _ = run_blocks(context, refs)
-            sent.append(sum(block.sent for block in blocks))
-            return blocks, pieces
+            ran = run_blocks(context, refs)
+            sent.append(sum(block.sent for block in ran.blocks))
+            return ran
 
         coordinator.step(coordinator.latest.batch + 1, batch_end(refs), run)
     coordinator.close()

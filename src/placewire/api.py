@@ -91,9 +91,9 @@ def replay(
     not retained any more go to the folder `archive`, if there is one, as Parquet by day.
     `buffer` is how `relevant` subscriptions keep what their results may need: cskyband, skyband or
     kmax. `rebalance` is how a plan is adjusted when its workers' loads drift apart: auto,
-    ps2-local, ps2-global, sstd, tornado or off. `machines` is how many the workers run on, which plan `auto` has to know; by default those
-    that the session has, or one. `begun` is called with what is committed already, `after` after
-    each further batch. Raises `placewire.Unusable`.
+    ps2-local, ps2-global, sstd, tornado or off. `machines` is how many the workers run on, which
+    plan `auto` has to know; by default those that the session has, or one. `begun` is called with
+    what is committed already, `after` after each further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_lines(path)
