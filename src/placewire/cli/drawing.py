@@ -17,6 +17,7 @@ from placewire.route.measures import Measures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DPI = 160
 LEFT, RIGHT, TOP, BOTTOM, BETWEEN = 0.75, 0.3, 0.95, 0.75, 0.55  # inches around the map
@@ -75,27 +76,54 @@ def can_draw() -> bool:
 
 def draw_plan(path: Path, leaves: Leaves, measures: Measures, codes: NDArray[np.uint32]) -> None:
     """Draw the leaves in the colours of their workers, objects as dots, loads as bars."""
-    from matplotlib.figure import Figure  # without pyplot: no display and no global state
-
     lons, lats = scatter_objects(codes)
     view = find_view(lons, lats)
+    page = lay_out(view)
+    colours = worker_colours(leaves.workers)
+    pixels = paint_leaves(leaves, view, colours, page.wide_px, page.high_px)
+    the_map = page.add_map()
+    shown = draw_map(the_map, view, pixels, lons, lats)
+    write_title(the_map, leaves, measures, shown)
+    draw_bars(page.add_bars(), measures.loads, colours, 72 * page.high)
+    page.figure.savefig(path)
+
+
+class Page(NamedTuple):
+    """A figure with room for a map, `wide` x `high` inches, and bars beside it."""
+
+    figure: Figure
+    wide: float
+    high: float
+
+    @property
+    def wide_px(self) -> int:
+        return round(self.wide * DPI)
+
+    @property
+    def high_px(self) -> int:
+        return round(self.high * DPI)
+
+    def add_map(self) -> Axes:
+        return self._place(LEFT, self.wide)
+
+    def add_bars(self) -> Axes:
+        return self._place(LEFT + self.wide + BETWEEN, BARS_WIDE)
+
+    def _place(self, left: float, width: float) -> Axes:
+        across, down = self.figure.get_size_inches().tolist()
+        return self.figure.add_axes(
+            (left / across, BOTTOM / down, width / across, self.high / down)
+        )
+
+
+def lay_out(view: View) -> Page:
+    """A page in the shape of what is shown."""
+    from matplotlib.figure import Figure  # without pyplot: no display and no global state
+
     wide = min(MOST_WIDE, MOST_HIGH / view.shape)
     high = wide * view.shape
     whole = (LEFT + wide + BETWEEN + BARS_WIDE + RIGHT, BOTTOM + high + TOP)
-    figure = Figure(figsize=whole, dpi=DPI, facecolor="white")
-
-    def place(left: float, width: float) -> Axes:
-        return figure.add_axes(
-            (left / whole[0], BOTTOM / whole[1], width / whole[0], high / whole[1])
-        )
-
-    colours = worker_colours(leaves.workers)
-    pixels = paint_leaves(leaves, view, colours, round(wide * DPI), round(high * DPI))
-    the_map = place(LEFT, wide)
-    shown = draw_map(the_map, view, pixels, lons, lats)
-    write_title(the_map, leaves, measures, shown)
-    draw_loads(place(LEFT + wide + BETWEEN, BARS_WIDE), measures, colours, 72 * high)
-    figure.savefig(path)
+    return Page(Figure(figsize=whole, dpi=DPI, facecolor="white"), wide, high)
 
 
 def worker_colours(workers: int) -> NDArray[np.float64]:
@@ -250,11 +278,11 @@ def gather_dots(
     return west_south + (np.stack(np.divmod(places, high), 1) + 0.5) * steps, counts
 
 
-def draw_loads(
-    axes: Axes, measures: Measures, colours: NDArray[np.float64], high_pt: float
+def draw_bars(
+    axes: Axes, loads: NDArray[np.float64], colours: NDArray[np.float64], high_pt: float
 ) -> None:
     """A bar for each worker, against the mean: the legend of the colours too."""
-    shares = measures.loads / max(float(measures.loads.mean()), 1e-9)
+    shares = loads / max(float(loads.mean()), 1e-9)
     workers = np.arange(shares.size)
     # As lines, not as bars: thousands of those take many seconds.
     thick_pt = min(max(0.8 * high_pt / shares.size, 0.4), 36.0)

@@ -160,6 +160,22 @@ def query(
 
 
 @app.command()
+def status(
+    state: Annotated[Path, typer.Option(help="The state of a replay, running or not.")],
+    leaves: Annotated[int, number(int, "How many of the heaviest leaves to show.", 0)] = 10,
+    map: Annotated[Path | None, typer.Option(help="A picture of the load by leaf, PNG.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print metrics in Prometheus' text format.")
+    ] = False,
+) -> None:
+    """Show how a state stands: its plans, and what workers and leaves did lately."""
+    from placewire.cli.status import StatusOptions, run_status
+
+    run_status(StatusOptions(state, leaves, map, json, metrics))
+
+
+@app.command()
 def plan(
     objects: Annotated[
         Path, typer.Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
 from placewire.engine.plannames import PLANS, UNPLANNED, is_file
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.engine.rebalancing import Rebalancer, Source
 from placewire.engine.sampling import Sampler
+from placewire.engine.worker import make_probe, match_all
+from placewire.kernels.cells import codes_to_points
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.plan.adjusting import reweigh
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
@@ -204,14 +208,14 @@ class Planner:
             return
         cost = self.cost or calibrate().load
         rows = cache(lambda: live_rows(segments))
-        objects = cache(lambda: Objects(*self.sampler.objects.in_order()))
-        sample = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
+        objects = cache(lambda: Objects(*self.sampler.recent.in_order()))
+        whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         method = METHODS.get(self.leaves_name)
         source = Source(
             objects,
             cache(lambda: post_rows(rows())),
-            sample,
-            None if method is None else lambda: method(sample(), self.workers, cost),
+            cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work)),
+            None if method is None else lambda: method(whole(), self.workers, cost),
         )
         found = self.rebalancer.decide(self.leaves, cost, source)
         if found is not None:
@@ -270,6 +274,17 @@ class Planner:
 def named_plan(name: str) -> SavedPlan | None:
     """The plan of the file `name`, if that is one and not a method's name."""
     return read_plan(Path(name)) if name not in PLANS["boolean"] and is_file(name) else None
+
+
+def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+    """How many candidates each object looks at in the live segments, at the middle of its cell."""
+    lon, lat = codes_to_points(objects.codes)
+    probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
+    looked = np.zeros(lon.size)
+    for found in match_all(probe, [(live.segment, live.dead) for live in segments]):
+        if found.looked is not None:
+            looked += found.looked
+    return looked
 
 
 def memory_of_machine() -> float:

@@ -11,19 +11,22 @@ from placewire.plan.reservoir import Reservoir
 
 SAMPLE_EVENTS = 100_000
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+RECENT = 8_000  # objects, for adjusting a plan to what comes now
 SAMPLE_A_BLOCK = 128  # objects of a block of thousands, once there is a plan
 
 
 class Sampler:
     """The sample: of a log's first events all objects, then a few of each block.
 
-    So there is always a recent one for another plan. It is not kept: after resuming it begins
-    empty, and fills again.
+    So there is always one for another plan, and a smaller one of the last batches. They are not
+    kept: after resuming they begin empty, and fill again.
     """
 
     def __init__(self, sample_events: int = SAMPLE_EVENTS) -> None:
         self.sample_events = sample_events
         self.objects = Reservoir()
+        self.recent = Reservoir(RECENT)
+        self.recent.fading = True
         self.events = 0
         self.queries: Questions | None = None
         self.first_us: int | None = None  # the clock when the sample began, and now
@@ -35,7 +38,9 @@ class Sampler:
         part = "object" if whole else "sample"
         if f"{part}.code" in arrays:
             self.objects.fading = not whole
-            self.objects.add(*(arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")))
+            columns = [arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")]
+            self.objects.add(*columns)
+            self.recent.add(*columns)
 
     def tell_time(self, now_us: int | None) -> None:
         """The clock after a batch."""

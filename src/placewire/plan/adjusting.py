@@ -117,6 +117,23 @@ def weigh_cell(
     return loads, held
 
 
+def reweigh(sample: Sample, looked: NDArray[np.float64], posting_work: float) -> Sample:
+    """The sample with what each object really looks at, not what is near it: looked f64[objects].
+
+    Its terms share that in proportion to what is near by them; an object that looks at nothing is
+    not sent, and makes no work.
+    """
+    pairs = np.diff(sample.term_offsets)
+    near = sample.pair_work if sample.pair_work.size else np.zeros(sample.terms.size)
+    of_object = np.repeat(np.arange(sample.objects), pairs)
+    near = near + 1e-6  # a term that nothing is near may still have a list to look at
+    sums = np.bincount(of_object, near, sample.objects)
+    each = near * (posting_work * looked / np.maximum(sums, 1e-300))[of_object]
+    return sample._replace(
+        pair_work=each, object_work=np.where(looked > 0.0, 1.0 + posting_work * looked, 0.0)
+    )
+
+
 def parts_of_terms(sample: Sample, split: TextSplit) -> NDArray[np.int32]:
     """The part of each term of the lexicon; one that is not listed goes by its hash."""
     part = ((sample.lexicon >> HALF) % np.uint64(split.parts)).astype(np.int32)

@@ -1,0 +1,228 @@
+"""`placewire status`: how a state stands, as tables, as JSON, as metrics or as a map."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from placewire.cli.drawing import can_draw
+from placewire.cli.tables import Heading, figure, print_rows
+from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
+from placewire.model.errors import Unusable
+from placewire.plan.adjusting import imbalance
+from placewire.state.manifest import WorkersEntry
+
+COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
+
+
+class StatusOptions(NamedTuple):
+    """What the user typed."""
+
+    state: Path
+    leaves: int
+    map: Path | None
+    json: bool
+    metrics: bool
+
+
+def run_status(options: StatusOptions) -> None:
+    """Print how a state stands; raises Unusable."""
+    if options.json and options.metrics:
+        raise Unusable("status: --json and --metrics are two ways to print, give one")
+    standing = read_standing(options.state)
+    if options.json:
+        print(json.dumps(to_facts(standing, options.leaves)))
+    elif options.metrics:
+        sys.stdout.write(to_metrics(standing))
+    else:
+        print_status(Console(highlight=False), standing, options.leaves)
+    if options.map is not None:
+        draw(options.map, standing)
+
+
+def draw(path: Path, standing: Standing) -> None:
+    """Leave a picture of the load by leaf."""
+    if standing.loads is None:
+        raise Unusable(
+            f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts, and"
+            " --rebalance other than off"
+        )
+    if not can_draw():
+        raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
+    from placewire.cli.loadmap import draw_load_map
+
+    try:
+        draw_load_map(path, standing.loads, standing.codes)
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{path}: cannot be written: {error}") from None
+
+
+def print_status(console: Console, standing: Standing, most: int) -> None:
+    """The tables."""
+    manifest = standing.manifest
+    counters = manifest.counters
+    live = ", ".join(f"{count:,} {kind}" for kind, count in standing.subscriptions.items())
+    print(
+        f"batch {manifest.batch}: {counters.events:,} events, {counters.objects:,} objects,"
+        f" {counters.results:,} results, {counters.dead_letters:,} dead letters"
+    )
+    print(f"subscriptions: {live or 'none'}")
+    for kind, entry in plans_of(standing).items():
+        if not entry:
+            continue
+        line = f"plan {kind}={entry['name']}: version {entry['version']}"
+        line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
+        if "changed" in entry:
+            line += f", adjusted after batch {entry['changed']}"
+        print(line + (f"; {entry['why']}" if entry.get("why") else ""))
+        if "next" in entry:
+            print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
+    for did in standing.workers:
+        print(f"\n{KINDS[did.kind]} subscriptions, by worker in batch {did.batch}:")
+        print_rows(console, WORKER_HEADINGS, worker_rows(did))
+    if standing.loads is None and standing.manifest.plan.get("changed") == manifest.batch:
+        print("\nno counts by leaf yet: the plan has just been adjusted")
+    if standing.loads is not None and most:
+        loads = standing.loads
+        print(
+            f"\nheaviest of {loads.leaves.total:,} leaves lately; the busiest worker has"
+            f" {imbalance(loads.by_worker):.2f} x the mean load:"
+        )
+        print_rows(console, LEAF_HEADINGS, leaf_rows(loads, most))
+
+
+WORKER_HEADINGS: list[Heading] = [
+    ("", "worker"), ("", "objects"), ("candidates", "looked at"), ("", "matches"), ("", "bytes"),
+    ("busy,", "ms"), ("busy /", "mean"),
+]  # fmt: skip
+LEAF_HEADINGS: list[Heading] = [
+    ("", "leaf"), ("", "west"), ("", "south"), ("", "east"), ("", "north"), ("", "workers"),
+    ("", "objects"), ("candidates", "looked at"), ("", "matches"), ("share of", "load, %"),
+]  # fmt: skip
+
+
+def worker_rows(entry: WorkersEntry) -> list[list[str]]:
+    mean = max(float(np.mean(entry.busy_s)), 1e-12)
+    return [
+        [
+            str(worker),
+            f"{entry.objects[worker]:,}",
+            f"{entry.candidates[worker]:,}",
+            f"{entry.matches[worker]:,}",
+            f"{entry.bytes[worker]:,}",
+            figure(1e3 * entry.busy_s[worker]),
+            f"{entry.busy_s[worker] / mean:.2f}",
+        ]
+        for worker in range(len(entry.objects))
+    ]
+
+
+def leaf_rows(loads: LeafLoads, most: int) -> list[list[str]]:
+    whole = max(float(loads.load.sum()), 1e-12)
+    rows = []
+    for leaf in np.argsort(-loads.load, kind="stable")[:most].tolist():
+        first, last = loads.leaves.part_offsets[leaf : leaf + 2]
+        workers = sorted(set(loads.leaves.part_worker[first:last].tolist()))
+        rows.append(
+            [
+                str(leaf),
+                *(f"{edge:.2f}" for edge in loads.degrees(leaf)),
+                " ".join(map(str, workers)),
+                f"{loads.objects[leaf]:,.0f}",
+                f"{loads.candidates[leaf]:,.0f}",
+                f"{loads.matches[leaf]:,.0f}",
+                f"{100 * loads.load[leaf] / whole:.1f}",
+            ]
+        )
+    return rows
+
+
+def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
+    manifest = standing.manifest
+    return {
+        "boolean": manifest.plan,
+        "nearest": manifest.near_plan,
+        "relevant": manifest.relevant_plan,
+    }
+
+
+def to_facts(standing: Standing, most: int) -> dict[str, Any]:
+    """The same as one JSON object."""
+    manifest = standing.manifest
+    said = ("name", "method", "workers", "version", "why", "changed", "next_why")
+    facts: dict[str, Any] = {
+        "batch": manifest.batch,
+        "events": manifest.counters.events,
+        "objects": manifest.counters.objects,
+        "results": manifest.counters.results,
+        "dead_letters": manifest.counters.dead_letters,
+        "subscriptions": standing.subscriptions,
+        "plans": {
+            kind: {name: entry[name] for name in said if name in entry}
+            for kind, entry in plans_of(standing).items()
+        },
+        "workers": {
+            KINDS[entry.kind]: {
+                "batch": entry.batch,
+                **{name: getattr(entry, name) for name in COUNTS},
+            }
+            for entry in standing.workers
+        },
+    }
+    loads = standing.loads
+    if loads is not None:
+        heaviest = np.argsort(-loads.load, kind="stable")[:most].tolist()
+        facts["imbalance"] = imbalance(loads.by_worker)
+        facts["leaves"] = [
+            {
+                "leaf": leaf,
+                "box": list(loads.degrees(leaf)),
+                "objects": float(loads.objects[leaf]),
+                "candidates": float(loads.candidates[leaf]),
+                "matches": float(loads.matches[leaf]),
+                "load_ns": float(loads.load[leaf]),
+            }
+            for leaf in heaviest
+        ]
+    return facts
+
+
+def to_metrics(standing: Standing) -> str:
+    """Lines in the text format that Prometheus reads."""
+    manifest = standing.manifest
+    lines: list[str] = []
+
+    def add(name: str, kind: str, about: str, values: dict[str, float]) -> None:
+        lines.append(f"# HELP placewire_{name} {about}")
+        lines.append(f"# TYPE placewire_{name} {kind}")
+        lines.extend(f"placewire_{name}{labels} {value:.15g}" for labels, value in values.items())
+
+    counters = manifest.counters
+    for name in ("events", "objects", "results", "dead_letters"):
+        about = f"{name.replace('_', ' ')} since the log began"
+        add(f"{name}_total", "counter", about, {"": float(getattr(counters, name))})
+    add("batch", "gauge", "the last committed batch", {"": float(manifest.batch)})
+    live = {f'{{kind="{kind}"}}': float(n) for kind, n in standing.subscriptions.items()}
+    add("subscriptions", "gauge", "live subscriptions", live)
+    versions = {
+        f'{{kind="{kind}"}}': float(entry["version"])
+        for kind, entry in plans_of(standing).items()
+        if entry
+    }
+    add("plan_version", "gauge", "the plan in force", versions)
+    for count in COUNTS:
+        values = {
+            f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
+            for entry in standing.workers
+            for worker, value in enumerate(getattr(entry, count))
+        }
+        add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
+    if standing.loads is not None:
+        worst = imbalance(standing.loads.by_worker)
+        add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
+    return "\n".join(lines) + "\n"

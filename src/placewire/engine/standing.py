@@ -1,0 +1,112 @@
+"""How a state stands: its plans, and what workers and leaves did lately; read without a lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.calibrating import calibrate
+from placewire.engine.planref import read_plan
+from placewire.engine.signals import Signals
+from placewire.model.errors import Unusable
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.plan.cost import LoadModel, read_cost
+from placewire.plan.leaves import Leaves
+from placewire.plan.sample import SIDE
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest, WorkersEntry, read_latest
+from placewire.state.store import open_retained
+
+KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
+MOST_OBJECTS = 20_000  # that a map shows
+TRIES = 3  # a writer may delete a file between the manifest and our look at it
+
+
+class LeafLoads(NamedTuple):
+    """A boolean plan's leaves with what was done in each lately: f64[leaves] each."""
+
+    leaves: Leaves
+    objects: NDArray[np.float64]
+    candidates: NDArray[np.float64]
+    matches: NDArray[np.float64]
+    load: NDArray[np.float64]
+    by_worker: NDArray[np.float64]
+
+    def degrees(self, leaf: int) -> tuple[float, float, float, float]:
+        """West, south, east, north of a leaf."""
+        west, south, east, north = self.leaves.box[leaf].tolist()
+        across, down = 360 / SIDE, 180 / SIDE
+        return west * across - 180, south * down - 90, east * across - 180, north * down - 90
+
+
+class Standing(NamedTuple):
+    """A state as of its last commit; `codes` u32 are the cells of some retained objects."""
+
+    manifest: Manifest
+    subscriptions: dict[str, int]
+    workers: list[WorkersEntry]  # of the last batch that each kind had
+    loads: LeafLoads | None
+    codes: NDArray[np.uint32]
+
+
+def read_standing(root: Path) -> Standing:
+    """Read how a state stands; raises Unusable."""
+    state = StateDir(root)
+    if not root.exists():
+        raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
+    if not (root / "FORMAT").exists():
+        raise Unusable(f"state {root}: is not a placewire state directory")
+    state.check()
+    for left in range(TRIES, 0, -1):
+        try:
+            return look(state)
+        except Unusable:
+            if left == 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def look(state: StateDir) -> Standing:
+    manifest = read_latest(state)
+    if manifest is None:
+        raise Unusable(f"state {state.root}: has no committed batch yet")
+    live: dict[str, int] = {}
+    for entry in manifest.segments:
+        name = KINDS.get(entry.kind, str(entry.kind))
+        live[name] = live.get(name, 0) + entry.rows - entry.ended
+    history = manifest.signals.history if manifest.signals is not None else []
+    last = {entry.kind: entry for entry in history}
+    parts = [np.empty(0, np.uint32)]
+    for kept in manifest.store[-8:]:
+        parts.append(open_retained(state.file(kept.name)).code)
+    codes = np.concatenate(parts)
+    step = max(1, codes.size // MOST_OBJECTS)
+    return Standing(
+        manifest, live, [last[kind] for kind in sorted(last)], look_at_leaves(state, manifest),
+        np.sort(codes[::step]),
+    )  # fmt: skip
+
+
+def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
+    """The boolean plan's leaves, if workers counted by them."""
+    plan: dict[str, Any] = manifest.plan
+    if "file" not in plan or manifest.signals is None or manifest.signals.file is None:
+        return None
+    leaves = read_plan(state.file(plan["file"])).leaves
+    signals = Signals(state, manifest.signals)
+    if signals.counts.shape[1:] != (leaves.total, leaves.workers):
+        return None
+    cost: LoadModel = read_cost(plan["cost"]) if "cost" in plan else calibrate().load
+    objects, candidates, matches = signals.counts
+    load = cost.per_object * objects + cost.per_posting * candidates
+    return LeafLoads(
+        leaves,
+        objects.sum(axis=1),
+        candidates.sum(axis=1),
+        matches.sum(axis=1),
+        load.sum(axis=1),
+        load.sum(axis=0),
+    )

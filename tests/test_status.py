@@ -1,0 +1,102 @@
+"""`placewire status`: what a state tells of its plans, workers and leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from placewire.city import CityLife, write_log
+from placewire.cli.main import app
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import RebalanceRule
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state whose plan was adjusted, and one whose objects are matched where they are read."""
+    folder = tmp_path_factory.mktemp("status")
+    log = folder / "log.jsonl"
+    write_log(CityLife(objects=6_000, subscriptions=600, seed=5), log)
+    for plan in ("kdt", "shared"):
+        coordinator = Coordinator(
+            StateDir(folder / plan),
+            Settings(),
+            identify_log(log),
+            plan,
+            3,
+            1_000,
+            rebalance=RebalanceRule("sstd", eager=True),
+        )
+        for manifest in replay_log(coordinator, LogSource(str(log)), 500, 3):
+            # Right after a change there are no counts by leaf yet.
+            if manifest.batch >= 8 and manifest.plan.get("changed") != manifest.batch:
+                break
+        coordinator.close()
+    return folder
+
+
+def ask(*words: str) -> Result:
+    return CliRunner().invoke(app, ["status", *words])
+
+
+def test_it_shows_plans_workers_and_leaves(states: Path) -> None:
+    said = ask("--state", str(states / "kdt")).stdout
+    assert " objects, " in said
+    assert "plan boolean=kdt: version" in said
+    assert "adjusted after batch" in said
+    assert "boolean subscriptions, by worker in batch " in said
+    assert "x the mean load" in said
+
+
+def test_as_json_it_adds_up(states: Path) -> None:
+    told = json.loads(ask("--state", str(states / "kdt"), "--json", "--leaves", "1000").stdout)
+    assert told["objects"] > 3_000
+    assert told["plans"]["boolean"]["version"] > 1
+    workers = told["workers"]["boolean"]
+    assert {len(workers[name]) for name in ("objects", "candidates", "busy_s")} == {3}
+    assert sum(workers["candidates"]) >= sum(workers["matches"]) > 0
+    assert told["imbalance"] >= 1.0
+    assert sum(leaf["matches"] for leaf in told["leaves"]) > 0
+    west, south, east, north = told["leaves"][0]["box"]
+    assert -180 <= west < east <= 180
+    assert -90 <= south < north <= 90
+
+
+def test_metrics_are_lines_of_a_name_and_a_number(states: Path) -> None:
+    said = ask("--state", str(states / "kdt"), "--metrics").stdout
+    assert "placewire_objects_total " in said
+    assert 'placewire_worker_objects{kind="boolean",worker="2"}' in said
+    for line in said.splitlines():
+        if not line.startswith("# "):
+            name, value = line.rsplit(" ", 1)
+            assert name.startswith("placewire_")
+            float(value)
+
+
+def test_the_map_is_a_picture(states: Path, tmp_path: Path) -> None:
+    assert ask("--state", str(states / "kdt"), "--map", str(tmp_path / "m.png")).exit_code == 0
+    assert (tmp_path / "m.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_a_plan_that_does_not_cut_has_no_leaves(states: Path, tmp_path: Path) -> None:
+    told = json.loads(ask("--state", str(states / "shared"), "--json").stdout)
+    assert "leaves" not in told
+    found = ask("--state", str(states / "shared"), "--map", str(tmp_path / "m.png"))
+    assert isinstance(found.exception, Unusable)
+    assert "no load by leaf" in str(found.exception)
+
+
+def test_what_is_no_state_is_told(tmp_path: Path) -> None:
+    for root, said in ((tmp_path / "none", "does not exist"), (tmp_path, "is not a placewire")):
+        found = ask("--state", str(root))
+        assert isinstance(found.exception, Unusable)
+        assert said in str(found.exception)
