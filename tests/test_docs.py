@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from placewire.cli.main import app
+from placewire.engine.rebalancing import REBALANCERS
 from placewire.model.settings import settings_of
 
 ROOT = Path(__file__).parent.parent
@@ -56,6 +57,14 @@ def test_every_option_of_replay_is_documented() -> None:
     text = (ROOT / "docs" / "replay.md").read_text()
     missing = [flag for flag in sorted(commands()["replay"]) if f"`{flag}" not in text]
     assert missing == []
+
+
+def test_every_option_of_status_and_every_rebalancer_is_documented() -> None:
+    text = (ROOT / "docs" / "rebalancing.md").read_text()
+    assert [flag for flag in sorted(commands()["status"]) if f"`{flag}" not in text] == []
+    assert [name for name in REBALANCERS if f"| `{name}` |" not in text] == []
+    listed = (ROOT / "docs" / "replay.md").read_text()
+    assert [name for name in REBALANCERS if f"`{name}`" not in listed] == []
 
 
 def test_every_command_is_in_the_readme() -> None:
