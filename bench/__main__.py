@@ -13,6 +13,7 @@ from bench import (
     churn,
     continuous,
     decoding,
+    drift,
     endless,
     growth,
     hard,
@@ -82,6 +83,9 @@ EXPERIMENTS = {
     "endless": endless.run,
     "recovery": recovery.run,
     "continuous": continuous.run,
+    "drift": drift.run,
+    "drift-choices": drift.run_choices,
+    "drift-cost": drift.run_cost,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placewire.engine.calibrating import draw_rows
+from placewire.engine.fetching import MOST_RANGES, gained_ranges, has_worker
 from placewire.engine.rebalancing import (
     ADJUSTERS,
     Readings,
@@ -18,6 +20,8 @@ from placewire.engine.rebalancing import (
     read_rebalance,
 )
 from placewire.engine.signals import Signals
+from placewire.kernels.jit import read_only
+from placewire.kernels.touching import ranges_touching_postings
 from placewire.model.errors import Unusable
 from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of, sum_by_worker
 from placewire.plan.cost import LoadModel
@@ -30,7 +34,9 @@ from placewire.plan.ps2adjust import Ps2Rule, adjust_ps2, count_touching, join_b
 from placewire.plan.sample import SIDE, Sample
 from placewire.plan.sstdadjust import WAYS, SstdRule, adjust_sstd
 from placewire.plan.tornadoadjust import Lines, adjust_tornado
+from placewire.route.leafroute import make_tables
 from placewire.state.layout import StateDir
+from placewire.state.segment import make_segment
 from test_law import check_equals_oracle, flowing, logs, run_local
 from test_plan_kdt import clustered, make, scattered
 
@@ -242,3 +248,46 @@ def test_a_level_system_does_not_swing(tmp_path: Path) -> None:
 def test_an_unknown_rebalancer_is_refused() -> None:
     with pytest.raises(Unusable, match=r"rebalance: must be one of auto, .*, off, got 'x'"):
         read_rebalance("x")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_worker_reads_ahead_what_it_will_get(seed: int) -> None:
+    """Gained ranges are those of leaves that a worker has later and not now."""
+    rng = np.random.default_rng(seed)
+    leaves = METHODS["grid"](draw_sample(seed), 3, LoadModel())
+    other = leaves._replace(part_worker=rng.permutation(leaves.part_worker))
+    now, later = make_tables(leaves), make_tables(other)
+    codes = rng.integers(0, 1 << 32, 4_000, dtype=np.uint64)
+    for worker in range(3):
+        start, end = gained_ranges(now, later, worker)
+        assert (start < end).all()
+        assert (start[1:] >= end[:-1]).all()
+        at = np.searchsorted(start, codes, "right") - 1
+        inside = (at >= 0) & (codes < end[np.maximum(at, 0)]) if start.size else codes < 0
+        has, will = (
+            has_worker(tables, worker)[np.searchsorted(tables.range_start, codes, "right") - 1]
+            for tables in (now, later)
+        )
+        gained = will & ~has
+        assert inside[gained].all()
+        if start.size < MOST_RANGES:
+            assert (inside == gained).all()
+
+
+def test_postings_in_ranges_are_counted_once_each() -> None:
+    rng = np.random.default_rng(3)
+    hashes = rng.integers(1, 1 << 63, 40, dtype=np.uint64)
+    index = make_segment(draw_rows(rng, hashes, np.full(40, 1 / 40), 3_000)).boolean
+
+    def touch(*bounds: tuple[int, int]) -> int:
+        start, end = np.array(bounds, np.uint64).T
+        columns = (index.run_level, index.run_cells, index.cell_code, index.cell_offsets)
+        return ranges_touching_postings(
+            read_only(start), read_only(end), *columns, index.postings, np.zeros(1, np.uint32)
+        )
+
+    whole = touch((0, 1 << 32))
+    assert whole == index.postings.shape[0]
+    middle = 1 << 31
+    assert touch((0, middle)) + touch((middle, 1 << 32)) >= whole
+    assert touch((0, 1)) <= touch((0, middle)) <= whole

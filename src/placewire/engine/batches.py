@@ -35,6 +35,7 @@ class BatchContext(NamedTuple):
     with_text: bool = False  # texts are kept with the objects
     tally: bool = False  # workers count what they do by leaf of the plan
     lines: bool = False  # and along columns and rows
+    next_plan: str = ""  # the file of a plan that comes into force after the batch
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
@@ -86,6 +87,7 @@ class WorkerSummary(msgspec.Struct, frozen=True):
     bytes: int
     busy_s: float
     file: str = ""
+    fetched: int = 0  # postings that it read ahead, for the next plan
 
 
 class Ran(NamedTuple):

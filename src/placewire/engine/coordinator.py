@@ -195,6 +195,7 @@ class Coordinator:
             with_text=self.store.archive is not None,
             tally=planners.tallying,
             lines=planners.lining,
+            next_plan=planners.boolean.next.file if planners.boolean.next else "",
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from placewire.engine.batches import BatchContext, PieceSummary, Routed, WorkerSummary
 from placewire.engine.candidates import RelevantTarget, match_relevant
 from placewire.engine.decode import DecodedBlock
+from placewire.engine.fetching import fetch
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.relating import RelevanceBlock
 from placewire.engine.tally import Tally
@@ -70,6 +71,10 @@ def match_routed(
     if context.tally and context.route is not None:
         tables = context.route.tables(context.root)
     tally = Tally(worker, tables, context.lines)
+    if context.next_plan and context.route is not None:
+        entries = [entry for entry in context.segments if entry.kind == BOOLEAN]
+        live = [open_live(context, entry)[0] for entry in entries]
+        tally.fetched = fetch(context.root, context.route, context.next_plan, worker, live)
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if entry.kind == part.kind]

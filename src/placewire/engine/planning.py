@@ -207,21 +207,24 @@ class Planner:
         if self.rebalancer is None or not self.rebalancer.active or self.leaves is None:
             return
         cost = self.cost or calibrate().load
+        found = self.rebalancer.decide(self.leaves, cost, self.source(segments, cost))
+        if found is not None:
+            file = self.state.new_name(batch, "plan")
+            write_plan(self.state.file(file), found.leaves, self.key, self.cost)
+            self.next = NextPlan(found.leaves, file, self.rebalancer.why)
+
+    def source(self, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
+        """What a decision about the plan may ask for, each made once."""
         rows = cache(lambda: live_rows(segments))
         objects = cache(lambda: Objects(*self.sampler.recent.in_order()))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         method = METHODS.get(self.leaves_name)
-        source = Source(
+        return Source(
             objects,
             cache(lambda: post_rows(rows())),
             cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work)),
             None if method is None else lambda: method(whole(), self.workers, cost),
         )
-        found = self.rebalancer.decide(self.leaves, cost, source)
-        if found is not None:
-            file = self.state.new_name(batch, "plan")
-            write_plan(self.state.file(file), found.leaves, self.key, self.cost)
-            self.next = NextPlan(found.leaves, file, self.rebalancer.why)
 
     def _go_over(self, batch: int) -> None:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""

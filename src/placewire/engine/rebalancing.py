@@ -152,19 +152,8 @@ class Rebalancer:
         if leaves.workers == 1 or not self.strains(leaves, cost):
             return None
         self.strained = 0
-        loads = self.signals.part_loads(leaves, hold_parts(leaves, source.posted()), cost)
-        before = sum_loads(leaves.part_worker, loads.load, leaves.workers)
-        readings = Readings(
-            leaves,
-            loads,
-            cost,
-            source.sample,
-            source.posted,
-            lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
-            MOVE_NS * self.signals.fullness / PAYBACK,
-            source.replan,
-            source.objects,
-        )
+        readings = self.read(leaves, cost, source)
+        before = sum_loads(leaves.part_worker, readings.loads.load, leaves.workers)
         names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
         found: list[tuple[float, str, Adjustment]] = []
         for name in names:
@@ -186,6 +175,20 @@ class Rebalancer:
             other = found[1]
             self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
         return best
+
+    def read(self, leaves: Leaves, cost: LoadModel, source: Source) -> Readings:
+        """What adjustments of a plan are found by."""
+        return Readings(
+            leaves,
+            self.signals.part_loads(leaves, hold_parts(leaves, source.posted()), cost),
+            cost,
+            source.sample,
+            source.posted,
+            lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
+            MOVE_NS * self.signals.fullness / PAYBACK,
+            source.replan,
+            source.objects,
+        )
 
     def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
         """What an adjustment saves in its time, less what it costs, in nanoseconds."""

@@ -33,6 +33,7 @@ class Tally:
         self.by_leaf = np.zeros((len(BY_LEAF), leaves))
         self.columns: dict[int, float] = {}
         self.rows: dict[int, float] = {}
+        self.fetched = 0
 
     def add(self, part: Routed, matches: list[Matches], busy_s: float) -> None:
         """What some objects were matched with, and in what time."""
@@ -84,6 +85,6 @@ class Tally:
     def summaries(self, file: str) -> list[WorkerSummary]:
         """What the coordinator is told, one for each kind."""
         return [
-            WorkerSummary(self.worker, kind, int(o), int(c), int(m), int(b), s, file)
+            WorkerSummary(self.worker, kind, int(o), int(c), int(m), int(b), s, file, self.fetched)
             for kind, (o, c, m, b, s) in self.totals.items()
         ]
