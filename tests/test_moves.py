@@ -1,0 +1,105 @@
+"""A run that is killed at any moment of a change of plan goes on with the same results."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from placewire.city import CityLife, write_log
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import RebalanceRule
+from placewire.engine.sink import FileSink
+from placewire.model.settings import Settings
+from placewire.state.layout import StateDir
+
+MOMENTS = [
+    ("placewire.engine.planning", "write_plan", "before", 2),
+    ("placewire.engine.planning", "write_plan", "after", 2),
+    ("placewire.engine.planning", "write_plan", "after", 3),
+    ("placewire.engine.coordinator", "write_manifest", "before", 4),
+    ("placewire.engine.coordinator", "write_manifest", "after", 4),
+    ("placewire.engine.coordinator", "write_manifest", "before", 5),
+    ("placewire.engine.coordinator", "write_manifest", "after", 5),
+    ("placewire.engine.pieces", "fetch", "before", 1),
+    ("placewire.engine.pieces", "fetch", "after", 3),
+    ("placewire.engine.signals", "write_arrays", "after", 3),
+    ("placewire.engine.coordinator", "sweep", "after", 1),
+]
+
+
+def play(log: Path, state: StateDir, plan: str, rebalance: str) -> tuple[bytes, int]:
+    """Run what is left of a log; gives the results and the version of the plan."""
+    coordinator = Coordinator(
+        state,
+        Settings(),
+        identify_log(log),
+        plan,
+        3,
+        60,
+        rebalance=RebalanceRule(rebalance, eager=True),
+    )
+    sink = FileSink(state, with_data=True)
+    sink.deliver(coordinator.latest)
+    for manifest in replay_log(coordinator, LogSource(str(log)), 40, 3):
+        sink.deliver(manifest)
+        coordinator.delivered = manifest.batch
+    version = coordinator.latest.plan["version"]
+    coordinator.close()
+    return sink.results.read_bytes(), version
+
+
+def kill_at(module: str, name: str, when: str, count: int) -> None:
+    """Kill this process at the so manieth call of a function."""
+    home = importlib.import_module(module)
+    original = getattr(home, name)
+    left = [count]
+
+    def dying(*arguments: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = original(*arguments, **named)
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    setattr(home, name, dying)
+
+
+def kill_and_resume(log: Path, folder: Path) -> None:
+    """Every moment for two plans, each in a process of its own."""
+    expected, _ = play(log, StateDir(folder / "still"), "shared", "off")
+    assert expected.count(b"\n") > 100
+    for plan, rebalance in (("kdt", "sstd"), ("qt", "ps2-global")):
+        undisturbed, version = play(log, StateDir(folder / plan), plan, rebalance)
+        assert undisturbed == expected
+        assert version > 2
+        for number, moment in enumerate(MOMENTS if plan == "kdt" else MOMENTS[2:5]):
+            state = StateDir(folder / f"{plan}{number}")
+            child = os.fork()
+            if child == 0:
+                kill_at(*moment)
+                play(log, state, plan, rebalance)
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            assert os.WIFSIGNALED(status), f"{plan} {moment}: was not killed"
+            found, _ = play(log, state, plan, rebalance)
+            assert found == expected, f"{plan} {moment}: other results"
+
+
+def test_killed_at_any_moment_of_a_move(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=420, subscriptions=160, churn=0.5, seed=11), str(log))
+    process = multiprocessing.get_context("spawn").Process(
+        target=kill_and_resume, args=(log, tmp_path)
+    )
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
