@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import json
 import multiprocessing
 import os
 import signal
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
+from typer.testing import CliRunner, Result
+
+from oracle import replay
 from placewire.city import CityLife, write_log
+from placewire.cli.main import app
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.sink import FileSink
+from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
+from placewire.plan.methods import METHODS
+from placewire.state.asking import NOTE, ask_plan, read_asked
 from placewire.state.layout import StateDir
+from test_law import BUILT_KINDS
 
 MOMENTS = [
     ("placewire.engine.planning", "write_plan", "before", 2),
@@ -53,6 +64,56 @@ def play(log: Path, state: StateDir, plan: str, rebalance: str) -> tuple[bytes, 
     version = coordinator.latest.plan["version"]
     coordinator.close()
     return sink.results.read_bytes(), version
+
+
+@pytest.mark.parametrize("plan", ["shared", "kdt", "auto"])
+@pytest.mark.parametrize("life", [None, 1, 3])
+def test_plans_asked_for_by_hand_change_no_result(
+    plan: str, life: int | None, tmp_path: Path
+) -> None:
+    """A plan is asked for every third batch, and the run is resumed in between."""
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=420, subscriptions=160, churn=0.5, seed=12), str(log))
+    state = StateDir(tmp_path / "state")
+    wanted = cycle([*METHODS, "shared", "nothing of the kind"])
+    seen, left = set(), True
+    while left:
+        coordinator = Coordinator(state, Settings(), identify_log(log), plan, 3, 60)
+        sink = FileSink(state, with_data=True)
+        sink.deliver(coordinator.latest)
+        left = False
+        for number, manifest in enumerate(replay_log(coordinator, LogSource(str(log)), 15, 3)):
+            sink.deliver(manifest)
+            seen.add(manifest.plan.get("method", "shared"))
+            if manifest.batch % 3 == 0:
+                ask_plan(state, next(wanted))
+            if number + 1 == life:
+                left = True
+                break
+        coordinator.close()
+    expected = replay(log.read_bytes(), kinds=BUILT_KINDS, with_data=True)
+    assert [json.loads(line) for line in sink.results.read_bytes().splitlines()] == expected.results
+    assert len(seen) > 6, seen
+
+
+def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=200, subscriptions=50, seed=12), str(log))
+    state = StateDir(tmp_path / "state")
+    play(log, state, "shared", "off")
+
+    def ask(*words: str) -> Result:
+        return CliRunner().invoke(app, ["rebalance", "--state", str(state.root), *words])
+
+    assert "comes into force two batches after" in ask("--plan", "qt", "--wait", "0").stdout
+    asked = read_asked(state)
+    assert asked is not None
+    assert asked.plan == "qt"
+    found = ask("--plan", "quite another")
+    assert isinstance(found.exception, Unusable)
+    assert "plan: must be one of grid" in str(found.exception)
+    (state.root / NOTE).write_bytes(b"{")
+    assert read_asked(state) is None
 
 
 def kill_at(module: str, name: str, when: str, count: int) -> None:

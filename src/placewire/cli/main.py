@@ -176,6 +176,18 @@ def status(
 
 
 @app.command()
+def rebalance(
+    state: Annotated[Path, typer.Option(help="The state of a replay, running or not.")],
+    plan: Annotated[str, typer.Option(help="The plan to go over to: a method's name, or shared.")],
+    wait: Annotated[float, number(float, "At most so many seconds to wait for it.", 0)] = 10.0,
+) -> None:
+    """Ask a running replay, or the next one, to go over to another boolean plan."""
+    from placewire.cli.rebalance import run_rebalance
+
+    print(run_rebalance(state, plan, wait))
+
+
+@app.command()
 def plan(
     objects: Annotated[
         Path, typer.Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")

@@ -29,7 +29,7 @@ from placewire.engine.planners import USUAL_REBALANCE, Planners
 from placewire.engine.questioning import note_queries
 from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
-from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS
+from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, take_retained
 from placewire.engine.sections import FAR_PAST
 from placewire.engine.settling import Settler
 from placewire.engine.sliding import SlidingWindow
@@ -118,6 +118,7 @@ class Coordinator:
                 archive,
                 self.latest.leaving,
             )
+            self.planners.boolean.retained = lambda: take_retained(state, self.store.entries)
             self.ask: Ask = answer_here
             self.report: Report = report_here
             self.settler = Settler(

@@ -74,7 +74,7 @@ class Planners:
     def planned(self) -> bool:
         """Whether any kind has a plan that a sample is for."""
         names = {self.boolean.name, self.near.name, self.relevant.name}
-        return not names <= set(UNPLANNED)
+        return not names <= set(UNPLANNED) or bool(self.boolean.asked)
 
     def observe(
         self, blocks: list[BlockSummary], facts: list[BlockFacts], now_us: int | None

@@ -25,12 +25,14 @@ from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
 from placewire.plan.questions import Questions, add_questions
+from placewire.plan.reservoir import Columns, Reservoir
 from placewire.plan.sample import make_sample
 from placewire.plan.uniform import plan_stripes
 from placewire.route.choice import choose_plan, spread_workers
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
+from placewire.state.asking import read_asked
 from placewire.state.layout import StateDir
 from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
@@ -43,7 +45,7 @@ CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`,
 class NextPlan(NamedTuple):
     """An adjusted plan that one commit has named and the next brings into force."""
 
-    leaves: Leaves
+    leaves: Leaves | None  # None: objects stay where they are read
     file: str
     why: str
 
@@ -87,30 +89,40 @@ class Planner:
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
+        self.retained: Callable[[], Columns] = Reservoir(1).in_order
+        self.asked = ""  # the note of the last plan that was asked for by hand
+        same = saved.get("name") == name and saved.get("workers") == workers
+        if same and self._resume(saved):
+            return
         if name in UNPLANNED:
             self.version = 1
-            return
-        if plan is not None:
+        elif plan is not None:
             self.version = 1
             self._check_named(plan)
             self.cost = plan.cost
             self._adopt(plan.leaves)
-            return
-        if saved.get("name") == name and saved.get("workers") == workers:
-            self.version = int(saved["version"])
-            self.why = saved.get("why", "")
-            if "cost" in saved:
-                self.cost = read_cost(saved["cost"])
-            self.changed = saved.get("changed")
-            if "file" in saved:
-                leaves = read_plan(state.file(saved["file"])).leaves
-                self._adopt(leaves, saved["file"], saved["live"])
-                if "next" in saved:
-                    later = read_plan(state.file(saved["next"])).leaves
-                    self.next = NextPlan(later, saved["next"], saved["next_why"])
-                return
-        if name != "auto":
+        elif name != "auto":
             self._adopt(plan_stripes(workers))
+
+    def _resume(self, saved: dict[str, Any]) -> bool:
+        """Go on with what the last commit named, unless there is nothing to go on with."""
+        self.asked = saved.get("asked", "")
+        changed = "changed" in saved or "next_why" in saved
+        if not changed and self.name not in METHODS and self.name != "auto":
+            return False
+        self.version = int(saved["version"])
+        self.why = saved.get("why", "")
+        if "cost" in saved:
+            self.cost = read_cost(saved["cost"])
+        self.changed = saved.get("changed")
+        if "file" in saved:
+            leaves = read_plan(self.state.file(saved["file"])).leaves
+            self._adopt(leaves, saved["file"], saved["live"])
+        if "next_why" in saved:
+            file = saved.get("next", "")
+            later = read_plan(self.state.file(file)).leaves if file else None
+            self.next = NextPlan(later, file, saved["next_why"])
+        return "file" in saved or changed or self.version > 0
 
     @property
     def sampling(self) -> bool:
@@ -181,7 +193,7 @@ class Planner:
             self._plan(segments, ask_others())
         elif self.next is not None:
             self._go_over(batch)
-        elif self.version:
+        elif not self._heed(batch, segments) and self.version:
             self._rebalance(batch, segments)
         self._write(batch, segments)
         entry: dict[str, Any] = {
@@ -198,9 +210,32 @@ class Planner:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
         if self.changed is not None:
             entry["changed"] = self.changed
+        if self.asked:
+            entry["asked"] = self.asked
         if self.next is not None:
-            entry |= {"next": self.next.file, "next_why": self.next.why}
+            entry["next_why"] = self.next.why
+            if self.next.file:
+                entry["next"] = self.next.file
         return entry
+
+    def _heed(self, batch: int, segments: Sequence[LiveSegment]) -> bool:
+        """Take up a plan that somebody asks for by hand; gives whether there was one."""
+        note = read_asked(self.state)
+        if note is None or note.id == self.asked:
+            return False
+        self.asked = note.id
+        why = f"{note.plan}, asked for by hand"
+        if note.plan == "shared":
+            self.next = NextPlan(None, "", why)
+        elif note.plan in METHODS:
+            self.cost = self.cost or calibrate().load
+            objects = self.sampler.take_recent(self.retained)
+            sample = make_sample(*objects, live_rows(segments), self.cost.posting_work)
+            leaves = METHODS[note.plan](sample, self.workers, self.cost)
+            file = self.state.new_name(batch, "plan")
+            write_plan(self.state.file(file), leaves, self.key, self.cost)
+            self.next = NextPlan(leaves, file, why)
+        return self.next is not None
 
     def _rebalance(self, batch: int, segments: Sequence[LiveSegment]) -> None:
         """See whether the plan wants adjusting; the adjusted one is for the batch after next."""
@@ -216,7 +251,7 @@ class Planner:
     def source(self, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
         """What a decision about the plan may ask for, each made once."""
         rows = cache(lambda: live_rows(segments))
-        objects = cache(lambda: Objects(*self.sampler.recent.in_order()))
+        objects = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         method = METHODS.get(self.leaves_name)
         return Source(
@@ -229,15 +264,16 @@ class Planner:
     def _go_over(self, batch: int) -> None:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""
         assert self.next is not None
-        assert self.live is not None
-        assert self.ref is not None
         leaves, file, why = self.next
-        live, known, ref = self.live.under(leaves), self._known, self.ref
+        self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
+        if leaves is None:
+            self.leaves, self.live, self.ref = None, None, None
+            return
+        live, known, ref = self.live and self.live.under(leaves), self._known, self.ref
         self._adopt(leaves, file)
-        if live is not None:
+        if live is not None and ref is not None:
             self.live, self._known = live, known
             self.ref = PlanRef(self.workers, leaves.summary, file, ref.live)
-        self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
         if self.rebalancer is not None:
             self.rebalancer.signals.forget(leaves.total, self.workers)
 

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from placewire.model.subscriptions import take_slices
 from placewire.plan.questions import Questions
-from placewire.plan.reservoir import Reservoir
+from placewire.plan.reservoir import Columns, Reservoir, choose_evenly
+from placewire.state.layout import StateDir
+from placewire.state.manifest import StoreEntry
+from placewire.state.store import open_retained
 
 SAMPLE_EVENTS = 100_000
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+FEW = 500
 RECENT = 8_000  # objects, for adjusting a plan to what comes now
 SAMPLE_A_BLOCK = 128  # objects of a block of thousands, once there is a plan
+
+
+def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Columns:
+    """Some of the last retained objects, in code order: cell codes, offsets and distinct terms."""
+    parts: list[Columns] = []
+    have = 0
+    for entry in reversed(store):
+        kept = open_retained(state.file(entry.name))
+        chosen = choose_evenly(np.arange(kept.code.size), most - have)
+        offsets, at = take_slices(kept.term_offsets, chosen)
+        parts.append((kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
+        have += chosen.size
+        if have >= most:
+            break
+    reservoir = Reservoir(most)
+    for part in parts:
+        reservoir.add(*part)
+    return reservoir.in_order()
 
 
 class Sampler:
@@ -47,6 +72,10 @@ class Sampler:
         if now_us is not None:
             self.first_us = now_us if self.first_us is None else self.first_us
             self.last_us = now_us
+
+    def take_recent(self, retained: Callable[[], Columns]) -> Columns:
+        """Objects of the last batches, in code order; before there are any, retained ones."""
+        return self.recent.in_order() if self.recent.seen >= FEW else retained()
 
     @property
     def span_s(self) -> float:

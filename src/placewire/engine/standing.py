@@ -54,12 +54,7 @@ class Standing(NamedTuple):
 
 def read_standing(root: Path) -> Standing:
     """Read how a state stands; raises Unusable."""
-    state = StateDir(root)
-    if not root.exists():
-        raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
-    if not (root / "FORMAT").exists():
-        raise Unusable(f"state {root}: is not a placewire state directory")
-    state.check()
+    state = open_state(root)
     for left in range(TRIES, 0, -1):
         try:
             return look(state)
@@ -67,6 +62,17 @@ def read_standing(root: Path) -> Standing:
             if left == 1:
                 raise
     raise AssertionError("unreachable")
+
+
+def open_state(root: Path) -> StateDir:
+    """A state directory that is there; raises Unusable."""
+    state = StateDir(root)
+    if not root.exists():
+        raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
+    if not (root / "FORMAT").exists():
+        raise Unusable(f"state {root}: is not a placewire state directory")
+    state.check()
+    return state
 
 
 def look(state: StateDir) -> Standing:

@@ -6,6 +6,7 @@ manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, ended rows
 sink/                results as delivered so far
 lexicon-*.json       the lexicon of the settings, if they name one
+ASKED.json           a plan that somebody asked for by hand
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""A plan that somebody asks for by hand: a note in the state directory, taken up by its writer."""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from placewire.model.errors import Unusable
+from placewire.state.layout import StateDir, write_file
+
+NOTE = "ASKED.json"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A plan by name, and the number by which a manifest says that it was taken up."""
+
+    id: str
+    plan: str
+
+
+def ask_plan(state: StateDir, plan: str) -> Asked:
+    """Leave a note that a plan is wanted; raises Unusable."""
+    asked = Asked(secrets.token_hex(8), plan)
+    try:
+        write_file(state.root / NOTE, msgspec.json.encode(asked))
+    except OSError as error:
+        raise Unusable(f"state {state.root}: cannot be written: {error.strerror}") from None
+    return asked
+
+
+def read_asked(state: StateDir) -> Asked | None:
+    """The note, if there is a readable one."""
+    try:
+        return msgspec.json.decode((state.root / NOTE).read_bytes(), type=Asked)
+    except (OSError, msgspec.DecodeError, UnicodeError):
+        return None
