@@ -37,22 +37,29 @@ from placewire.plan.migration import SELECTS
 from placewire.plan.ps2adjust import GRID, Ps2Rule, adjust_ps2, refine
 from placewire.plan.sample import Sample
 from placewire.plan.sstdadjust import SstdRule, adjust_sstd
+from placewire.route.choice import Prices
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
 
 WORKERS = 8
 SAMPLE = SUBSCRIPTIONS + BATCH * (CALM // 2)
 PLANS = {"ps2": "kdt", "tornado": "agrid", "sstd objects": "qt", "sstd subscriptions": "qt"}
+PRICES = Prices()
 NEVER = RebalanceRule("sstd", high=1e9)  # counts, and never acts
 COMBINATIONS = (("PM",), ("FM",), ("PM", "FM"), ("FG",), ("PM", "FM", "FG"))
 
 
 class Beat(NamedTuple):
-    """One batch: objects, the busiest worker and all of them in seconds, the whole batch."""
+    """One batch: objects, the busiest worker and all of them in seconds, the whole batch.
+
+    `counted_s` is the busiest worker by what it counted, at fixed prices: it has no noise.
+    """
 
     objects: int
     busiest_s: float
     all_s: float
+    counted_s: float
+    counted_all_s: float
     whole_s: float
     changed: bool
 
@@ -68,6 +75,11 @@ class Played(NamedTuple):
         """Objects a second by the busiest worker, over some batches."""
         some = [beat for beat in self.beats[first:last] if beat.objects]
         return sum(b.objects for b in some) / max(sum(b.busiest_s for b in some), 1e-9)
+
+    def counted_per_s(self, first: int = 0, last: int | None = None) -> float:
+        """The same by what workers counted."""
+        some = [beat for beat in self.beats[first:last] if beat.objects]
+        return sum(b.objects for b in some) / max(sum(b.counted_s for b in some), 1e-9)
 
 
 def say(line: str) -> None:
@@ -113,8 +125,14 @@ def play(
                 if entry.kind == BOOLEAN and entry.batch == manifest.batch
             ]
             busy = did[0].busy_s if did else [0.0]
+            counted = [0.0]
+            if did:
+                counts = zip(did[0].objects, did[0].candidates, strict=True)
+                counted = [1e-9 * (PRICES.probe * o + PRICES.candidate * c) for o, c in counts]
             changed = manifest.plan.get("changed") == manifest.batch
-            beats.append(Beat(objects, max(busy), sum(busy), whole_s, changed))
+            beats.append(
+                Beat(objects, max(busy), sum(busy), max(counted), sum(counted), whole_s, changed)
+            )
             if changed:
                 whys.append(manifest.plan["why"])
             coordinator.delivered = manifest.batch
@@ -155,7 +173,9 @@ def run(choice: Choice) -> None:
                     run_.per_s(first + CALM // 2, calm),
                     run_.per_s(calm),
                     run_.per_s(calm) / played["off"].per_s(calm),
-                    float(np.mean([WORKERS * b.busiest_s / b.all_s for b in beats if b.all_s])),
+                    run_.counted_per_s(calm),
+                    run_.counted_per_s(calm) / played["off"].counted_per_s(calm),
+                    WORKERS * sum(b.counted_s for b in beats) / sum(b.counted_all_s for b in beats),
                     len(run_.whys),
                     1e3 * float(np.median([b.whole_s for b in beats if not b.changed])),
                     1e3 * max((b.whole_s for b in beats if b.changed), default=0.0),
@@ -164,21 +184,22 @@ def run(choice: Choice) -> None:
         label = drift.replace(" ", "-")
         save_table(
             f"drift-{label}",
-            ("rebalance", "objects/s before", "objects/s in drift", "of off", "busiest / mean",
-             "changes", "batch, ms", "longest batch with a change, ms"),
+            ("rebalance", "objects/s before", "objects/s in drift", "of off",
+             "objects/s in drift, counted", "of off, counted", "busiest / mean, counted", "changes",
+             "batch, ms", "longest batch with a change, ms"),
             rows,
         )  # fmt: skip
         draw_lines(
             f"drift-{label}",
             {
                 name: [
-                    (at + 1.0, run_.per_s(first + at, first + at + 3))
+                    (at + 1.0, run_.counted_per_s(first + at, first + at + 3))
                     for at in range(CALM // 2, len(run_.beats) - first - 2, 2)
                 ]
                 for name, run_ in played.items()
             },
             x_label="batch",
-            y_label="objects/s by the busiest worker, over three batches",
+            y_label="objects/s by the busiest worker, counted",
             x_scale="linear",
         )
 

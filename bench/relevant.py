@@ -132,7 +132,7 @@ def run(choice: Choice) -> None:
             corpus.reach_m / 1e3,
             float(sliding.theta.mean()) / 1e9,
             index.nbytes / count,
-            sum(array.nbytes for array in held[:4]) / count,
+            sum(array.nbytes for array in held) / count,
             1e6 * sliding.fill_s / count,
             sliding.fill_looked,
         ))  # fmt: skip

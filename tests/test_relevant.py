@@ -14,16 +14,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle import replay
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.decode import decode_lines
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.pacing import LEAST_SLID, Pacer
+from placewire.engine.reading import LogSource
+from placewire.engine.relchoice import choose_relevant
 from placewire.engine.sliding import SlidingWindow, count_between
 from placewire.kernels.refilling import buffer_cost, cheapest_sizes, steps_down
 from placewire.model.errors import Unusable
-from placewire.model.settings import Settings
+from placewire.model.settings import Settings, settings_of
+from placewire.model.subscriptions import RELEVANT
 from placewire.plan.points import grow_point_tree
-from placewire.plan.relevant import RELEVANT_METHODS, halfway
+from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample, halfway
 from placewire.plan.vocabulary import Pairs, cut_vocabulary
+from placewire.route.choice import Prices, spread_workers
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import BUFFERS, read_rule
 from placewire.state.manifest import StoreEntry
+from placewire.text.analyzer import Analyzer
 from test_law import check_equals_oracle, run_local
 
 WORDS = ["tea", "coffee", "jazz", "é", "river", "the", "free", "a"]
@@ -363,3 +373,54 @@ def test_a_row_that_is_filled_anew_again_and_again() -> None:
     table = {"window": {"count": 4}}
     run = run_local(log, plan="shared", workers=1, rows=1_000_000, table=table, buffer="kmax")
     check_equals_oracle(log, run, table)
+
+
+def test_a_batch_is_about_as_long_as_the_window() -> None:
+    pacer = Pacer()
+    assert pacer.cap_sliding(200_000, 30_000) == 30_000
+    assert pacer.cap_sliding(200_000, 3) == LEAST_SLID
+    assert pacer.cap_sliding(500, 30_000) == 500
+
+
+@pytest.mark.parametrize(("table", "first", "later"), [
+    ({"window": {"count": 5_000}}, 5_000, 5_000),
+    ({"window": {"time": "PT1H"}}, LEAST_SLID, LEAST_SLID),
+])  # fmt: skip
+def test_batches_are_capped_while_results_slide(
+    table: dict[str, Any], first: int, later: int, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(sliding_log(3))
+    coordinator = Coordinator(
+        StateDir(tmp_path / "state"), settings_of(table), identify_log(log), workers=1
+    )
+    assert coordinator.cap_rows(200_000) == first
+    for _ in replay_log(coordinator, LogSource(str(log)), 200_000, 1):
+        pass
+    assert coordinator.live.of_kind(RELEVANT)
+    assert coordinator.cap_rows(200_000) == later
+    coordinator.close()
+
+
+@pytest.mark.parametrize(("workers", "never"), [(16, "hash"), (2, "prefix")])
+def test_auto_holds_words_against_places_by_the_terms_of_an_object(
+    workers: int, never: str
+) -> None:
+    """Six terms an object: with more workers words may save messages, with fewer they cannot."""
+    rng = np.random.default_rng(1)
+    hashes = rng.integers(1, 1 << 63, 50, dtype=np.uint64)
+    terms = np.concatenate([np.sort(rng.choice(hashes, 6, replace=False)) for _ in range(200)])
+    line = np.frombuffer(json.dumps(relevant(0, k=3)).encode() + b"\n", np.uint8)
+    rows = decode_lines(line, 0, Analyzer(1, 2), None, 1 << 60).rows
+    lon, lat = rng.uniform(-1, 1, (2, 200))
+    sample = RelevantSample(
+        rows, np.zeros(1, np.int32), lon, lat, np.arange(0, terms.size + 1, 6), terms
+    )
+    machines = spread_workers(workers, workers, 1e9)
+    dear = choose_relevant(sample, workers, Prices(shuffle=1e9), machines)
+    assert dear.name == "shared"
+    cheap = Prices(shuffle=0.0, probe=0.0, inserts=0.0, candidate=1e6)
+    for choice in (dear, choose_relevant(sample, workers, cheap, machines)):
+        assert f"6.0 terms an object, {workers} workers" in choice.why
+        assert never not in choice.why
+        assert "location" in choice.why or "prefix" in choice.why or "hash" in choice.why

@@ -73,7 +73,7 @@ def replay(
             " `placewire plan`."
             " For nearest subscriptions: kop, sop, dkm, ps2, sstd; for relevant ones: hash,"
             " location, keyword, prefix, location+prefix, prefix+location; a plan for each kind:"
-            " nearest=dkm,boolean=kdt."
+            " nearest=dkm,relevant=prefix."
         ),
     ] = "shared",
     batch_rows: Annotated[int, number(int, "Events in a micro-batch.", 1)] = 200_000,

@@ -101,7 +101,7 @@ class Coordinator:
                 claim_archive(archive, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.planners = Planners(state, names, workers, self.latest, sample_events, rebalance)
-            window = SlidingWindow(settings, state)
+            self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST
             if any(entry.kind == RELEVANT for entry in self.latest.segments):
                 horizon = window.horizon(
@@ -148,7 +148,12 @@ class Coordinator:
 
     def cap_rows(self, rows: int) -> int:
         """How many of the `rows` events that a batch may have the next should have with objects."""
-        return self.pacer.cap_rows(rows, self.live.of_kind(NEAREST))
+        rows = self.pacer.cap_rows(rows, self.live.of_kind(NEAREST))
+        # What a log's first batch has is not known: it may be all of the log, subscriptions too.
+        if self.live.of_kind(RELEVANT) or self.latest.batch < 0:
+            size = self.window.size(self.store.entries, self.latest.now_us)
+            rows = self.pacer.cap_sliding(rows, size)
+        return rows
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
         """Run one batch and commit it; a batch that is committed already is left alone."""

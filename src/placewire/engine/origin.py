@@ -34,9 +34,11 @@ def check_same(
 ) -> None:
     """A state belongs to one log and one set of settings."""
     changed = sorted(
-        re.sub("_(us|count|digest)$", "", name)
-        for name, value in settings._asdict().items()
-        if latest.settings.get(name) != value and name != "lexicon"
+        {
+            re.sub("_(us|count|digest)$", "", name)
+            for name, value in settings._asdict().items()
+            if latest.settings.get(name) != value and name != "lexicon"
+        }
     )
     if changed:
         raise Unusable(f"state {state.root}: was made with other settings: {', '.join(changed)}")

@@ -82,6 +82,12 @@ class SlidingWindow:
         seqs = self.load(store, before_seq)
         return int(seqs[0]) - 1 if seqs.size == self.count else -1
 
+    def size(self, store: Sequence[StoreEntry], now_us: int | None) -> float:
+        """About how many objects the window has or, if it goes by their number, may have."""
+        if not self.by_time:
+            return float(self.count)
+        return 0.0 if now_us is None else count_between(store, now_us - self.length_us, now_us)
+
     def moves(
         self,
         store: Sequence[StoreEntry],

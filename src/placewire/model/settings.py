@@ -77,7 +77,7 @@ def settings_of(table: dict[str, Any]) -> Settings:
     if "reach_m" in table:
         reach = table["reach_m"]
         if isinstance(reach, bool) or not isinstance(reach, int | float) or not 0 < reach < 1e300:
-            raise InvalidEvent(f"reach_m: must be a number > 0, got {reach!r}")
+            raise InvalidEvent(f"reach_m: must be a number > 0 and < 1e300, got {reach!r}")
         settings = settings._replace(reach_m=float(reach))
     return settings
 
@@ -120,7 +120,9 @@ def with_window(settings: Settings, window: Any) -> Settings:
             return settings._replace(
                 window_count=None, window_us=read_span(window["time"], "window.time")
             )
-    raise InvalidEvent(f'window: must be {{count = N}} or {{time = "PT1H"}}, got {window!r}')
+    raise InvalidEvent(
+        f'window: must be {{count = N}}, N from 1 on, or {{time = "PT1H"}}, got {window!r}'
+    )
 
 
 def read_span(value: Any, name: str) -> int:
