@@ -17,8 +17,8 @@ from bench.workload import Workload
 
 BATCH = 4_000
 CALM = 10  # batches before anything drifts, of which a plan is made
-INTERVALS = 6
-INTERVAL = 6  # batches
+INTERVALS = 3
+INTERVAL = 16  # batches: what drifts lasts longer than a decision takes
 OBJECTS = BATCH * (CALM + INTERVALS * INTERVAL)
 SUBSCRIPTIONS = 60_000
 START_US = 1_767_225_600_000_000

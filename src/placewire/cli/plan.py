@@ -242,7 +242,8 @@ def describe(survey: Survey, options: PlanOptions) -> list[str]:
     ]
     if survey.others_seen:
         lines.append(
-            f"{survey.others_seen:,} nearest and relevant subscriptions are left out: no plan here cuts them"
+            f"{survey.others_seen:,} nearest and relevant subscriptions are left out:"
+            " no plan here cuts them"
         )
     lines += [
         f"{file.path}: {file.invalid:,} of {file.events:,} events are invalid and left out;"
