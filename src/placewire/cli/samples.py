@@ -95,6 +95,7 @@ class Listener:
         self.lines = lines
         self.ids = [event["id"] for event in subscribes]
         self.kinds = {event["id"]: event["kind"] for event in subscribes}
+        self.wishes = {event["id"]: event for event in subscribes}
         self.queries = {event["id"]: event for event in queries}
         self.standing = {
             name: Standing(scored=kind == "relevant")

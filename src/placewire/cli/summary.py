@@ -16,7 +16,7 @@ from rich.text import Text
 from placewire.cli.dashboard import WIDE, line_table, said, seconds
 from placewire.cli.figures import Figures
 from placewire.cli.samples import Listener
-from placewire.cli.words import lasting, quoted
+from placewire.cli.words import asked, lasting, quoted
 
 MOST_HEARD = 4
 MOST_NEAR = 2  # of one subscription
@@ -38,7 +38,7 @@ def print_summary(
         ("what some of them heard, how often and last", heard_table(listener)),
         ("what is nearest in the end", standing_table(listener, "nearest", MOST_NEAR)),
         (
-            f"what is most relevant in the end, of the last {lasting(window)}",
+            f"what is most relevant in the end, of the last {lasting(window)}{wished(listener)}",
             standing_table(listener, "relevant", MOST_RELEVANT),
         ),
         ("what is talked about, every ten minutes", report_table(listener)),
@@ -53,6 +53,11 @@ def print_summary(
     print_title(console, "what to try next: an hour of your own, played and asked about")
     for command in next_commands():
         console.print(Text(command), soft_wrap=True)
+
+
+def wished(listener: Listener) -> str:
+    """What the `relevant` subscription asks for, in words."""
+    return "".join(f": {asked(listener.wishes[name])}" for name in listener.of_kind("relevant")[:1])
 
 
 def print_title(console: Console, title: str) -> None:
