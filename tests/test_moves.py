@@ -96,6 +96,35 @@ def test_plans_asked_for_by_hand_change_no_result(
     assert len(seen) > 6, seen
 
 
+@pytest.mark.parametrize(
+    "plan", ["kdt", "shared", "boolean=qt,nearest=dkm,relevant=prefix", "nearest=sstd"]
+)
+@pytest.mark.parametrize("life", [None, 4])
+def test_workers_come_and_go_without_a_trace(plan: str, life: int | None, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=420, subscriptions=160, churn=0.5, seed=13), str(log))
+    state = StateDir(tmp_path / "state")
+    numbers = cycle([7, 1, 2, 12, 3])
+    seen, left = set(), True
+    while left:
+        coordinator = Coordinator(state, Settings(), identify_log(log), plan, 3, 60)
+        sink = FileSink(state, with_data=True)
+        sink.deliver(coordinator.latest)
+        left = False
+        for number, manifest in enumerate(replay_log(coordinator, LogSource(str(log)), 15, 3)):
+            sink.deliver(manifest)
+            seen.add(coordinator.planners.workers)
+            if manifest.batch % 3 == 0:
+                ask_plan(state, workers=next(numbers))
+            if number + 1 == life:
+                left = True
+                break
+        coordinator.close()
+    expected = replay(log.read_bytes(), kinds=BUILT_KINDS, with_data=True)
+    assert [json.loads(line) for line in sink.results.read_bytes().splitlines()] == expected.results
+    assert len(seen) > 3, seen
+
+
 def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     write_log(CityLife(objects=200, subscriptions=50, seed=12), str(log))
@@ -109,6 +138,8 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     asked = read_asked(state)
     assert asked is not None
     assert asked.plan == "qt"
+    assert "12 workers is asked for" in ask("--workers", "12", "--wait", "0").stdout
+    assert isinstance(ask().exception, Unusable)
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)
     assert "plan: must be one of grid" in str(found.exception)

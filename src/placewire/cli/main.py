@@ -178,13 +178,16 @@ def status(
 @app.command()
 def rebalance(
     state: Annotated[Path, typer.Option(help="The state of a replay, running or not.")],
-    plan: Annotated[str, typer.Option(help="The plan to go over to: a method's name, or shared.")],
+    plan: Annotated[
+        str | None, typer.Option(help="The plan to go over to: a method's name, or shared.")
+    ] = None,
+    workers: Annotated[int | None, number(int, "How many workers to go on with.", 1, 4096)] = None,
     wait: Annotated[float, number(float, "At most so many seconds to wait for it.", 0)] = 10.0,
 ) -> None:
-    """Ask a running replay, or the next one, to go over to another boolean plan."""
+    """Ask a running replay to go over to another boolean plan, or to other workers."""
     from placewire.cli.rebalance import run_rebalance
 
-    print(run_rebalance(state, plan, wait))
+    print(run_rebalance(state, plan, workers, wait))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`placewire rebalance`: ask for another plan by hand, and see it come into force."""
+"""`placewire rebalance`: ask for another plan or other workers, and see them come into force."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from placewire.state.manifest import read_latest
 LOOK_EVERY_S = 0.1
 
 
-def run_rebalance(root: Path, plan: str, wait_s: float) -> str:
+def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: float) -> str:
     """Leave the note, wait for it to be taken up, and say what came of it; raises Unusable."""
-    if plan != "shared" and plan not in METHODS:
+    if (plan is None) == (workers is None):
+        raise Unusable("rebalance: give --plan or --workers, one of them")
+    if plan not in (None, "shared", *METHODS):
         raise Unusable(f"plan: must be one of {', '.join([*METHODS, 'shared'])}, got {plan!r}")
     state = open_state(root)
-    asked = ask_plan(state, plan)
+    asked = ask_plan(state, plan or "", workers or 0)
+    what = f"plan {plan}" if plan else f"a run with {workers} workers"
     ends = time.monotonic() + wait_s
     with ProgressLine("rebalance", max(int(wait_s), 1)) as progress:
         while time.monotonic() < ends:
             latest = read_latest(state)
             entry = {} if latest is None else latest.plan
             if latest is not None and entry.get("asked") == asked.id and "next_why" not in entry:
-                return f"plan {plan} is in force since batch {entry.get('changed', latest.batch)}"
+                return f"{what} is in force, batch {latest.batch}"
             progress.update(int(wait_s - (ends - time.monotonic())), "waiting for two commits")
             time.sleep(LOOK_EVERY_S)
-    return f"plan {plan} is asked for; it comes into force two batches after the state runs on"
+    return f"{what} is asked for; it comes into force two batches after the state runs on"

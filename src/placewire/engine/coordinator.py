@@ -26,6 +26,7 @@ from placewire.engine.origin import check_same, first_manifest
 from placewire.engine.pacing import Pacer
 from placewire.engine.plannames import parse_plans
 from placewire.engine.planners import USUAL_REBALANCE, Planners
+from placewire.engine.planning import named_plan
 from placewire.engine.questioning import note_queries
 from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
@@ -90,6 +91,7 @@ class Coordinator:
         self.expect_changes = True
         self.pacer = Pacer()
         names = parse_plans(plan)
+        self._planning = names, sample_events, rebalance
         state.check()
         self._lock = state.lock()
         try:
@@ -179,7 +181,25 @@ class Coordinator:
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:
             self.sweep()
+        if self.planners.boolean.wanted_workers:
+            self.resize(self.planners.boolean.wanted_workers)
         return manifest
+
+    def resize(self, workers: int) -> None:
+        """Go on with another number of workers, as a run does that is resumed with it.
+
+        The sample is kept, so that plans are made anew with the next commit.
+        """
+        former = self.planners
+        former.boolean.wanted_workers = 0
+        names, sample_events, rebalance = self._planning
+        if workers == former.workers or named_plan(names.boolean) is not None:
+            return
+        planners = Planners(self.state, names, workers, self.latest, sample_events, rebalance)
+        planners.take_over(former)
+        self.planners = planners
+        self.live.deal_literals = planners.relevant.deal
+        self.settler.near = planners.near
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
         planners = self.planners

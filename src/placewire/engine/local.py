@@ -41,7 +41,8 @@ def replay_log(
     """Run what is left of a log, batch by batch."""
     while True:
         start = Offset(**coordinator.latest.offset)
-        refs = log.plan_capped(start, batch_rows, coordinator.cap_rows(batch_rows), workers)
+        blocks = max(workers, coordinator.planners.workers)
+        refs = log.plan_capped(start, batch_rows, coordinator.cap_rows(batch_rows), blocks)
         if not refs:
             return
         manifest = coordinator.step(

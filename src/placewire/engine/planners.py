@@ -61,6 +61,15 @@ class Planners:
         self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
         self.relevant.asked = any(entry.kind == RELEVANT for entry in latest.segments)
 
+    def take_over(self, former: Planners) -> None:
+        """Go on with what the planners of another number of workers knew."""
+        self.sampler = former.sampler
+        for planner in (self.boolean, self.near, self.relevant):
+            planner.sampler = former.sampler
+        self.know_machines(former.boolean.machines)
+        self.boolean.asked = former.boolean.asked
+        self.boolean.retained = former.boolean.retained
+
     def know_machines(self, count: Callable[[], int]) -> None:
         """How many machines the workers run on, as `auto` will ask."""
         self.boolean.machines = self.near.machines = self.relevant.machines = count

@@ -90,6 +90,7 @@ class Planner:
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
+        self.wanted_workers = 0  # as somebody asks for by hand
         self.asked = ""  # the note of the last plan that was asked for by hand
         same = saved.get("name") == name and saved.get("workers") == workers
         if same and self._resume(saved):
@@ -224,6 +225,7 @@ class Planner:
         if note is None or note.id == self.asked:
             return False
         self.asked = note.id
+        self.wanted_workers = note.workers
         why = f"{note.plan}, asked for by hand"
         if note.plan == "shared":
             self.next = NextPlan(None, "", why)

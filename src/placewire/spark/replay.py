@@ -49,10 +49,11 @@ def replay_on_spark(
             return
         try:
             start = Offset(**coordinator.latest.offset)
+            at_work = max(workers, coordinator.planners.workers)  # they may become more
             cap = coordinator.cap_rows(batch_rows)
-            refs = log.plan_capped(start, batch_rows, cap, max(workers, 2))
+            refs = log.plan_capped(start, batch_rows, cap, max(at_work, 2))
             if refs:
-                run = partial(run_on_spark, session, refs, workers)
+                run = partial(run_on_spark, session, refs, at_work)
                 after(coordinator.step(coordinator.latest.batch + 1, batch_end(refs), run))
             if until() if until is not None else not refs:
                 finished.append(True)

@@ -13,15 +13,16 @@ NOTE = "ASKED.json"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A plan by name, and the number by which a manifest says that it was taken up."""
+    """A plan by name, a number of workers, and the id by which a manifest says it was taken up."""
 
     id: str
-    plan: str
+    plan: str = ""
+    workers: int = 0
 
 
-def ask_plan(state: StateDir, plan: str) -> Asked:
-    """Leave a note that a plan is wanted; raises Unusable."""
-    asked = Asked(secrets.token_hex(8), plan)
+def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
+    """Leave a note that a plan or a number of workers is wanted; raises Unusable."""
+    asked = Asked(secrets.token_hex(8), plan, workers)
     try:
         write_file(state.root / NOTE, msgspec.json.encode(asked))
     except OSError as error:
