@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +21,18 @@ from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.planners import USUAL_REBALANCE
 from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import count_hosts, count_machines
+from placewire.state.asking import ask_plan
 from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, committed_batches
+from placewire.state.manifest import Manifest, committed_batches, read_latest
 from test_relevant import sliding_log
 
 pytestmark = pytest.mark.spark
@@ -99,15 +104,27 @@ def run_on_spark(
     rows: int,
     sample_events: int = SAMPLE_EVENTS,
     table: dict[str, Any] | None = None,
+    rebalance: RebalanceRule = USUAL_REBALANCE,
+    asked: Sequence[int] = (),
 ) -> Run:
-    """Replay on Spark from wherever the folder's state is."""
+    """Replay on Spark from wherever the folder's state is.
+
+    After each batch the next of `asked` is how many workers are asked for.
+    """
     path = folder / "log.jsonl"
     path.write_bytes(log)
     state = StateDir(folder / "state")
     coordinator = Coordinator(
-        state, settings_of(table or {}), identify_log(path), plan, workers, sample_events
+        state,
+        settings_of(table or {}),
+        identify_log(path),
+        plan,
+        workers,
+        sample_events,
+        rebalance=rebalance,
     )
     batches = 0
+    numbers = iter(asked)
     try:
         sink = FileSink(state, with_data=True)
         assert coordinator.latest is not None
@@ -118,6 +135,8 @@ def run_on_spark(
             batches += 1
             sink.deliver(manifest)
             coordinator.delivered = manifest.batch
+            for number in islice(numbers, 1):
+                ask_plan(state, workers=number)
 
         replay_on_spark(
             spark, coordinator, LogSource(str(path)), batch_rows=rows, workers=workers, after=after
@@ -197,6 +216,28 @@ def test_a_run_goes_on_in_another_way(spark: SparkSession, tmp_path: Path, city:
     assert committed_batches(state) == [0, 1]
     run = run_on_spark(spark, tmp_path, city, plan="grid", workers=3, rows=300)
     check_equals(run, expected_of(city))
+
+
+@pytest.mark.parametrize(("name", "asked"), [("sstd", ()), ("ps2-local", (5, 5, 5, 2))])
+def test_plans_and_workers_change_on_spark(
+    spark: SparkSession, tmp_path: Path, city: bytes, name: str, asked: tuple[int, ...]
+) -> None:
+    run = run_on_spark(
+        spark,
+        tmp_path,
+        city,
+        plan="boolean=kdt,nearest=dkm,relevant=prefix",
+        workers=3,
+        rows=60,
+        sample_events=100,
+        rebalance=RebalanceRule(name, eager=True),
+        asked=asked,
+    )
+    check_equals(run, expected_of(city))
+    latest = read_latest(StateDir(tmp_path / "state"))
+    assert latest is not None
+    assert latest.plan["version"] > (0 if asked else 2)  # it begins anew with other workers
+    assert latest.plan["workers"] == (asked[-1] if asked else 3)
 
 
 def test_begun_in_process_and_finished_on_spark(
