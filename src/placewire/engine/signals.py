@@ -24,6 +24,7 @@ from placewire.state.manifest import SignalsEntry, WorkersEntry
 
 HISTORY = 16  # batches
 NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
+WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
 FADING = 0.75  # of the counts by leaf, with each batch
 
 
@@ -40,11 +41,13 @@ class Signals:
         if self.file is not None:
             arrays, facts = open_arrays(state.file(self.file))
             self.forget(facts["leaves"], facts["workers"])
+            self.file = saved.file if saved is not None else None
             self.counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
             self.batches = facts["batches"]
 
     def forget(self, leaves: int, workers: int) -> None:
         """Another plan: counts by leaf begin anew."""
+        self.file = None
         self.counts = np.zeros((len(BY_LEAF), leaves, workers))
         self.batches = 0
 
@@ -105,9 +108,10 @@ class Signals:
         return PartLoads(load, held)
 
     def save(self, batch: int, leaves: Leaves | None) -> SignalsEntry:
-        """The manifest's entry; the counts by leaf are written with it."""
-        self.file = None
-        if leaves is not None and self.batches:
+        """The manifest's entry; the counts by leaf are written with some of them."""
+        if leaves is None or not self.batches:
+            self.file = None
+        elif self.file is None or batch % WRITTEN_EVERY == 0:
             self.file = self.state.new_name(batch, "loads")
             leaf, worker = np.nonzero(self.counts[0])
             write_arrays(

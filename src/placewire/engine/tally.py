@@ -15,6 +15,7 @@ from placewire.plan.sample import PLAN_LEVEL
 from placewire.route.leafroute import RouteTables
 
 BY_LEAF = ("objects", "candidates", "matches")
+NO_CODES, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.int64)
 
 
 class Tally:
@@ -29,10 +30,10 @@ class Tally:
         self.tables = tables
         self.lines = lines
         self.totals: dict[int, list[float]] = {}
-        leaves = 0 if tables is None else int(tables.part_offsets.size) - 1
-        self.by_leaf = np.zeros((len(BY_LEAF), leaves))
-        self.columns: dict[int, float] = {}
-        self.rows: dict[int, float] = {}
+        self.codes: list[NDArray[np.uint32]] = []
+        self.looked: list[NDArray[np.int64]] = []
+        self.matched: list[NDArray[np.int64]] = []  # objects by their place in all codes
+        self.seen = 0
         self.fetched = 0
 
     def add(self, part: Routed, matches: list[Matches], busy_s: float) -> None:
@@ -44,42 +45,39 @@ class Tally:
         for at, count in enumerate((part.object.size, candidates, hits, size, busy_s)):
             totals[at] += count
         if part.kind == BOOLEAN and self.tables is not None:
-            self._spread(part, matches)
-
-    def _spread(self, part: Routed, matches: list[Matches]) -> None:
-        assert self.tables is not None
-        ranges = np.searchsorted(self.tables.range_start, part.codes, "right") - 1
-        leaf = self.tables.range_leaf[ranges]
-        looked = np.zeros(leaf.size)
-        for found in matches:
-            if found.looked is not None:
-                looked += found.looked
-        leaves = self.by_leaf.shape[1]
-        self.by_leaf[0] += np.bincount(leaf, minlength=leaves)
-        self.by_leaf[1] += np.bincount(leaf, looked, leaves)
-        for found in matches:
-            self.by_leaf[2] += np.bincount(leaf[found.object], minlength=leaves)
-        if self.lines:
-            shift = MAX_LEVEL - PLAN_LEVEL
-            for of, line in zip(
-                (self.columns, self.rows), codes_to_columns_rows(part.codes), strict=True
-            ):
-                numbers, at = np.unique(line >> shift, return_inverse=True)
-                for number, count in zip(
-                    numbers.tolist(), np.bincount(at, looked + 1.0).tolist(), strict=True
-                ):
-                    of[number] = of.get(number, 0.0) + count
+            looked = [found.looked for found in matches if found.looked is not None]
+            self.codes.append(part.codes)
+            self.looked.append(sum(looked, start=np.zeros(part.codes.size, np.int64)))
+            self.matched += [found.object.astype(np.int64) + self.seen for found in matches]
+            self.seen += part.codes.size
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is written beside the matches, for whoever decides about the plan."""
-        leaf = np.flatnonzero(self.by_leaf.any(axis=0))
-        out: dict[str, NDArray[Any]] = {"load.leaf": leaf.astype(np.int32)}
-        for name, counts in zip(BY_LEAF, self.by_leaf, strict=True):
-            out[f"load.{name}"] = counts[leaf]
+        """What is written beside the matches, for whoever decides about the plan.
+
+        All objects are counted in one go: a worker gets a few of every block.
+        """
+        assert self.tables is not None
+        codes = np.concatenate([NO_CODES, *self.codes])
+        looked = np.concatenate([NO_COUNTS, *self.looked])
+        ranges = np.searchsorted(self.tables.range_start, codes, "right") - 1
+        leaf = self.tables.range_leaf[ranges]
+        leaves = int(self.tables.part_offsets.size) - 1
+        matched = leaf[np.concatenate([NO_COUNTS, *self.matched])]
+        counts = (
+            np.bincount(leaf, minlength=leaves),
+            np.bincount(leaf, looked, leaves),
+            np.bincount(matched, minlength=leaves),
+        )
+        some = np.flatnonzero(counts[0])
+        out: dict[str, NDArray[Any]] = {"load.leaf": some.astype(np.int32)}
+        for name, column in zip(BY_LEAF, counts, strict=True):
+            out[f"load.{name}"] = column[some].astype(np.float64)
         if self.lines:
-            for name, of in (("column", self.columns), ("row", self.rows)):
-                out[f"load.{name}"] = np.array(list(of), np.int32)
-                out[f"load.{name}_cost"] = np.array(list(of.values()))
+            shift = MAX_LEVEL - PLAN_LEVEL
+            for name, line in zip(("column", "row"), codes_to_columns_rows(codes), strict=True):
+                numbers, at = np.unique(line >> shift, return_inverse=True)
+                out[f"load.{name}"] = numbers.astype(np.int32)
+                out[f"load.{name}_cost"] = np.bincount(at, looked + 1.0)
         return out
 
     def summaries(self, file: str) -> list[WorkerSummary]:
