@@ -65,6 +65,9 @@ def test_as_json_it_adds_up(states: Path) -> None:
     assert {len(workers[name]) for name in ("objects", "candidates", "busy_s")} == {3}
     assert sum(workers["candidates"]) >= sum(workers["matches"]) > 0
     assert told["imbalance"] >= 1.0
+    held = sum(leaf["subscriptions"] for leaf in told["leaves"])
+    assert held >= sum(workers["subscriptions"]) * 0.99
+    assert sum(workers["subscriptions"]) > 0.5 * told["subscriptions"]["boolean"]
     assert sum(leaf["matches"] for leaf in told["leaves"]) > 0
     west, south, east, north = told["leaves"][0]["box"]
     assert -180 <= west < east <= 180

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from placewire.cli.drawing import can_draw
 from placewire.cli.tables import Heading, figure, print_rows
 from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
 from placewire.model.errors import Unusable
+from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.adjusting import imbalance
 from placewire.state.manifest import WorkersEntry
 
@@ -84,7 +86,8 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
             print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
     for did in standing.workers:
         print(f"\n{KINDS[did.kind]} subscriptions, by worker in batch {did.batch}:")
-        print_rows(console, WORKER_HEADINGS, worker_rows(did))
+        held = standing.loads.held_by_worker if did.kind == BOOLEAN and standing.loads else None
+        print_rows(console, WORKER_HEADINGS, worker_rows(did, held))
     if standing.loads is None and standing.manifest.plan.get("changed") == manifest.batch:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if standing.loads is not None and most:
@@ -97,20 +100,22 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
 
 
 WORKER_HEADINGS: list[Heading] = [
-    ("", "worker"), ("", "objects"), ("candidates", "looked at"), ("", "matches"), ("", "bytes"),
-    ("busy,", "ms"), ("busy /", "mean"),
+    ("", "worker"), ("subscrip-", "tions"), ("", "objects"), ("candidates", "looked at"),
+    ("", "matches"), ("", "bytes"), ("busy,", "ms"), ("busy /", "mean"),
 ]  # fmt: skip
 LEAF_HEADINGS: list[Heading] = [
     ("", "leaf"), ("", "west"), ("", "south"), ("", "east"), ("", "north"), ("", "workers"),
-    ("", "objects"), ("candidates", "looked at"), ("", "matches"), ("share of", "load, %"),
+    ("subscrip-", "tions"), ("", "objects"), ("candidates", "looked at"), ("", "matches"),
+    ("share of", "load, %"),
 ]  # fmt: skip
 
 
-def worker_rows(entry: WorkersEntry) -> list[list[str]]:
+def worker_rows(entry: WorkersEntry, held: NDArray[np.float64] | None) -> list[list[str]]:
     mean = max(float(np.mean(entry.busy_s)), 1e-12)
     return [
         [
             str(worker),
+            "" if held is None else f"{held[worker]:,.0f}",
             f"{entry.objects[worker]:,}",
             f"{entry.candidates[worker]:,}",
             f"{entry.matches[worker]:,}",
@@ -133,6 +138,7 @@ def leaf_rows(loads: LeafLoads, most: int) -> list[list[str]]:
                 str(leaf),
                 *(f"{edge:.2f}" for edge in loads.degrees(leaf)),
                 " ".join(map(str, workers)),
+                f"{loads.held[leaf]:,.0f}",
                 f"{loads.objects[leaf]:,.0f}",
                 f"{loads.candidates[leaf]:,.0f}",
                 f"{loads.matches[leaf]:,.0f}",
@@ -178,10 +184,12 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     if loads is not None:
         heaviest = np.argsort(-loads.load, kind="stable")[:most].tolist()
         facts["imbalance"] = imbalance(loads.by_worker)
+        facts["workers"]["boolean"]["subscriptions"] = loads.held_by_worker.tolist()
         facts["leaves"] = [
             {
                 "leaf": leaf,
                 "box": list(loads.degrees(leaf)),
+                "subscriptions": float(loads.held[leaf]),
                 "objects": float(loads.objects[leaf]),
                 "candidates": float(loads.candidates[leaf]),
                 "matches": float(loads.matches[leaf]),
@@ -224,5 +232,8 @@ def to_metrics(standing: Standing) -> str:
         add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
     if standing.loads is not None:
         worst = imbalance(standing.loads.by_worker)
+        held = enumerate(standing.loads.held_by_worker)
+        values = {f'{{kind="boolean",worker="{worker}"}}': float(n) for worker, n in held}
+        add("worker_subscriptions", "gauge", "subscriptions that a worker looks at", values)
         add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
     return "\n".join(lines) + "\n"

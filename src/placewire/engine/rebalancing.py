@@ -30,7 +30,7 @@ from placewire.route.measures import (
     Objects,
     Posted,
     find_holders,
-    give_parts_workers,
+    hold_parts,
     measure_plan,
 )
 
@@ -195,13 +195,6 @@ class Rebalancer:
         counted = max(self.signals.fullness, 1.0)
         saved = (float(before.max()) - float(adjustment.loads.max())) / counted
         return PAYBACK * saved - MOVE_NS * adjustment.moved
-
-
-def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
-    """How many subscriptions each part of a plan has."""
-    alone = give_parts_workers(leaves)
-    offsets, _ = find_holders(alone, make_dominant_route(alone), make_tables(alone), posted)
-    return np.diff(offsets).astype(np.float64)
 
 
 def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:

@@ -13,11 +13,14 @@ from placewire.engine.planref import read_plan
 from placewire.engine.signals import Signals
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.plan.adjusting import sum_loads
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import SIDE
+from placewire.route.measures import hold_parts, post_rows
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, WorkersEntry, read_latest
+from placewire.state.segment import open_segment, whole_rows
 from placewire.state.store import open_retained
 
 KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
@@ -34,6 +37,8 @@ class LeafLoads(NamedTuple):
     matches: NDArray[np.float64]
     load: NDArray[np.float64]
     by_worker: NDArray[np.float64]
+    held: NDArray[np.float64]  # subscriptions of each leaf
+    held_by_worker: NDArray[np.float64]
 
     def degrees(self, leaf: int) -> tuple[float, float, float, float]:
         """West, south, east, north of a leaf."""
@@ -115,4 +120,23 @@ def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
         matches.sum(axis=1),
         load.sum(axis=1),
         load.sum(axis=0),
+        *count_held(state, manifest, leaves),
+    )
+
+
+def count_held(
+    state: StateDir, manifest: Manifest, leaves: Leaves
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many boolean subscriptions each leaf and each worker has, about: those that ended are
+    taken off in proportion."""
+    parts = np.zeros(leaves.part_worker.size)
+    for entry in manifest.segments:
+        if entry.kind == BOOLEAN and entry.rows:
+            rows = whole_rows(open_segment(state.file(entry.name)))
+            held = hold_parts(leaves, post_rows(rows, near=False))
+            parts += held * (1.0 - entry.ended / entry.rows)
+    leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
+    return (
+        sum_loads(leaf.astype(np.int32), parts, leaves.total),
+        sum_loads(leaves.part_worker, parts, leaves.workers),
     )

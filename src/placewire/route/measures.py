@@ -78,12 +78,23 @@ class Posted(NamedTuple):
     near: NearPosts
 
 
-def post_rows(rows: SubscriptionRows) -> Posted:
-    """What measuring several plans with the same subscriptions has in common."""
+def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
+    """What measuring several plans with the same subscriptions has in common.
+
+    Without `near` it tells who holds what, and nothing of what objects would meet.
+    """
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
     post_offsets = np.zeros(rows.total + 1, np.int64)
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
-    return Posted(rows, post_row, post_offsets, post_term, note_posts(rows))
+    noted = note_posts(rows) if near else NearPosts(np.empty(0, np.uint64), 0.0)
+    return Posted(rows, post_row, post_offsets, post_term, noted)
+
+
+def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
+    """How many subscriptions each part of a plan has."""
+    alone = give_parts_workers(leaves)
+    offsets, _ = find_holders(alone, make_dominant_route(alone), make_tables(alone), posted)
+    return np.diff(offsets).astype(np.float64)
 
 
 class Flow(NamedTuple):
