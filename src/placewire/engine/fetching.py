@@ -15,6 +15,7 @@ from placewire.state.segment import Segment
 
 MOST_RANGES = 64  # more are joined, nearest first: a little too much is read
 WORLD_END = np.uint64(1) << np.uint64(32)
+WORLD = np.zeros(1, np.uint64), np.full(1, WORLD_END)  # all codes
 
 Ranges = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
@@ -62,8 +63,11 @@ def fetch(
     """Read what a worker is about to get of the live segments; gives how many postings."""
     now, later = plan.tables(root), open_next(root, next_file)
     start, end = gained_ranges(now, later, worker)
-    if start.size == 0:
-        return 0
+    return touch(start, end, segments) if start.size else 0
+
+
+def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence[Segment]) -> int:
+    """Read the postings of segments in ranges of codes; gives how many there are."""
     sums = np.zeros(1, np.uint32)
     total = 0
     for segment in segments:

@@ -17,14 +17,17 @@ import msgspec
 from placewire.engine.batches import BatchContext, Ran
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.dispatcher import dispatch_block
+from placewire.engine.fetching import WORLD, touch
 from placewire.engine.log import BlockRef, Offset, batch_end, identify_log, plan_batch
 from placewire.engine.outbox import dead_letter_lines, result_lines
 from placewire.engine.pieces import match_routed
 from placewire.engine.sections import open_sections
 from placewire.index.strata import build_strata
 from placewire.model.settings import Settings
+from placewire.model.subscriptions import BOOLEAN
 from placewire.state.layout import StateDir
 from placewire.state.manifest import read_latest
+from placewire.state.segment import open_segment
 
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
@@ -68,8 +71,12 @@ def warm_kernels(plan: str = "shared") -> None:
             log.write_bytes(b"".join(map(tiny_round, range(rounds))))
             replay_rounds(state, settings, log, plan)
         manifest = read_latest(state)
-        for section in open_sections(state, manifest.store if manifest is not None else []):
+        assert manifest is not None
+        for section in open_sections(state, manifest.store):
             build_strata(section.retained)  # files of a tiny log are not worth it otherwise
+        for entry in manifest.segments:
+            if entry.kind == BOOLEAN and plan != "shared":  # its plan may be adjusted
+                touch(*WORLD, [open_segment(state.file(entry.name))])
 
 
 def tiny_round(number: int) -> bytes:
