@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from placewire.engine.batches import WorkerSummary
 from placewire.engine.calibrating import draw_rows
 from placewire.engine.fetching import MOST_RANGES, gained_ranges, has_worker
 from placewire.engine.rebalancing import (
@@ -23,6 +25,7 @@ from placewire.engine.signals import Signals
 from placewire.kernels.jit import read_only
 from placewire.kernels.touching import ranges_touching_postings
 from placewire.model.errors import Unusable
+from placewire.model.subscriptions import NEAREST, RELEVANT
 from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of, sum_by_worker
 from placewire.plan.cost import LoadModel
 from placewire.plan.hungarian import assign_least
@@ -31,6 +34,7 @@ from placewire.plan.methods import METHODS
 from placewire.plan.migration import SELECTS
 from placewire.plan.portion import halve_box
 from placewire.plan.ps2adjust import Ps2Rule, adjust_ps2, count_touching, join_boxes
+from placewire.plan.relevant import RELEVANT_METHODS
 from placewire.plan.sample import SIDE, Sample
 from placewire.plan.sstdadjust import WAYS, SstdRule, adjust_sstd
 from placewire.plan.tornadoadjust import Lines, adjust_tornado
@@ -39,6 +43,7 @@ from placewire.state.layout import StateDir
 from placewire.state.segment import make_segment
 from test_law import check_equals_oracle, flowing, logs, run_local
 from test_plan_kdt import clustered, make, scattered
+from test_relevant import sliding_log
 
 
 def shuffle_plan(readings: Readings) -> Adjustment | None:
@@ -93,6 +98,69 @@ def test_no_result_depends_on_a_change_of_plan(
         rebalance=RebalanceRule(name, eager=True),
     )
     check_equals_oracle(log, run)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [f"nearest={name}" for name in ("kop", "sop", "dkm", "ps2", "sstd", "auto")]
+    + [f"relevant={name}" for name in RELEVANT_METHODS]
+    + ["relevant=auto"],
+)
+@pytest.mark.parametrize(("workers", "rows", "life"), [(2, 17, None), (7, 7, 2)])
+def test_dealing_out_anew_changes_no_result(
+    plan: str, workers: int, rows: int, life: int | None
+) -> None:
+    """Subscriptions are dealt out anew after every batch that workers had objects in."""
+    log = sliding_log(workers) if plan.startswith("relevant") else near_log(workers)
+    run = run_local(
+        log,
+        plan=plan,
+        workers=workers,
+        rows=rows,
+        sample_events=3,
+        life=life,
+        table={"window": {"count": 20}},
+        rebalance=RebalanceRule("auto", eager=True),
+    )
+    check_equals_oracle(log, run, {"window": {"count": 20}})
+
+
+def near_log(seed: int) -> bytes:
+    """Objects and `nearest` subscriptions that come, are replaced and end."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for number in range(160):
+        event = {"ts": f"2026-03-01T12:{number // 60:02d}:{number % 60:02d}Z"}
+        place = {"lon": float(rng.integers(0, 9)), "lat": float(rng.integers(0, 9))}
+        if number % 4 == 0:
+            event |= {"type": "subscribe", "id": f"s{rng.integers(12)}", "kind": "nearest"}
+            event |= place | {"keywords": [str(rng.choice(["tea", "jazz"]))], "k": 2}
+        elif number % 23 == 0:
+            event |= {"type": "unsubscribe", "id": f"s{rng.integers(12)}"}
+        else:
+            text = str(rng.choice(["tea", "jazz", "tea jazz", "none"]))
+            event |= {"type": "object", "id": f"o{number}", **place, "text": text}
+        lines.append(json.dumps(event).encode() + b"\n")
+    return b"".join(lines)
+
+
+def test_uneven_workers_are_dealt_out_anew_and_then_left_alone_for_longer(tmp_path: Path) -> None:
+    signals = Signals(StateDir(tmp_path), None)
+    rebalancer = Rebalancer(RebalanceRule(), signals)
+
+    def tell(batch: int, busy: int) -> None:
+        told = [WorkerSummary(w, NEAREST, 1_000, busy if w == 0 else 10, 0, 0, 0.1) for w in (0, 1)]
+        signals.observe(batch, told, None, 2)
+
+    for batch in range(20):
+        tell(batch, 10)
+    assert not rebalancer.strains_kind(NEAREST, -1, 1)
+    for batch in range(20, 24):
+        tell(batch, 900_000)
+    assert rebalancer.strains_kind(NEAREST, 10, 1)
+    assert not rebalancer.strains_kind(NEAREST, 10, 4)
+    assert not rebalancer.strains_kind(NEAREST, 20, 1)
+    assert not rebalancer.strains_kind(RELEVANT, -1, 1)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])

@@ -10,14 +10,19 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from placewire.engine.plannames import UNPLANNED
-from placewire.engine.sampling import Sampler
+from placewire.engine.rebalancing import Rebalancer
+from placewire.engine.sampling import FEW, Sampler
+from placewire.model.subscriptions import BOOLEAN
 from placewire.state.layout import StateDir
+
+MOST_RESTS = 64
 
 
 class DealingPlanner:
     """The plan's name, method and version; `methods` are those that deal out."""
 
     methods: Collection[str] = ()
+    kind = BOOLEAN
 
     def __init__(self, state: StateDir, name: str, workers: int, sampler: Sampler) -> None:
         self.state = state
@@ -31,6 +36,8 @@ class DealingPlanner:
         self.method = "shared" if name == "auto" else name
         self.version = 1 if name in UNPLANNED else 0
         self.rule_file = ""
+        self.rebalancer: Rebalancer | None = None
+        self.rests = 1  # how many times as long to wait before the next time, if it did not help
 
     def goes_on(self, saved: dict[str, Any]) -> bool:
         """Take over the plan that the last commit named, if it is this one."""
@@ -55,6 +62,21 @@ class DealingPlanner:
     def deals(self) -> bool:
         """Whether subscriptions are dealt out."""
         return self.method in self.methods
+
+    def drifted(self, batch: int) -> bool:
+        """Whether to deal out anew: what the workers look at has been far from even for a while.
+
+        A method knows only its own estimates. If they did not help, it waits twice as long.
+        """
+        if self.rebalancer is None or not self.rebalancer.active or not self.deals:
+            return False
+        if self.version == 0 or self.workers == 1 or self.sampler.objects.seen < FEW:
+            return self.rebalancer.rule.eager and self.version > 0 and self.workers > 1
+        since = -1 if self.made is None else self.made
+        if not self.rebalancer.strains_kind(self.kind, since, self.rests):
+            return False
+        self.rests = min(2 * self.rests, MOST_RESTS)
+        return True
 
     def entry(self) -> dict[str, Any]:
         """What the manifest says of the plan."""

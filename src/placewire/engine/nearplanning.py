@@ -56,6 +56,7 @@ class NearPlanner(DealingPlanner):
     """Deals `nearest` subscriptions out, and keeps the map of what each worker has."""
 
     methods = NEAREST_METHODS
+    kind = NEAREST
 
     def __init__(
         self,
@@ -173,7 +174,8 @@ class NearPlanner(DealingPlanner):
     def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
-        if self.version == 0 and self.sampler.enough:
+        first = self.version == 0 and self.sampler.enough
+        if first or (self.asked and self.drifted(batch)):
             self._plan(batch, live, now_us)
         self._settle_loads(live, now_us)
         entry = self.entry()
@@ -195,7 +197,8 @@ class NearPlanner(DealingPlanner):
         near = [one for one in live.segments if one.results is not None]
         if not near:  # the merge has left none
             return
-        self.version, self.made = 1, batch
+        chooses = self.name == "auto" and self.version == 0
+        self.version, self.made = self.version + 1, batch
         codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
         radius = np.concatenate([one.results.radius for one in near if one.results is not None])
@@ -206,9 +209,9 @@ class NearPlanner(DealingPlanner):
         alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
         rows_alive = take_rows(rows, alive)
         sample = ball_sample(rows_alive, radius[alive], codes, term_offsets, terms)
-        candidates = AUTO if self.name == "auto" else (self.name,)
+        candidates = AUTO if chooses else (self.method,)
         assignments = {name: NEAREST_METHODS[name](sample, self.workers) for name in candidates}
-        if self.name == "auto":
+        if chooses:
             self.method, self.why = choose_near(
                 rows_alive,
                 radius[alive],
@@ -234,9 +237,10 @@ class NearPlanner(DealingPlanner):
         }
         live.redeal(batch, lambda one: deals[one.name])
         self._known = set()
-        if self.name != "auto":
+        if not chooses:
+            anew = " anew" if self.version > 1 else ""
             self.why = (
-                f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
+                f"{alive.size} subscriptions dealt out{anew} after {self.sampler.events} events,"
                 f" the largest load {worst_of(self.loads):.2f} x the mean"
             )
 

@@ -58,6 +58,7 @@ class Planners:
         self.relevant = RelevantPlanner(
             state, names.relevant, self.workers, latest.relevant_plan, self.sampler
         )
+        self.near.rebalancer = self.relevant.rebalancer = self.rebalancer
         self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
         self.relevant.asked = any(entry.kind == RELEVANT for entry in latest.segments)
 

@@ -24,6 +24,7 @@ from placewire.plan.ps2adjust import adjust_ps2
 from placewire.plan.sample import Sample
 from placewire.plan.sstdadjust import adjust_sstd
 from placewire.plan.tornadoadjust import Lines, adjust_tornado
+from placewire.route.choice import Prices
 from placewire.route.dominant import make_dominant_route
 from placewire.route.leafroute import make_tables
 from placewire.route.measures import (
@@ -41,6 +42,7 @@ LEAST_GAIN = 0.1  # of the largest load
 LEAST_OBJECTS = 1_000  # that the counts are of
 PAYBACK = 100  # batches in which a change must have paid for itself
 MOVE_NS = 300.0  # a subscription that changes its worker: its postings are read from the file
+PRICES = Prices()
 PERIOD = 32  # batches between two looks at the whole plan
 
 
@@ -127,6 +129,29 @@ class Rebalancer:
     @property
     def active(self) -> bool:
         return self.rule.name != "off"
+
+    def strains_kind(self, kind: int, since: int, rests: int) -> bool:
+        """Whether workers of another kind of subscription have been uneven since a batch.
+
+        So many times the usual rest must have passed.
+        """
+        rule = self.rule
+        entries = [e for e in self.signals.history if e.kind == kind and e.batch > since]
+        last = entries[-rule.patience :]
+        if rule.eager:
+            return bool(entries)
+        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
+            return False
+        if sum(sum(entry.objects) for entry in last) < rule.least_objects:
+            return False
+        return all(
+            imbalance(
+                PRICES.probe * np.array(entry.objects, float)
+                + PRICES.candidate * np.array(entry.candidates, float)
+            )
+            > rule.high
+            for entry in last
+        )
 
     def wants_lines(self, leaves: Leaves) -> bool:
         """Whether workers have to sum up along columns and rows, for shifts of their borders."""

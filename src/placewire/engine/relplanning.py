@@ -43,6 +43,7 @@ class RelevantPlanner(DealingPlanner):
     """Deals postings out, and keeps the map of the terms that each worker has."""
 
     methods = RELEVANT_METHODS
+    kind = RELEVANT
 
     def __init__(
         self,
@@ -98,7 +99,8 @@ class RelevantPlanner(DealingPlanner):
     def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(RELEVANT))
-        if self.version == 0 and self.sampler.enough and self.asked:
+        first = self.version == 0 and self.sampler.enough
+        if self.asked and (first or self.drifted(batch)):
             self._plan(batch, live, now_us)
         elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
             # They come from a run under another plan.
@@ -118,7 +120,8 @@ class RelevantPlanner(DealingPlanner):
         found = [one for one in live.segments if one.buffers is not None]
         if not found:  # the merge has left none
             return
-        self.version, self.made = 1, batch
+        chooses = self.name == "auto" and self.version == 0
+        self.version, self.made = self.version + 1, batch
         rows = concat_rows([whole_rows(one.segment) for one in found])
         theta = np.concatenate([one.buffers.buffers.theta for one in found if one.buffers])
         ended = np.concatenate([one.ended_mask() for one in found])
@@ -126,7 +129,7 @@ class RelevantPlanner(DealingPlanner):
         codes, term_offsets, terms = self.sampler.objects.in_order()
         lon, lat = codes_to_points(codes)
         sample = RelevantSample(take_rows(rows, alive), theta[alive], lon, lat, term_offsets, terms)
-        if self.name == "auto":
+        if chooses:
             self.method, self.why = choose_relevant(
                 sample,
                 self.workers,
@@ -140,10 +143,11 @@ class RelevantPlanner(DealingPlanner):
         write_arrays(self.state.file(self.rule_file), rule_to_arrays(self.rule))
         live.redeal_literals(batch)
         self._known = set()
-        if self.name != "auto":
+        if not chooses:
+            anew = " anew" if self.version > 1 else ""
             copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
             self.why = (
-                f"{alive.size} subscriptions dealt out after {self.sampler.events} events,"
+                f"{alive.size} subscriptions dealt out{anew} after {self.sampler.events} events,"
                 f" each to {copies:.2f} workers"
             )
 
