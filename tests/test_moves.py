@@ -137,6 +137,16 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked.plan == "qt"
     assert "12 workers is asked for" in ask("--workers", "12", "--wait", "0").stdout
     assert isinstance(ask().exception, Unusable)
+    # A saved plan is for its own number of workers.
+    survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
+    made = CliRunner().invoke(app, [*survey, "--plan", "kdt", "--out", str(tmp_path)])
+    assert made.exit_code == 0, made.output
+    state = StateDir(tmp_path / "saved")
+    play(log, state, str(tmp_path / "kdt.plan"), "off")
+    refused = ask("--workers", "12").exception
+    assert isinstance(refused, Unusable)
+    assert "a saved plan has its own, 3, got 12" in str(refused)
+    state = StateDir(tmp_path / "state")
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)
     assert "plan: must be one of grid" in str(found.exception)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from placewire.cli.progress import ProgressLine
+from placewire.engine.plannames import PLANS
 from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
@@ -22,6 +23,10 @@ def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: flo
     if plan not in (None, "shared", *METHODS):
         raise Unusable(f"plan: must be one of {', '.join([*METHODS, 'shared'])}, got {plan!r}")
     state = open_state(root)
+    before = read_latest(state)
+    entry = {} if before is None else before.plan
+    if workers is not None and entry.get("name", "shared") not in PLANS["boolean"]:
+        raise Unusable(f"workers: a saved plan has its own, {entry['workers']}, got {workers}")
     asked = ask_plan(state, plan or "", workers or 0)
     what = f"plan {plan}" if plan else f"a run with {workers} workers"
     ends = time.monotonic() + wait_s
@@ -29,7 +34,10 @@ def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: flo
         while time.monotonic() < ends:
             latest = read_latest(state)
             entry = {} if latest is None else latest.plan
-            if latest is not None and entry.get("asked") == asked.id and "next_why" not in entry:
+            taken = entry.get("asked") == asked.id and "next_why" not in entry
+            if workers is not None:
+                taken = entry.get("workers") == workers
+            if latest is not None and taken:
                 return f"{what} is in force, batch {latest.batch}"
             progress.update(int(wait_s - (ends - time.monotonic())), "waiting for two commits")
             time.sleep(LOOK_EVERY_S)

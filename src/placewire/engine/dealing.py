@@ -63,15 +63,17 @@ class DealingPlanner:
         """Whether subscriptions are dealt out."""
         return self.method in self.methods
 
-    def drifted(self, batch: int) -> bool:
+    def drifted(self) -> bool:
         """Whether to deal out anew: what the workers look at has been far from even for a while.
 
         A method knows only its own estimates. If they did not help, it waits twice as long.
         """
         if self.rebalancer is None or not self.rebalancer.active or not self.deals:
             return False
-        if self.version == 0 or self.workers == 1 or self.sampler.objects.seen < FEW:
-            return self.rebalancer.rule.eager and self.version > 0 and self.workers > 1
+        planned = self.version > 0 and self.workers > 1
+        known = self.sampler.objects.seen >= FEW or self.rebalancer.rule.eager
+        if not planned or not known:
+            return False
         since = -1 if self.made is None else self.made
         if not self.rebalancer.strains_kind(self.kind, since, self.rests):
             return False

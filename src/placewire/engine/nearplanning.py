@@ -175,7 +175,7 @@ class NearPlanner(DealingPlanner):
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         first = self.version == 0 and self.sampler.enough
-        if first or (self.asked and self.drifted(batch)):
+        if first or (self.asked and self.drifted()):
             self._plan(batch, live, now_us)
         self._settle_loads(live, now_us)
         entry = self.entry()

@@ -41,7 +41,7 @@ REST = 6  # batches after a change
 LEAST_GAIN = 0.1  # of the largest load
 LEAST_OBJECTS = 1_000  # that the counts are of
 PAYBACK = 100  # batches in which a change must have paid for itself
-MOVE_NS = 300.0  # a subscription that changes its worker: its postings are read from the file
+MOVE_NS = 300.0  # a subscription that changes its worker; taken as an object's probe, not measured
 PRICES = Prices()
 PERIOD = 32  # batches between two looks at the whole plan
 

@@ -100,7 +100,7 @@ class RelevantPlanner(DealingPlanner):
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(RELEVANT))
         first = self.version == 0 and self.sampler.enough
-        if self.asked and (first or self.drifted(batch)):
+        if self.asked and (first or self.drifted()):
             self._plan(batch, live, now_us)
         elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
             # They come from a run under another plan.
