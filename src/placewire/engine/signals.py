@@ -40,8 +40,7 @@ class Signals:
         self.told: dict[int, str] = {}  # the files of the last batch's workers
         if self.file is not None:
             arrays, facts = open_arrays(state.file(self.file))
-            self.forget(facts["leaves"], facts["workers"])
-            self.file = saved.file if saved is not None else None
+            self.counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
             self.counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
             self.batches = facts["batches"]
 
@@ -79,15 +78,10 @@ class Signals:
         arrays = open_arrays(self.state.file(file)).arrays if file else {}
         if "load.column" not in arrays:
             return Lines((NO_LINE, NO_LINE), (NO_COST, NO_COST))
-        orders = [np.argsort(arrays[f"load.{axis}"]) for axis in ("column", "row")]
-        number, cost = (
-            tuple(
-                arrays[f"load.{axis}{what}"][order]
-                for axis, order in zip(("column", "row"), orders, strict=True)
-            )
-            for what in ("", "_cost")
+        return Lines(
+            (arrays["load.column"], arrays["load.row"]),
+            (arrays["load.column_cost"], arrays["load.row_cost"]),
         )
-        return Lines((number[0], number[1]), (cost[0], cost[1]))
 
     @property
     def fullness(self) -> float:
