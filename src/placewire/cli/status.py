@@ -51,8 +51,8 @@ def draw(path: Path, standing: Standing) -> None:
     """Leave a picture of the load by leaf."""
     if standing.loads is None:
         raise Unusable(
-            f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts, and"
-            " --rebalance other than off"
+            f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts,"
+            " --rebalance other than off, and a batch since the plan was adjusted last"
         )
     if not can_draw():
         raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
