@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from logs import BUILT_KINDS, flowing, logs
 from oracle import replay
 from placewire.engine.coordinator import Coordinator
+from placewire.engine.elastic import WorkerRange
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.planners import USUAL_REBALANCE
@@ -49,7 +50,7 @@ def run_local(
     log: bytes,
     *,
     plan: str | Sequence[str],
-    workers: int,
+    workers: int | WorkerRange,
     rows: int,
     sample_events: int = SAMPLE_EVENTS,
     table: dict[str, Any] | None = None,
@@ -83,7 +84,7 @@ def run_local(
             )
             sink = FileSink(state, with_data=True)
             left = False
-            batches = replay_log(coordinator, LogSource(str(path)), rows, workers)
+            batches = replay_log(coordinator, LogSource(str(path)), rows)
             for number, manifest in enumerate(batches):
                 sink.deliver(manifest)
                 if life is not None and number + 1 == life:

@@ -154,13 +154,16 @@ def test_uneven_workers_are_dealt_out_anew_and_then_left_alone_for_longer(tmp_pa
 
     for batch in range(20):
         tell(batch, 10)
-    assert not rebalancer.strains_kind(NEAREST, -1, 1)
+    assert rebalancer.strains_kind(NEAREST, -1, 1, 2) is None
     for batch in range(20, 24):
         tell(batch, 900_000)
-    assert rebalancer.strains_kind(NEAREST, 10, 1)
-    assert not rebalancer.strains_kind(NEAREST, 10, 4)
-    assert not rebalancer.strains_kind(NEAREST, 20, 1)
-    assert not rebalancer.strains_kind(RELEVANT, -1, 1)
+    counted = rebalancer.strains_kind(NEAREST, 10, 1, 2)
+    assert counted is not None
+    assert counted[0] > 20 * counted[1]
+    assert rebalancer.strains_kind(NEAREST, 10, 4, 2) is None
+    assert rebalancer.strains_kind(NEAREST, 20, 1, 2) is None
+    assert rebalancer.strains_kind(NEAREST, 10, 1, 3) is None
+    assert rebalancer.strains_kind(RELEVANT, -1, 1, 2) is None
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.engine.coordinator import Coordinator
+from placewire.engine.elastic import read_workers
 from placewire.engine.local import replay_log
 from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
@@ -67,7 +68,7 @@ def replay(
     *,
     dead_letters: Path | str | None = None,
     settings: Settings | dict[str, Any] | None = None,
-    workers: int | None = None,
+    workers: int | str | None = None,
     plan: str = "shared",
     batch_rows: int = BATCH_ROWS,
     state: Path | str | None = None,
@@ -86,18 +87,20 @@ def replay(
     With a Spark `session` the log goes through the Spark pipeline, without one through the same
     steps in this process; a function is called for the session when everything else is in order.
     `settings` may be a dict with the names of a settings file. Without `workers` there are as many
-    as a saved plan is for, or one. With `state` a run that was stopped goes on where it was.
-    Retained objects are kept in files by slices of time, `slice` long, as "PT1H"; those that are
-    not retained any more go to the folder `archive`, if there is one, as Parquet by day.
-    `buffer` is how `relevant` subscriptions keep what their results may need: cskyband, skyband or
-    kmax. `rebalance` is how a plan is adjusted when its workers' loads drift apart: auto,
-    ps2-local, ps2-global, sstd, tornado or off. `machines` is how many the workers run on, which
-    plan `auto` has to know; by default those that the session has, or one. `begun` is called with
-    what is committed already, `after` after each further batch. Raises `placewire.Unusable`.
+    as a saved plan is for, or one; "2..8" lets their number follow the load. With `state` a run
+    that was stopped goes on where it was. Retained objects are kept in files by slices of time,
+    `slice` long, as "PT1H"; those that are not retained any more go to the folder `archive`, if
+    there is one, as Parquet by day. `buffer` is how `relevant` subscriptions keep what their
+    results may need: cskyband, skyband or kmax. `rebalance` is how a plan is adjusted when its
+    workers' loads drift apart: auto, ps2-local, ps2-global, sstd, tornado or off. `machines` is how
+    many the workers run on, which plan `auto` has to know; by default those that the session has,
+    or one. `begun` is called with what is committed already, `after` after each further batch.
+    Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_lines(path)
-    numbers = {"workers": workers, "batch_rows": batch_rows, "machines": machines}
+    span = None if workers is None else read_workers(workers)
+    numbers = {"batch_rows": batch_rows, "machines": machines}
     for name, number in numbers.items():
         if number is not None and number < 1:
             raise Unusable(f"{name}: must be 1 or more, got {number}")
@@ -112,13 +115,12 @@ def replay(
             settings or Settings(),
             identify_log(path),
             plan,
-            workers,
+            span if span is None or span.most > span.least else span.least,
             slice_us=None if slice is None else read_slice(slice),
             archive=None if archive is None else Path(archive),
             buffer=read_rule(buffer),
             rebalance=read_rebalance(rebalance),
         )
-        workers = coordinator.planners.workers
         try:
             sink = FileSink(coordinator.state, with_data)
             check_growth(path, Offset(**coordinator.latest.offset))
@@ -148,11 +150,10 @@ def replay(
                     coordinator,
                     LogSource(str(path)),
                     batch_rows=batch_rows,
-                    workers=workers,
                     after=deliver,
                 )
             else:
-                for manifest in replay_log(coordinator, LogSource(str(path)), batch_rows, workers):
+                for manifest in replay_log(coordinator, LogSource(str(path)), batch_rows):
                     deliver(manifest)
             sink.copy_out(Path(results), None if dead_letters is None else Path(dead_letters))
             return coordinator.latest.counters

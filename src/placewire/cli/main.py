@@ -56,12 +56,10 @@ def replay(
         Path | None, typer.Option(help="Settings that change results, TOML.")
     ] = None,
     workers: Annotated[
-        int | None,
-        number(
-            int,
-            "How many workers.",
-            1,
-            4096,
+        str | None,
+        typer.Option(
+            help="How many workers, or a range as 2..8 within which their number follows the load.",
+            metavar="N or A..B",
             show_default="all cores, or as many as a saved plan is for",
         ),
     ] = None,

@@ -20,6 +20,7 @@ import msgspec
 from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.progress import ProgressLine
+from placewire.engine.elastic import read_workers
 from placewire.engine.log import check_lines
 from placewire.engine.plannames import PLANS, UNPLANNED, parse_plans
 from placewire.engine.planning import named_plan
@@ -38,7 +39,7 @@ class ReplayOptions(NamedTuple):
     results: Path
     dead_letters: Path | None
     settings: Path | None
-    workers: int | None  # None: as many as a saved plan is for, or all cores
+    workers: str | None  # None: as many as a saved plan is for, or all cores
     plan: str
     batch_rows: int
     state: Path | None
@@ -61,7 +62,7 @@ def run_replay(options: ReplayOptions) -> str:
     if len({target.resolve() for target in targets}) < len(targets):
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
-    options = options._replace(workers=count_workers(options))
+    options = options._replace(workers=options.workers or str(most_workers(options)))
     before = 0
     last: list[Manifest] = []
 
@@ -79,6 +80,9 @@ def run_replay(options: ReplayOptions) -> str:
         dead = options.dead_letters or Path(folder) / "dead.jsonl"
 
         def after(manifest: Manifest) -> None:
+            plan, former = manifest.plan, last[0].plan if last else manifest.plan
+            if plan["workers"] != former["workers"]:
+                progress.say(f"after batch {manifest.batch}: {plan.get('sized', '')}")
             last[:] = [manifest]
             if manifest.plan.get("changed") == manifest.batch:
                 progress.say(f"rebalanced after batch {manifest.batch}: {manifest.plan['why']}")
@@ -176,7 +180,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         java = find_java()
         ready_kernels(options.plan)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
-        cores = min(count_workers(options), os.cpu_count() or 1)
+        cores = min(most_workers(options), os.cpu_count() or 1)
         session = make_session(local_master(cores), java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
         # Spark's own handler talks to the JVM in the middle of another call to it.
@@ -197,10 +201,10 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
             thread.join(WARMING_ENDS_S)  # a thread inside Arrow must not outlive the interpreter
 
 
-def count_workers(options: ReplayOptions) -> int:
-    """How many workers there are; raises Unusable for a plan that cannot be read."""
+def most_workers(options: ReplayOptions) -> int:
+    """How many workers there may be; raises Unusable for a plan that cannot be read."""
     if options.workers is not None:
-        return options.workers
+        return read_workers(options.workers).most
     saved = named_plan(parse_plans(options.plan).boolean)
     return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 

@@ -20,6 +20,7 @@ from placewire.engine.batches import BatchContext, BlockSummary, Ran
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances, make_groups
+from placewire.engine.elastic import Elastic, WorkerRange
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.origin import check_same, first_manifest
@@ -67,7 +68,8 @@ class Coordinator:
     """The one writer of a state directory.
 
     `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
-    Without `workers` there are as many as a saved plan is for, or one.
+    Without `workers` there are as many as a saved plan is for, or one; of a range, as many as the
+    load asks for.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Coordinator:
         settings: Settings,
         source: Callable[[Offset], str],
         plan: str = "shared",
-        workers: int | None = None,
+        workers: int | WorkerRange | None = None,
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | None = None,
@@ -102,6 +104,10 @@ class Coordinator:
             if archive is not None:
                 claim_archive(archive, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
+            self.elastic = None
+            if isinstance(workers, WorkerRange):
+                self.elastic = Elastic(workers, names.boolean)
+                workers = self.elastic.opening(self.latest.plan)
             self.planners = Planners(state, names, workers, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST
@@ -181,11 +187,20 @@ class Coordinator:
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:
             self.sweep()
-        if self.planners.boolean.wanted_workers:
-            self.resize(self.planners.boolean.wanted_workers)
+        self._follow_load()
         return manifest
 
-    def resize(self, workers: int) -> None:
+    def _follow_load(self) -> None:
+        """Add or retire workers, as somebody asks for by hand or as the load does."""
+        asked, planners = self.planners.boolean.wanted_workers, self.planners
+        if asked:
+            self.resize(asked, f"workers {planners.workers} to {asked}: asked for by hand")
+        elif self.elastic is not None:
+            wanted = self.elastic.wanted(planners.signals.history, planners.workers)
+            if wanted != planners.workers:
+                self.resize(wanted, self.elastic.why)
+
+    def resize(self, workers: int, why: str = "") -> None:
         """Go on with another number of workers, as a run does that is resumed with it.
 
         The sample is kept, so that plans are made anew with the next commit.
@@ -197,6 +212,9 @@ class Coordinator:
             return
         planners = Planners(self.state, names, workers, self.latest, sample_events, rebalance)
         planners.take_over(former)
+        planners.boolean.sized = why
+        if self.elastic is not None:
+            self.elastic.since = self.latest.batch
         self.planners = planners
         self.live.deal_literals = planners.relevant.deal
         self.settler.near = planners.near

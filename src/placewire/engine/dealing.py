@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from placewire.engine.plannames import UNPLANNED
 from placewire.engine.rebalancing import Rebalancer
 from placewire.engine.sampling import FEW, Sampler
@@ -63,22 +66,22 @@ class DealingPlanner:
         """Whether subscriptions are dealt out."""
         return self.method in self.methods
 
-    def drifted(self) -> bool:
-        """Whether to deal out anew: what the workers look at has been far from even for a while.
+    def drifted(self) -> NDArray[np.float64] | None:
+        """What the workers cost, if that has been far from even for a while.
 
-        A method knows only its own estimates. If they did not help, it waits twice as long.
+        Then subscriptions are dealt out anew. Each time the next has to wait twice as long.
         """
         if self.rebalancer is None or not self.rebalancer.active or not self.deals:
-            return False
+            return None
         planned = self.version > 0 and self.workers > 1
         known = self.sampler.objects.seen >= FEW or self.rebalancer.rule.eager
         if not planned or not known:
-            return False
+            return None
         since = -1 if self.made is None else self.made
-        if not self.rebalancer.strains_kind(self.kind, since, self.rests):
-            return False
-        self.rests = min(2 * self.rests, MOST_RESTS)
-        return True
+        counted = self.rebalancer.strains_kind(self.kind, since, self.rests, self.workers)
+        if counted is not None:
+            self.rests = min(2 * self.rests, MOST_RESTS)
+        return counted
 
     def entry(self) -> dict[str, Any]:
         """What the manifest says of the plan."""

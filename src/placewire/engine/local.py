@@ -35,7 +35,7 @@ def replay_log(
     coordinator: Coordinator,
     log: LogSource,
     batch_rows: int,
-    workers: int,
+    workers: int = 1,
     after: Callable[[Manifest], None] | None = None,
 ) -> Iterator[Manifest]:
     """Run what is left of a log, batch by batch."""

@@ -23,11 +23,15 @@ from placewire.engine.sampling import Sampler
 from placewire.index.balls import Deal, points_of
 from placewire.kernels.balls import balls_to_boxes
 from placewire.kernels.cells import codes_to_points
+from placewire.kernels.curve import points_to_curve
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
+from placewire.plan.adjusting import sum_loads
+from placewire.plan.handover import hand_over, scale_costs
 from placewire.plan.leaves import NOTHING, Leaves
 from placewire.plan.nearest import (
     NEAREST_METHODS,
+    Assignment,
     BallSample,
     Rule,
     arrays_to_rule,
@@ -49,6 +53,7 @@ from placewire.state.live import LiveSegments
 from placewire.state.livesegment import LiveSegment
 from placewire.state.segment import whole_rows
 
+CLEARLY = 0.9
 AUTO = ("kop", "dkm")  # what `auto` holds against `shared`
 
 
@@ -174,9 +179,9 @@ class NearPlanner(DealingPlanner):
     def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
-        first = self.version == 0 and self.sampler.enough
-        if first or (self.asked and self.drifted()):
-            self._plan(batch, live, now_us)
+        counted = self.drifted() if self.asked else None
+        if (self.version == 0 and self.sampler.enough) or counted is not None:
+            self._plan(batch, live, now_us, counted)
         self._settle_loads(live, now_us)
         entry = self.entry()
         if self.broadcast:
@@ -189,8 +194,14 @@ class NearPlanner(DealingPlanner):
             entry["balls"] = self.balls_file
         return entry
 
-    def _plan(self, batch: int, live: LiveSegments, now_us: int) -> None:
-        """Make the plan of what was seen."""
+    def _plan(
+        self,
+        batch: int,
+        live: LiveSegments,
+        now_us: int,
+        counted: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Make the plan of what was seen, or level it by what the workers were counted to do."""
         if not self.asked:
             return
         live.wait()
@@ -224,6 +235,12 @@ class NearPlanner(DealingPlanner):
             if self.method not in assignments:
                 return
         assignment = assignments[self.method]
+        way = "dealt out"
+        deals = [one.segment.balls.deal for one in near if one.segment.balls is not None]
+        if counted is not None and all(deal.parts == self.workers for deal in deals):
+            former = np.concatenate([deal.owner for deal in deals])[alive]
+            assignment = level_assignment(assignment, former, counted, sample)
+            way = f"levelled, {int((assignment.worker != former).sum())} handed over"
         self.rule, self.loads = assignment.rule, assignment.loads
         self.rule_file = self.state.new_name(batch, "rule")
         write_arrays(self.state.file(self.rule_file), rule_to_arrays(assignment.rule))
@@ -231,16 +248,15 @@ class NearPlanner(DealingPlanner):
         cost = np.zeros(rows.total, np.float32)
         owner[alive], cost[alive] = assignment.worker, assignment.cost
         starts = np.cumsum([0, *(one.segment.rows.total for one in near)])
-        deals = {
+        anew = {
             one.name: Deal(self.workers, owner[first:last], cost[first:last])
             for one, first, last in zip(near, starts[:-1], starts[1:], strict=True)
         }
-        live.redeal(batch, lambda one: deals[one.name])
+        live.redeal(batch, lambda one: anew[one.name])
         self._known = set()
         if not chooses:
-            anew = " anew" if self.version > 1 else ""
             self.why = (
-                f"{alive.size} subscriptions dealt out{anew} after {self.sampler.events} events,"
+                f"{alive.size} subscriptions {way} after {self.sampler.events} events,"
                 f" the largest load {worst_of(self.loads):.2f} x the mean"
             )
 
@@ -267,6 +283,29 @@ class NearPlanner(DealingPlanner):
         write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())
         self.leaves = PlanRef(self.workers, NOTHING, file, live)
         self.why = f"{leaves.total} leaves, made of {self.sampler.events} events"
+
+
+def level_assignment(
+    fresh: Assignment,
+    former: NDArray[np.int32],
+    counted: NDArray[np.float64],
+    sample: BallSample,
+) -> Assignment:
+    """An assignment that is level by what was counted.
+
+    Either workers hand some subscriptions over, or all are dealt out as the method would have it
+    now: the latter if by the counts that is clearly better.
+    """
+    workers = fresh.workers
+    cost = scale_costs(former, fresh.cost, counted)
+    place = None
+    if fresh.name in ("sop", "ps2"):  # they keep neighbours together
+        place = points_to_curve(sample.lon, sample.lat)
+    worker = hand_over(former, cost, workers, place)
+    loads, others = (sum_loads(by, cost, workers) for by in (worker, fresh.worker))
+    if worst_of(others) < CLEARLY * worst_of(loads):
+        worker, loads = fresh.worker, others
+    return fresh._replace(worker=worker, cost=cost, loads=loads)
 
 
 def ball_sample(

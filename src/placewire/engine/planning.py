@@ -91,6 +91,7 @@ class Planner:
         self._known: set[str] = set()  # segments whose terms the live map has
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
         self.wanted_workers = 0  # as somebody asks for by hand
+        self.sized = ""  # why there are as many workers as there are, if they were changed
         self.asked = ""  # the note of the last plan that was asked for by hand
         same = saved.get("name") == name and saved.get("workers") == workers
         if same and self._resume(saved):
@@ -116,6 +117,7 @@ class Planner:
         if "cost" in saved:
             self.cost = read_cost(saved["cost"])
         self.changed = saved.get("changed")
+        self.sized = saved.get("sized", "")
         if "file" in saved:
             leaves = read_plan(self.state.file(saved["file"])).leaves
             self._adopt(leaves, saved["file"], saved["live"])
@@ -213,6 +215,8 @@ class Planner:
             entry["changed"] = self.changed
         if self.asked:
             entry["asked"] = self.asked
+        if self.sized:
+            entry["sized"] = self.sized
         if self.next is not None:
             entry["next_why"] = self.next.why
             if self.next.file:

@@ -130,28 +130,33 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
-    def strains_kind(self, kind: int, since: int, rests: int) -> bool:
-        """Whether workers of another kind of subscription have been uneven since a batch.
+    def strains_kind(
+        self, kind: int, since: int, rests: int, workers: int
+    ) -> NDArray[np.float64] | None:
+        """What workers of another kind of subscription cost, if that is uneven since a batch.
 
         So many times the usual rest must have passed.
         """
         rule = self.rule
-        entries = [e for e in self.signals.history if e.kind == kind and e.batch > since]
+        entries = [
+            e
+            for e in self.signals.history
+            if e.kind == kind and e.batch > since and len(e.objects) == workers
+        ]
         last = entries[-rule.patience :]
-        if rule.eager:
-            return bool(entries)
-        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
-            return False
-        if sum(sum(entry.objects) for entry in last) < rule.least_objects:
-            return False
-        return all(
-            imbalance(
-                PRICES.probe * np.array(entry.objects, float)
-                + PRICES.candidate * np.array(entry.candidates, float)
-            )
-            > rule.high
+        loads = [
+            PRICES.probe * np.array(entry.objects, float)
+            + PRICES.candidate * np.array(entry.candidates, float)
             for entry in last
-        )
+        ]
+        counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
+        if rule.eager:
+            return counted if entries else None
+        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
+            return None
+        if sum(sum(entry.objects) for entry in last) < rule.least_objects:
+            return None
+        return counted if all(imbalance(one) > rule.high for one in loads) else None
 
     def wants_lines(self, leaves: Leaves) -> bool:
         """Whether workers have to sum up along columns and rows, for shifts of their borders."""

@@ -30,6 +30,7 @@ from placewire.plan.relevant import (
     plan_relevant,
     rule_to_arrays,
 )
+from placewire.plan.relevantlevel import level_rule
 from placewire.route.choice import spread_workers
 from placewire.route.termroute import LiveLiterals
 from placewire.state.arrays import open_arrays, write_arrays
@@ -100,8 +101,9 @@ class RelevantPlanner(DealingPlanner):
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(RELEVANT))
         first = self.version == 0 and self.sampler.enough
-        if self.asked and (first or self.drifted()):
-            self._plan(batch, live, now_us)
+        counted = self.drifted() if self.asked and self.method != "hash" else None
+        if self.asked and (first or counted is not None):
+            self._plan(batch, live, now_us, counted)
         elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
             # They come from a run under another plan.
             live.wait()
@@ -114,8 +116,14 @@ class RelevantPlanner(DealingPlanner):
             entry["terms"] = self.terms_file
         return entry
 
-    def _plan(self, batch: int, live: LiveSegments, now_us: int) -> None:
-        """Make the plan of what was seen."""
+    def _plan(
+        self,
+        batch: int,
+        live: LiveSegments,
+        now_us: int,
+        counted: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Make the plan of what was seen, or level it by what the workers were counted to do."""
         live.wait()
         found = [one for one in live.segments if one.buffers is not None]
         if not found:  # the merge has left none
@@ -138,16 +146,21 @@ class RelevantPlanner(DealingPlanner):
             )
             if not self.deals:
                 return
-        self.rule = plan_relevant(self.method, sample, self.workers)
+        if counted is None or self.rule is None:
+            self.rule = plan_relevant(self.method, sample, self.workers)
+        else:
+            words, frequency = np.unique(terms, return_counts=True)
+            rule = self.rule._replace(terms=words, frequency=frequency)
+            self.rule = level_rule(rule, sample.rows, sample.theta, counted)
         self.rule_file = self.state.new_name(batch, "rule")
         write_arrays(self.state.file(self.rule_file), rule_to_arrays(self.rule))
         live.redeal_literals(batch)
         self._known = set()
         if not chooses:
-            anew = " anew" if self.version > 1 else ""
+            way = "dealt out" if counted is None else "levelled"
             copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
             self.why = (
-                f"{alive.size} subscriptions dealt out{anew} after {self.sampler.events} events,"
+                f"{alive.size} subscriptions {way} after {self.sampler.events} events,"
                 f" each to {copies:.2f} workers"
             )
 

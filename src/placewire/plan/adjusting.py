@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,7 @@ def sum_by_worker(cells: list[Cell], workers: int) -> NDArray[np.float64]:
 
 
 def sum_loads(
-    owner: NDArray[np.int32], load: NDArray[np.float64], workers: int
+    owner: NDArray[np.integer[Any]], load: NDArray[np.float64], workers: int
 ) -> NDArray[np.float64]:
     """The sums of loads by worker."""
     sums: NDArray[np.float64] = np.bincount(owner, load, workers).astype(np.float64)

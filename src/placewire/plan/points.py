@@ -39,40 +39,45 @@ ONE_LEAF = PointTree(
 
 
 def grow_point_tree(
-    rows: NDArray[np.float64], objects: NDArray[np.float64], leaves: int
+    rows: NDArray[np.float64],
+    objects: NDArray[np.float64],
+    leaves: int,
+    cost: NDArray[np.float64] | None = None,
 ) -> PointTree:
     """Cut points of rows f64[n, 2] into leaves, by turns along both axes.
 
-    Each cut leaves the two sides costs (rows times objects there) that are to each other as the
-    numbers of leaves that they still have to give.
+    Each cut leaves the two sides costs that are to each other as the numbers of leaves that they
+    still have to give. What a side costs is rows times objects there, or the sum of `cost` f64[n].
     """
     axes: list[int] = []
     cuts: list[float] = []
     sides: list[list[int]] = []
     leaf = 0
 
-    def grow(
-        rows: NDArray[np.float64], objects: NDArray[np.float64], leaves: int, depth: int
-    ) -> int:
+    def grow(mine: NDArray[np.int64], theirs: NDArray[np.int64], leaves: int, depth: int) -> int:
         nonlocal leaf
         if leaves == 1:
             leaf += 1
             return -leaf
         axis = depth % 2
         lower = leaves // 2
-        cut = best_cut(rows[:, axis], objects[:, axis], lower / leaves)
+        here, there = rows[mine, axis], objects[theirs, axis]
+        if cost is None:
+            cut = best_cut(here, there, lower / leaves)
+        else:
+            cut = level_cut(here, cost[mine], lower / leaves)
         node = len(axes)
         axes.append(axis)
         cuts.append(cut)
         sides.append([0, 0])
-        under, objects_under = rows[:, axis] < cut, objects[:, axis] < cut
-        sides[node][0] = grow(rows[under], objects[objects_under], lower, depth + 1)
-        sides[node][1] = grow(rows[~under], objects[~objects_under], leaves - lower, depth + 1)
+        under, objects_under = here < cut, there < cut
+        sides[node][0] = grow(mine[under], theirs[objects_under], lower, depth + 1)
+        sides[node][1] = grow(mine[~under], theirs[~objects_under], leaves - lower, depth + 1)
         return node
 
     if leaves <= 1:
         return ONE_LEAF
-    grow(rows, objects, leaves, 0)
+    grow(np.arange(len(rows)), np.arange(len(objects)), leaves, 0)
     both = np.array(sides, np.int32).reshape(-1, 2)
     return PointTree(np.array(axes, np.int8), np.array(cuts), both[:, 0].copy(), both[:, 1].copy())
 
@@ -87,3 +92,13 @@ def best_cut(rows: NDArray[np.float64], objects: NDArray[np.float64], share: flo
     below = under * (objects_under + 1.0)
     above = (rows.size - under) * (objects.size - objects_under + 1.0)
     return float(candidates[np.argmin(np.abs((1 - share) * below - share * above))])
+
+
+def level_cut(rows: NDArray[np.float64], cost: NDArray[np.float64], share: float) -> float:
+    """The coordinate below which the rows' cost is about `share` of all."""
+    if rows.size == 0:
+        return 0.0
+    order = np.argsort(rows, kind="stable")
+    candidates, first = np.unique(rows[order], return_index=True)
+    below = np.append(0.0, np.cumsum(cost[order]))[first]
+    return float(candidates[np.argmin(np.abs(below - share * cost.sum()))])

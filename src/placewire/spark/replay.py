@@ -31,7 +31,7 @@ def replay_on_spark(
     log: LogSource,
     *,
     batch_rows: int,
-    workers: int,
+    workers: int = 1,
     after: Callable[[Manifest], None],
     until: Callable[[], bool] | None = None,
 ) -> None:
