@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
+    from placewire.spark.stream import Stream
 
 __all__ = [
     "InvalidEvent",
     "Results",
     "Settings",
     "Snapshot",
+    "Stream",
     "Unusable",
     "open_snapshot",
     "replay",
@@ -34,6 +36,7 @@ _HOMES = {
     "Settings": "placewire.model.settings",
     "InvalidEvent": "placewire.model.errors",
     "Snapshot": "placewire.engine.snapshot",
+    "Stream": "placewire.spark.stream",
     "Unusable": "placewire.model.errors",
 }
 

@@ -42,6 +42,7 @@ from placewire.text.lexicon import Lexicon
 
 FAR_PAST_US = -(1 << 62)
 USUAL = Settings()
+NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)
 
 
 class DeadLetter(NamedTuple):
@@ -106,7 +107,7 @@ class DecodedBlock(NamedTuple):
 
 
 class ObjectColumns(NamedTuple):
-    """Objects before analysis: slices of one buffer."""
+    """Objects before analysis: slices of one buffer; of those without data an empty one."""
 
     raw: NDArray[np.uint8]
     event: NDArray[np.uint32]
@@ -117,7 +118,8 @@ class ObjectColumns(NamedTuple):
     id_end: NDArray[np.uint32]
     text_start: NDArray[np.uint32]
     text_end: NDArray[np.uint32]
-    data: dict[int, bytes]
+    data_start: NDArray[np.uint32]
+    data_end: NDArray[np.uint32]
 
 
 def decode_lines(
@@ -190,7 +192,7 @@ def decode_all_lines(
         plain.id_end,
         plain.text_start,
         plain.text_end,
-        {},
+        *2 * (np.zeros(plain.line.size, np.uint32),),
     )
     if objects:
         columns = with_slow_objects(columns, objects)
@@ -259,16 +261,12 @@ def with_slow_objects(
 ) -> ObjectColumns:
     """Add objects that came through the strict decoder, keeping log order."""
     extra = bytearray()
-    slices = np.empty((len(slow), 4), np.uint32)
-    data = {}
-    for i, (event, _, decoded, text, carried) in enumerate(slow):
-        start = plain.raw.size + len(extra)
-        extra += decoded.id.encode("utf-8")
-        middle = plain.raw.size + len(extra)
-        extra += text
-        slices[i] = (start, middle, middle, plain.raw.size + len(extra))
-        if carried:
-            data[event] = carried
+    edges = np.empty((len(slow), 4), np.uint32)
+    for i, (_, _, decoded, text, data) in enumerate(slow):
+        edges[i, 0] = plain.raw.size + len(extra)
+        for at, part in enumerate((decoded.id.encode("utf-8"), text, data), 1):
+            extra += part
+            edges[i, at] = plain.raw.size + len(extra)
     events = np.concatenate([plain.event, np.array([s[0] for s in slow], np.uint32)])
     order = np.argsort(events, kind="stable")
 
@@ -281,11 +279,12 @@ def with_slow_objects(
         ts_us=both(plain.ts_us, np.array([s[1] for s in slow], np.int64)),
         lon=both(plain.lon, np.array([s[2].lon for s in slow], np.float64)),
         lat=both(plain.lat, np.array([s[2].lat for s in slow], np.float64)),
-        id_start=both(plain.id_start, slices[:, 0]),
-        id_end=both(plain.id_end, slices[:, 1]),
-        text_start=both(plain.text_start, slices[:, 2]),
-        text_end=both(plain.text_end, slices[:, 3]),
-        data=data,
+        id_start=both(plain.id_start, edges[:, 0]),
+        id_end=both(plain.id_end, edges[:, 1]),
+        text_start=both(plain.text_start, edges[:, 1]),
+        text_end=both(plain.text_end, edges[:, 2]),
+        data_start=both(plain.data_start, edges[:, 2]),
+        data_end=both(plain.data_end, edges[:, 3]),
     )
 
 
@@ -332,7 +331,13 @@ def finish_block(
     )
     terms = analyzer.analyse(*texts)
     events_in_order = columns.event[order]
-    data = [columns.data.get(e, b"") for e in events_in_order.tolist()] if columns.data else []
+    data_offsets, data_bytes = NO_DATA
+    if (columns.data_end > columns.data_start).any():
+        data_offsets, data_bytes = slices_to_buffer(
+            read_only(columns.raw),
+            read_only(columns.data_start[order].astype(np.int64)),
+            read_only(columns.data_end[order].astype(np.int64)),
+        )
     return DecodedBlock(
         events=events,
         objects=ObjectRows(
@@ -343,8 +348,8 @@ def finish_block(
             lat=columns.lat[order],
             id_offsets=id_offsets,
             id_bytes=id_bytes,
-            data_offsets=lengths_to_offsets(np.array([len(d) for d in data], np.int64)),
-            data_bytes=np.frombuffer(b"".join(data), np.uint8),
+            data_offsets=data_offsets,
+            data_bytes=data_bytes,
             term_offsets=terms.offsets,
             terms=terms.hashes,
         ),

@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from placewire.engine.batches import BatchContext, BlockSummary, Dispatched, PieceSummary, Routed
 from placewire.engine.blockfile import block_arrays, store_block
 from placewire.engine.clock import LeapEntry
+from placewire.engine.columns import decode_columns
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.engine.log import BlockRef, read_bytes
 from placewire.engine.parquet import decode_row_group
@@ -78,6 +80,10 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     analyzer = Analyzer(*context.key)
     if ref.format == "parquet":
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
+    if ref.format == "arrow":
+        with pa.memory_map(ref.path) as file:
+            table = pa.ipc.open_file(file).read_all()
+        return decode_columns(table, analyzer, context.now_us, context.ahead_us)
     raw = read_bytes(ref.path, ref.start, ref.end)
     return decode_lines(
         raw,

@@ -33,7 +33,7 @@ class Offset(NamedTuple):
 class BlockRef(NamedTuple):
     """One block of a batch: whole lines of a file, by byte range, with the first one's seq.
 
-    Of a Parquet file `start` and `end` count row groups.
+    Of a Parquet file `start` and `end` count row groups, of an Arrow file rows.
     """
 
     number: int

@@ -105,6 +105,19 @@ def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterat
             yield reduce(merge_lines, kinds).text.data
 
 
+def other_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[bytes]:
+    """The results of a batch that are no matches, line by line, those of each type in order."""
+    for entry in (manifest.answers, manifest.reports):
+        if entry is not None:
+            lines = ready_lines(open_arrays(state.file(entry.file)).arrays, with_data)
+            yield from lines.text.tobytes().splitlines()
+    if manifest.updates is not None:
+        updates = open_arrays(state.file(manifest.updates.file)).arrays
+        for first in range(0, updates["seq"].size, LINES_AT_ONCE):
+            last = min(first + LINES_AT_ONCE, updates["seq"].size)
+            yield from update_lines(updates, first, last, with_data).text.tobytes().splitlines()
+
+
 def merge_lines(one: Lines, other: Lines) -> Lines:
     """Both, by seq; those of `one` first."""
     return Lines(*lines_by_seq(*map(read_only, (*one, *other))))

@@ -71,7 +71,6 @@ def start_session(master: str, jvm_options: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.sql.streaming.minBatchesToRetain", "10")
         .config("spark.sql.streaming.metricsEnabled", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
         .config("spark.log.level", "OFF")
         .getOrCreate()
     )

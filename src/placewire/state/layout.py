@@ -6,6 +6,8 @@ manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, ended rows
 sink/                results as delivered so far
 lexicon-*.json       the lexicon of the settings, if they name one
+intake/              what a source without a total order gave, see `state/intake.py`
+checkpoint/          how far a stream has read its sources, as Spark notes it
 ASKED.json           a plan that somebody asked for by hand
 """
 

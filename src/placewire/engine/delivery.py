@@ -1,0 +1,84 @@
+"""Delivery: committed batches go to sinks in order, each sink with a cursor of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+
+from placewire.engine.outbox import dead_letters
+from placewire.engine.results import dead_table, result_table
+from placewire.model.errors import Unusable
+from placewire.state.layout import StateDir, write_file
+from placewire.state.manifest import Manifest, read_manifest
+
+
+class Sink(Protocol):
+    """Where results go, or dead letters.
+
+    A batch may come again after a crash, always the same rows under the same number: a sink that
+    writes them by that number has them exactly once.
+    """
+
+    name: str
+    dead: bool  # whether it takes dead letters rather than results
+
+    def write(self, table: pa.Table, batch: int) -> None: ...
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """The last batch that a sink has."""
+
+    batch: int = -1
+
+
+class Delivery:
+    """Brings sinks up to a commit."""
+
+    def __init__(self, state: StateDir, sinks: Sequence[Sink], with_data: bool) -> None:
+        self.state = state
+        self.sinks = list(sinks)
+        self.with_data = with_data
+        self.folder = state.root / "sinks"
+        self.folder.mkdir(exist_ok=True)
+        names = [sink.name for sink in sinks]
+        for name in names:
+            if names.count(name) > 1:
+                raise Unusable(f"sinks: two are named {name!r}")
+        self.cursors = {sink.name: self._read(self._note(sink.name)) for sink in sinks}
+
+    @property
+    def delivered(self) -> int:
+        """The last batch that every sink has."""
+        return min((cursor.batch for cursor in self.cursors.values()), default=1 << 62)
+
+    def deliver(self, latest: Manifest) -> None:
+        """Give every sink what it does not have yet."""
+        for sink in self.sinks:
+            for batch in range(self.cursors[sink.name].batch + 1, latest.batch + 1):
+                manifest = latest if batch == latest.batch else read_manifest(self.state, batch)
+                table = (
+                    dead_table(dead_letters(self.state, manifest))
+                    if sink.dead
+                    else result_table(self.state, manifest, self.with_data)
+                )
+                if table.num_rows:
+                    sink.write(table, batch)
+                self.cursors[sink.name] = Cursor(batch)
+                write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
+
+    def _note(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def _read(self, path: Path) -> Cursor:
+        if not path.exists():
+            return Cursor()
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Cursor)
+        except msgspec.DecodeError as error:
+            raise Unusable(
+                f"state {self.state.root}: sinks/{path.name} is damaged: {error}"
+            ) from None

@@ -1,0 +1,176 @@
+"""DataFrames as the intake takes them: columns found by name and brought to one form.
+
+Everything that can be done in the JVM is done there: casts, points as WKB, changes as JSON. What is
+wrong with a row is found out later, when its block is decoded: it becomes a dead letter, and no
+cast ever stops a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from placewire.model.errors import Unusable
+
+LINE, CHANGE, OBJECT = 0, 1, 2  # what a row of the intake is
+OBJECT_NAMES = ("id", "ts", "lon", "lat", "text", "point", "terms", "data")
+CHANGE_NAMES = (
+    "type", "id", "ts", "kind", "expires", "region", "where", "lon", "lat", "keywords", "k",
+    "mode", "within_m", "alpha", "reach_m", "window", "every", "data",
+)  # fmt: skip
+INTAKE_SCHEMA = (
+    "role int, line binary, id string, ts_us bigint, ts_text string,"
+    " lon double, lat double, wkb binary, text string, data string, data_text string"
+)
+
+
+def find_columns(
+    frame: DataFrame, names: tuple[str, ...], given: Mapping[str, str] | None, what: str
+) -> dict[str, str]:
+    """Which column of a frame is which; raises Unusable for a name that is not there."""
+    found = {name: name for name in names if name in frame.columns}
+    for name, column in (given or {}).items():
+        if name not in names:
+            raise Unusable(f"{what}: {name!r} is no column of theirs; these are {', '.join(names)}")
+        if column not in frame.columns:
+            there = ", ".join(frame.columns)
+            raise Unusable(f"{what}: column {column!r} for {name!r} is not there, got {there}")
+        found[name] = column
+    return found
+
+
+def take_objects(
+    frame: DataFrame, given: Mapping[str, str] | None = None, extra: bool = False
+) -> DataFrame:
+    """Objects in the intake's form; `extra` columns ride along as data if there is no other."""
+    found = find_columns(frame, OBJECT_NAMES, given, "objects")
+    placed = {"lon", "lat"} <= found.keys() or "point" in found
+    lacking = [name for name in ("id", "ts") if name not in found]
+    lacking += [] if placed else ["lon and lat, or point"]
+    lacking += [] if found.keys() & {"text", "terms"} else ["text, or terms"]
+    if lacking:
+        raise Unusable(f"objects: need a column {lacking[0]}, got {', '.join(frame.columns)}")
+    text = column_of(frame, found, "text").cast("string") if "text" in found else None
+    if text is None:
+        text = F.array_join(column_of(frame, found, "terms"), " ")
+    data = data_text = F.lit(None).cast("string")
+    others = [name for name in frame.columns if name not in found.values()]
+    if "data" in found and isinstance(kind_of(frame, found["data"]), T.StringType):
+        data_text = column_of(frame, found, "data")
+    elif "data" in found:
+        data = as_json(frame, found["data"])
+    elif extra and others:
+        data = F.to_json(F.struct(*(frame[quoted(name)] for name in others)))
+    by_point = "point" in found
+    return frame.select(
+        F.lit(OBJECT).alias("role"),
+        F.lit(None).cast("binary").alias("line"),
+        column_of(frame, found, "id").cast("string").alias("id"),
+        *times_of(frame, found),
+        (F.lit(None) if by_point else column_of(frame, found, "lon"))
+        .try_cast("double")
+        .alias("lon"),
+        (F.lit(None) if by_point else column_of(frame, found, "lat"))
+        .try_cast("double")
+        .alias("lat"),
+        (points_of(frame, found["point"]) if by_point else F.lit(None).cast("binary")).alias("wkb"),
+        text.alias("text"),
+        data.alias("data"),
+        data_text.alias("data_text"),
+    )
+
+
+def take_changes(frame: DataFrame, given: Mapping[str, str] | None = None) -> DataFrame:
+    """Subscriptions and ends of them in the intake's form, still as one JSON object each.
+
+    Times become microseconds, which only Python writes as the specification has them. What is in
+    other columns rides along as data.
+    """
+    found = find_columns(frame, CHANGE_NAMES, given, "subscriptions")
+    lacking = [name for name in ("id", "ts") if name not in found]
+    if lacking:
+        raise Unusable(f"subscriptions: need a column {lacking[0]}, got {', '.join(frame.columns)}")
+    fields: list[Column] = []
+    for name, column in found.items():
+        value = frame[quoted(column)]
+        if name in ("ts", "expires"):
+            value = micros_of(frame, column)
+        fields.append(value.alias(name))
+    others = [name for name in frame.columns if name not in found.values()]
+    if others and "data" not in found:
+        fields.append(F.struct(*(frame[quoted(name)] for name in others)).alias("data"))
+    line = F.to_json(F.struct(*fields)).cast("binary")
+    return as_lines(frame, line, CHANGE)
+
+
+def take_lines(frame: DataFrame, column: str = "value") -> DataFrame:
+    """Events of the log, as JSON in one column, in the intake's form."""
+    if column not in frame.columns:
+        raise Unusable(f"events: need a column {column!r}, got {', '.join(frame.columns)}")
+    return as_lines(frame, frame[quoted(column)].cast("binary"), LINE)
+
+
+def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:
+    """Rows of the intake that are lines."""
+    nothing = [
+        F.lit(None).cast(kind).alias(name)
+        for name, kind in (field.split() for field in INTAKE_SCHEMA.split(", ")[2:])
+    ]
+    return frame.select(F.lit(role).alias("role"), line.alias("line"), *nothing)
+
+
+def column_of(frame: DataFrame, found: Mapping[str, str], name: str) -> Column:
+    return frame[quoted(found[name])]
+
+
+def quoted(name: str) -> str:
+    """A column's name as it stands, dots and all."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def kind_of(frame: DataFrame, name: str) -> T.DataType:
+    return frame.schema[name].dataType
+
+
+def micros_of(frame: DataFrame, name: str) -> Column:
+    """Times as microseconds; texts stay as they are, times without a zone are of UTC."""
+    kind, column = kind_of(frame, name), frame[quoted(name)]
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(kind, T.TimestampNTZType | T.DateType):
+        return F.concat(
+            F.date_format(column.cast("timestamp_ntz"), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z")
+        )
+    return column.cast("string")
+
+
+def times_of(frame: DataFrame, found: Mapping[str, str]) -> tuple[Column, Column]:
+    """The two columns of an object's time, of which one is empty."""
+    time = micros_of(frame, found["ts"])
+    by_number = isinstance(kind_of(frame, found["ts"]), T.TimestampType)
+    return (
+        (time if by_number else F.lit(None).cast("bigint")).alias("ts_us"),
+        (F.lit(None).cast("string") if by_number else time).alias("ts_text"),
+    )
+
+
+def points_of(frame: DataFrame, name: str) -> Column:
+    """Points as WKB: of a GEOMETRY or GEOGRAPHY column, or of a binary one as it is."""
+    kind, column = kind_of(frame, name), frame[quoted(name)]
+    if isinstance(kind, T.BinaryType):
+        return column
+    if isinstance(kind, T.GeometryType | T.GeographyType):
+        return F.st_asbinary(column)
+    raise Unusable(f"objects: point must be GEOMETRY, GEOGRAPHY or WKB, got {kind.simpleString()}")
+
+
+def as_json(frame: DataFrame, name: str) -> Column:
+    """Data of any type but text as JSON."""
+    kind, column = kind_of(frame, name), frame[quoted(name)]
+    if isinstance(kind, T.StructType | T.MapType | T.ArrayType | T.VariantType):
+        return F.to_json(column)
+    # A single value: as the only element of a list, without the list.
+    return F.regexp_extract(F.to_json(F.array(column)), r"(?s)^\[(.*)\]$", 1)

@@ -1,0 +1,169 @@
+"""Taking a DataFrame in: its partitions written as blocks, whose order the driver fixes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from placewire.engine.intake import join_lines
+from placewire.model.times import format_timestamp
+from placewire.spark.columns import CHANGE, OBJECT
+from placewire.state.intake import Intake, IntakeBlock
+from placewire.state.layout import StateDir
+
+WRITTEN = "partition int, number int, payload binary"
+TIMES = ("ts", "expires")
+NESTED = ("region", "where", "data")
+
+
+def write_blocks(frame: DataFrame, root: str, rows: int) -> list[IntakeBlock]:
+    """Write a frame of the intake's form as blocks of at most so many rows, in partition order."""
+    table = frame.mapInArrow(partial(write_partition, root, rows), WRITTEN).toArrow()
+    found = sorted(
+        zip(*(table[name].to_pylist() for name in ("partition", "number", "payload")), strict=True)
+    )
+    return [msgspec.msgpack.decode(payload, type=IntakeBlock) for _, _, payload in found]
+
+
+def write_partition(
+    root: str, rows: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write the blocks of one partition, and tell of each."""
+    intake = Intake(StateDir(Path(root)))
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    for number, table in enumerate(cut_tables(batches, rows)):
+        block = msgspec.msgpack.encode(write_block(intake, table))
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([partition], pa.int32()),
+                pa.array([number], pa.int32()),
+                pa.array([block], pa.binary()),
+            ],
+            names=["partition", "number", "payload"],
+        )
+
+
+def cut_tables(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The rows of a partition in tables of at most so many rows of one role."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+
+    def flush() -> pa.Table:
+        nonlocal count
+        table, count = pa.Table.from_batches(held), 0
+        held.clear()
+        return table
+
+    for batch in batches:
+        role = batch.column(0).to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(role)) + 1).tolist(), batch.num_rows]
+        for first, last in pairwise(edges):
+            at = first
+            while at < last:
+                if held and (count >= rows or held[-1].column(0)[0] != batch.column(0)[at]):
+                    yield flush()
+                some = min(last - at, rows - count)
+                held.append(batch.slice(at, some))
+                count, at = count + some, at + some
+    if held:
+        yield flush()
+
+
+def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
+    """One block: objects as columns, changes and events as lines."""
+    role = table["role"][0].as_py()
+    if role == OBJECT:
+        path = intake.new_block("arrow")
+        columns = object_columns(table)
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, columns.schema) as writer:
+            writer.write_table(columns)
+        return IntakeBlock(path.name, "arrow", table.num_rows, path.stat().st_size)
+    values = table["line"].to_pylist()
+    lines = (write_change(line) if role == CHANGE else line or b"" for line in values)
+    text, count = join_lines(lines)
+    path = intake.new_block("jsonl")
+    path.write_bytes(text)
+    return IntakeBlock(path.name, "jsonl", count, len(text))
+
+
+def object_columns(table: pa.Table) -> pa.Table:
+    """Objects as their block has them."""
+    by_number = table["ts_us"].null_count < table.num_rows
+    lon, lat = table["lon"], table["lat"]
+    if table["wkb"].null_count < table.num_rows:
+        lon, lat = read_points(table["wkb"])
+    columns = {
+        "id": table["id"],
+        "ts": table["ts_us"] if by_number else table["ts_text"],
+        "lon": lon,
+        "lat": lat,
+        "text": table["text"],
+    }
+    for name in ("data", "data_text"):
+        if table[name].null_count < table.num_rows:
+            columns[name] = table[name]
+    return pa.table(columns)
+
+
+def read_points(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Longitudes and latitudes of WKB points, also of EWKB; null for anything else."""
+    values = column.combine_chunks().cast(pa.large_binary())
+    if isinstance(values, pa.ChunkedArray):
+        values = values.chunk(0)
+    sizes = np.asarray(pc.binary_length(values).fill_null(0), np.int64)
+    _, offsets, data = values.buffers()
+    raw = np.frombuffer(data or b"", np.uint8)
+    starts = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values)]
+    lon, lat = np.full(sizes.size, np.nan), np.full(sizes.size, np.nan)
+    for order, header, dtype in (
+        (1, b"\x01\x01\x00\x00\x00", "<f8"),
+        (0, b"\x00\x00\x00\x00\x01", ">f8"),
+        (1, b"\x01\x01\x00\x00\x20", "<f8"),
+        (0, b"\x00\x20\x00\x00\x01", ">f8"),
+    ):
+        skip = 9 if 0x20 in header else 5  # EWKB has the number of its reference system
+        here = np.flatnonzero(sizes == skip + 16)
+        here = here[raw[starts[here]] == order] if here.size else here
+        here = here[(gather(raw, starts[here], 5) == np.frombuffer(header, np.uint8)).all(axis=1)]
+        both = gather(raw, starts[here] + skip, 16).copy().view(dtype).astype(np.float64)
+        lon[here], lat[here] = both[:, 0], both[:, 1]
+    return (pa.array(axis, from_pandas=True) for axis in (lon, lat))  # type: ignore[return-value]
+
+
+def gather(raw: NDArray[np.uint8], starts: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
+    """So many bytes from each start, u8[n, size]."""
+    taken: NDArray[np.uint8] = raw[starts[:, None] + np.arange(size)]
+    return taken
+
+
+def write_change(line: bytes | None) -> bytes:
+    """A row of the subscriptions as an event."""
+    if line is None:
+        return b""
+    event: dict[str, Any] = {"type": "subscribe", **msgspec.json.decode(line)}
+    if event["type"] == "subscribe":
+        event.setdefault("kind", "boolean")
+    for name in TIMES:
+        if isinstance(event.get(name), int):
+            event[name] = format_timestamp(event[name])
+    for name in NESTED:
+        value = event.get(name)
+        if isinstance(value, str) and (name != "where" or value.lstrip().startswith("{")):
+            with contextlib.suppress(msgspec.DecodeError, RecursionError):
+                # As it is written, if it is JSON; if not, the event is refused for its type.
+                msgspec.json.decode(value)
+                event[name] = msgspec.Raw(value.encode())
+    return msgspec.json.encode(event)

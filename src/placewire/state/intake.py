@@ -1,0 +1,88 @@
+"""The intake: what a source without a total order gave, in the order that it got.
+
+A source gives rows in parts that have no order among them. They are written as blocks, and the
+order of the blocks is recorded before any of them runs: from then on that is the log. A source that
+gives a batch once more after a crash is not asked again.
+
+intake/N.json        which blocks the source's batch N came to, in order
+intake/*.arrow       objects as columns
+intake/*.jsonl       events as lines
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from placewire.model.errors import Unusable
+from placewire.state.layout import StateDir, write_file
+
+KEEP = 2  # recorded batches, beside the one at work
+
+
+class IntakeBlock(msgspec.Struct, frozen=True):
+    """A block's file, its form, and how many events it has in how many bytes."""
+
+    file: str
+    form: str
+    rows: int
+    bytes: int
+
+
+class IntakeBatch(msgspec.Struct, frozen=True):
+    """What one batch of a source came to; `first` counts the blocks of all batches before."""
+
+    first: int
+    blocks: list[IntakeBlock]
+
+
+class Intake:
+    """The intake folder of a state."""
+
+    def __init__(self, state: StateDir) -> None:
+        self.folder = state.root / "intake"
+
+    def make(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+
+    def new_block(self, form: str) -> Path:
+        """A path that no other attempt will ever use."""
+        return self.folder / f"{secrets.token_hex(8)}.{form}"
+
+    def read(self, batch: int) -> IntakeBatch | None:
+        """What is recorded of a source's batch, if anything."""
+        path = self.folder / f"{batch}.json"
+        if not path.exists():
+            return None
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=IntakeBatch)
+        except (msgspec.DecodeError, OSError) as error:
+            raise Unusable(f"state {self.folder.parent}: {path.name} is damaged: {error}") from None
+
+    def record(self, batch: int, recorded: IntakeBatch) -> None:
+        """Fix the order of a source's batch."""
+        write_file(self.folder / f"{batch}.json", msgspec.json.encode(recorded))
+
+    def last(self) -> int | None:
+        """The last recorded batch."""
+        return max(self._batches(), default=None)
+
+    def tidy(self) -> None:
+        """Delete what committed batches were made of, and what attempts that failed have left."""
+        kept = sorted(self._batches())[-KEEP:]
+        needed = {f"{batch}.json" for batch in kept}
+        for batch in kept:
+            found = self.read(batch)
+            needed |= {block.file for block in found.blocks} if found else set()
+        for path in self.folder.iterdir():
+            if path.name not in needed:
+                path.unlink(missing_ok=True)
+
+    def _batches(self) -> list[int]:
+        return [int(path.stem) for path in self.folder.glob("*.json") if is_number(path.stem)]
+
+
+def is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()

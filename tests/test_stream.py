@@ -1,0 +1,346 @@
+"""Streaming DataFrames in, results out: whatever order the sources got is the log."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
+
+from oracle import replay
+from placewire import Stream, Unusable
+from placewire.city import CityLife, write_log
+from placewire.engine.coordinator import Coordinator
+from placewire.spark.intake import read_points
+from placewire.spark.sinks import CallSink
+from test_law import BUILT_KINDS
+
+
+def split_log(folder: Path, parts: int, **life: Any) -> list[bytes]:
+    """A log in files of about equal numbers of lines, one for each batch of a source."""
+    log = folder / "whole.jsonl"
+    write_log(CityLife(**life), str(log))
+    lines = log.read_bytes().splitlines(keepends=True)
+    source = folder / "source"
+    source.mkdir()
+    size = -(-len(lines) // parts)
+    cut = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
+    for number, part in enumerate(cut):
+        path = source / f"{number:03d}.jsonl"
+        path.write_bytes(part)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))  # read in this order
+    return cut
+
+
+def follow(spark: SparkSession, folder: Path) -> DataFrame:
+    reader = spark.readStream.option("maxFilesPerTrigger", "1").option("lineSep", "\n")
+    return reader.text(str(folder))
+
+
+class Collected:
+    """A sink that keeps what it gets, by batch."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[dict[str, Any]]] = {}
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        self.batches[batch] = [row.asDict(recursive=True) for row in frame.collect()]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for _, rows in sorted(self.batches.items()) for row in rows]
+
+
+def as_result(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of results as the specification writes it."""
+    result = {name: value for name, value in row.items() if value is not None and name != "id"}
+    if "data" in result:
+        result["data"] = json.loads(result["data"])
+    if "at" in result:
+        at = result["at"].astimezone(datetime.UTC)
+        result["at"] = at.isoformat().replace("+00:00", "Z")
+    if "terms" in result:
+        result["terms"] = [[one["term"], one["count"]] for one in result["terms"]]
+    for name in ("add", "drop", "objects"):
+        if name in result:
+            result[name] = [
+                {k: json.loads(v) if k == "data" else v for k, v in one.items() if v is not None}
+                for one in result[name]
+            ]
+    return result
+
+
+def expected(log: bytes) -> list[dict[str, Any]]:
+    return replay(log, kinds=BUILT_KINDS, with_data=True).results
+
+
+@pytest.mark.parametrize(("parts", "plan"), [(1, "shared"), (5, "kdt")])
+def test_a_stream_of_events_equals_the_oracle(
+    spark: SparkSession, tmp_path: Path, parts: int, plan: str
+) -> None:
+    cut = split_log(tmp_path, parts, objects=900, subscriptions=200, queries=12, seed=5)
+    kept = Collected()
+    stream = Stream(spark, state=tmp_path / "state", plan=plan, workers=2, with_data=True)
+    query = stream.start(
+        events=follow(spark, tmp_path / "source"), to=kept, trigger={"availableNow": True}
+    )
+    query.awaitTermination()
+    results = expected(b"".join(cut))
+    assert len(results) > 100
+    assert [as_result(row) for row in kept.rows] == results
+    assert len({row["id"] for row in kept.rows}) == len(kept.rows)
+
+
+SUBSCRIPTIONS = [
+    {"id": "coffee", "kind": "boolean", "where": "coffee AND (free OR sale)"},
+    {"id": "tree", "kind": "boolean", "where": '{"any": ["tea", {"none": ["coffee"]}]}'},
+    {"id": "box", "kind": "boolean", "region": '{"box": [-74.1, 40.6, -73.8, 40.9]}'},
+    {"id": "near", "kind": "nearest", "keywords": ["coffee", "tea"], "k": 2, "lon": -74.0,
+     "lat": 40.7},
+    {"id": "bad", "kind": "boolean", "region": "no JSON"},
+    {"id": "gone", "kind": "boolean", "where": "tea"},
+    {"id": "gone", "type": "unsubscribe"},
+]  # fmt: skip
+OBJECTS = [
+    ("o0", -73.98, 40.75, "Free coffee, 5th Ave!"),
+    ("o1", -73.9, 40.7, "tea for two"),
+    ("o2", 12.0, 50.0, "Coffee sale"),
+    ("o3", None, 50.0, "coffee free"),
+    ("o4", 0.0, 0.0, None),
+    ("o5", -73.95, 40.71, "TEA and coffee"),
+]
+START = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+
+
+def second(number: int) -> datetime.datetime:
+    return START + datetime.timedelta(seconds=number)
+
+
+def write_tables(folder: Path) -> bytes:
+    """The subscriptions and the objects as Parquet; gives the log that they are."""
+    names = ("type", "id", "kind", "where", "region", "keywords", "k", "lon", "lat")
+    changes = [{name: row.get(name) for name in names} for row in SUBSCRIPTIONS]
+    for number, row in enumerate(changes):
+        row["ts"] = second(number)
+        row["type"] = row["type"] or "subscribe"
+    things = [
+        {"id": id_, "ts": second(100 + number), "lon": lon, "lat": lat, "text": text, "likes": 7}
+        for number, (id_, lon, lat, text) in enumerate(OBJECTS)
+    ]
+    for name, rows in (("subscriptions", changes), ("objects", things)):
+        (folder / name).mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), folder / name / "part.parquet")
+    lines = []
+    for row in changes:
+        event = {k: v for k, v in row.items() if v is not None} | {"ts": stamp(row["ts"])}
+        for nested in ("region", "where"):
+            if str(event.get(nested, "")).startswith("{"):
+                event[nested] = json.loads(event[nested])
+        lines.append(event)
+    for row in things:
+        event = {k: v for k, v in row.items() if k != "likes"} | {"ts": stamp(row["ts"])}
+        lines.append({"type": "object", **event, "data": {"likes": 7}})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def stamp(at: datetime.datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def read(spark: SparkSession, folder: Path, streaming: bool = True) -> DataFrame:
+    schema = spark.read.parquet(str(folder)).schema
+    reader = spark.readStream.schema(schema) if streaming else spark.read
+    return reader.parquet(str(folder))
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_tables_of_objects_and_subscriptions(
+    spark: SparkSession, tmp_path: Path, streaming: bool
+) -> None:
+    log = write_tables(tmp_path)
+    kept = Collected()
+    dead = Collected()
+    stream = Stream(spark, state=tmp_path / "state", with_data=True)
+    query = stream.start(
+        read(spark, tmp_path / "objects"),
+        read(spark, tmp_path / "subscriptions", streaming),
+        to=[kept, CallSink(spark, dead, "dead", dead=True)],
+        trigger={"availableNow": True},
+    )
+    query.awaitTermination()
+    assert [as_result(row) for row in kept.rows] == expected(log)
+    assert [row["subscription"] for row in kept.rows if row["seq"] == 7] == [
+        "box",
+        "coffee",
+        "near",
+    ]
+    errors = {row["seq"]: row["error"] for row in dead.rows}
+    assert set(errors) == {4, 10, 11}
+    assert errors[10] == "lon: is missing, got null"
+    assert "region" in errors[4]
+
+
+def test_columns_by_other_names_points_and_terms(spark: SparkSession, tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    shapes = [
+        F.expr("st_geomfromwkb(wkb)"),
+        F.col("wkb"),
+    ]
+    seen = []
+    for number, shape in enumerate(shapes):
+        frame = read(spark, tmp_path / "objects").where("lon is not null and text is not null")
+        little = F.expr("unhex('0101000000')")
+        frame = frame.withColumn("wkb", F.concat(little, point_bytes("lon"), point_bytes("lat")))
+        frame = frame.select(
+            F.col("id").alias("post"),
+            F.date_format("ts", "yyyy-MM-dd'T'HH:mm:ssXXX").alias("created"),
+            shape.alias("geom"),
+            F.split("text", "[ ,!]+").alias("words"),
+        )
+        kept = Collected()
+        stream = Stream(spark, state=tmp_path / f"state{number}")
+        query = stream.start(
+            frame,
+            read(spark, tmp_path / "subscriptions", streaming=False),
+            object_columns={"id": "post", "ts": "created", "point": "geom", "terms": "words"},
+            to=kept,
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+        seen.append([(row["type"], row["subscription"], row["object"]) for row in kept.rows])
+    assert seen[0] == seen[1]
+    assert ("match", "coffee", "o0") in seen[0]
+    assert ("match", "box", "o5") in seen[0]
+    assert ("match", "box", "o2") not in seen[0]
+
+
+@F.udf(BinaryType(), useArrow=False)
+def point_bytes(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def test_a_stream_goes_on_where_it_failed(spark: SparkSession, tmp_path: Path) -> None:
+    """The sink fails twice: its batch comes again, the same, and nothing comes twice."""
+    cut = split_log(tmp_path, 6, objects=900, subscriptions=200, queries=12, seed=9)
+    kept = Collected()
+    times: list[int] = []
+
+    def take(frame: DataFrame, batch: int) -> None:
+        times.append(batch)
+        kept(frame, batch)
+        if times.count(batch) == 1 and batch in (1, 3):
+            raise OSError("the disk is full")
+
+    for turn in range(3):
+        stream = Stream(spark, state=tmp_path / "state", plan="kdt", workers=3, with_data=True)
+        query = stream.start(
+            events=follow(spark, tmp_path / "source"), to=take, trigger={"availableNow": True}
+        )
+        if turn < 2:
+            with pytest.raises(StreamingQueryException):
+                query.awaitTermination()
+        else:
+            query.awaitTermination()
+        stream.closed.wait(10)
+    assert [as_result(row) for row in kept.rows] == expected(b"".join(cut))
+    assert all(times.count(batch) == 1 + (batch in (1, 3)) for batch in times)
+    assert len(set(times)) > 4
+
+
+def test_the_order_of_a_batch_is_kept_when_it_is_repeated(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = split_log(tmp_path, 3, objects=900, subscriptions=200, seed=9)
+    step, calls = Coordinator.step, []
+
+    def fail_once(self: Coordinator, *arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError("killed")
+        return step(self, *arguments)
+
+    monkeypatch.setattr(Coordinator, "step", fail_once)
+    kept = Collected()
+    for turn in range(2):
+        stream = Stream(spark, state=tmp_path / "state", with_data=True)
+        query = stream.start(
+            events=follow(spark, tmp_path / "source"), to=kept, trigger={"availableNow": True}
+        )
+        if turn == 0:
+            with pytest.raises(StreamingQueryException):
+                query.awaitTermination()
+            stream.closed.wait(10)
+            # The source would give the batch in another order now.
+            second_file = tmp_path / "source" / "001.jsonl"
+            lines = second_file.read_bytes().splitlines(keepends=True)
+            second_file.write_bytes(b"".join(reversed(lines)))
+        else:
+            query.awaitTermination()
+    assert [as_result(row) for row in kept.rows] == expected(b"".join(cut))
+
+
+def test_what_cannot_be_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_tables(tmp_path)
+    objects = read(spark, tmp_path / "objects")
+    stream = Stream(spark, state=tmp_path / "state")
+    with pytest.raises(Unusable, match="needs a streaming DataFrame"):
+        stream.start(read(spark, tmp_path / "objects", streaming=False))
+    with pytest.raises(Unusable, match="need a column ts"):
+        stream.start(objects.drop("ts"))
+    with pytest.raises(Unusable, match="lon and lat, or point"):
+        stream.start(objects.drop("lat"))
+    with pytest.raises(Unusable, match="'when' for 'ts' is not there"):
+        stream.start(objects, object_columns={"ts": "when"})
+    with pytest.raises(Unusable, match="'time' is no column of theirs"):
+        stream.start(objects, object_columns={"time": "ts"})
+    with pytest.raises(Unusable, match="point must be GEOMETRY"):
+        stream.start(objects, object_columns={"point": "text"})
+
+
+def test_a_state_without_its_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    split_log(tmp_path, 1, objects=50, subscriptions=20, seed=9)
+    for turn in range(2):
+        stream = Stream(spark, state=tmp_path / "state")
+        events = follow(spark, tmp_path / "source")
+        if turn:
+            with pytest.raises(Unusable, match="its checkpoint is gone"):
+                stream.start(events=events)
+            return
+        query = stream.start(events=events, trigger={"availableNow": True})
+        query.awaitTermination()
+        stream.closed.wait(10)
+        shutil.rmtree(tmp_path / "state" / "checkpoint")
+
+
+def test_points_of_every_spelling() -> None:
+    points = [(1.5, -2.25), (180.0, 90.0)]
+    wkb = []
+    for lon, lat in points:
+        wkb += [
+            struct.pack("<BIdd", 1, 1, lon, lat),
+            struct.pack(">BIdd", 0, 1, lon, lat),
+            struct.pack("<BIIdd", 1, 0x20000001, 4326, lon, lat),
+            struct.pack(">BIIdd", 0, 0x20000001, 4326, lon, lat),
+        ]
+    wkb += [
+        None,
+        b"",
+        b"\x01",
+        struct.pack("<BIdd", 1, 2, 0, 0),
+        struct.pack("<BIddd", 1, 1001, 1, 2, 3),
+    ]
+    lon, lat = read_points(pa.chunked_array([pa.array(wkb, pa.binary())]))
+    expected_lon = [p[0] for p in points for _ in range(4)]
+    assert lon.to_pylist() == [*expected_lon, None, None, None, None, None]
+    assert lat.to_pylist()[:8] == [p[1] for p in points for _ in range(4)]
