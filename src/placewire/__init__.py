@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
+    from placewire.spark.matching import match, refused_objects
     from placewire.spark.stream import Stream
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "Snapshot",
     "Stream",
     "Unusable",
+    "match",
     "open_snapshot",
+    "refused_objects",
     "replay",
     "run",
 ]
@@ -37,6 +40,8 @@ _HOMES = {
     "InvalidEvent": "placewire.model.errors",
     "Snapshot": "placewire.engine.snapshot",
     "Stream": "placewire.spark.stream",
+    "match": "placewire.spark.matching",
+    "refused_objects": "placewire.spark.matching",
     "Unusable": "placewire.model.errors",
 }
 

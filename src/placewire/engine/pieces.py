@@ -104,11 +104,20 @@ def match_routed(
 
 def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:
     """A live segment with its ended rows, mapped."""
-    state = StateDir(Path(context.root))
-    segment = open_segment(state.file(entry.name))
-    if entry.dead is None:
-        return segment, NONE_DEAD
-    return segment, open_arrays(state.file(entry.dead)).arrays["bits"]
+    return open_segments(StateDir(Path(context.root)), [entry])[0]
+
+
+def open_segments(
+    state: StateDir, entries: Sequence[SegmentEntry]
+) -> list[tuple[Segment, NDArray[np.uint64]]]:
+    """Live segments with their ended rows, mapped."""
+    return [
+        (
+            open_segment(state.file(entry.name)),
+            NONE_DEAD if entry.dead is None else open_arrays(state.file(entry.dead)).arrays["bits"],
+        )
+        for entry in entries
+    ]
 
 
 def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> NearTarget:

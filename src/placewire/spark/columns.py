@@ -7,7 +7,7 @@ cast ever stops a stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,6 +21,13 @@ CHANGE_NAMES = (
     "type", "id", "ts", "kind", "expires", "region", "where", "lon", "lat", "keywords", "k",
     "mode", "within_m", "alpha", "reach_m", "window", "every", "data",
 )  # fmt: skip
+ANY_TIME = "2000-01-01T00:00:00Z"
+TIME_FORM = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+    "dateFormat": "yyyy-MM-dd'T00:00:00Z'",
+}
 INTAKE_SCHEMA = (
     "role int, line binary, id string, ts_us bigint, ts_text string,"
     " lon double, lat double, wkb binary, text string, data string, data_text string"
@@ -43,9 +50,15 @@ def find_columns(
 
 
 def take_objects(
-    frame: DataFrame, given: Mapping[str, str] | None = None, extra: bool = False
+    frame: DataFrame,
+    given: Mapping[str, str] | None = None,
+    extra: bool = False,
+    carry: Sequence[str] = (),
 ) -> DataFrame:
-    """Objects in the intake's form; `extra` columns ride along as data if there is no other."""
+    """Objects in the intake's form; `extra` columns ride along as data if there is no other.
+
+    Columns to `carry` are left beside it as they are.
+    """
     found = find_columns(frame, OBJECT_NAMES, given, "objects")
     placed = {"lon", "lat"} <= found.keys() or "point" in found
     lacking = [name for name in ("id", "ts") if name not in found]
@@ -80,29 +93,44 @@ def take_objects(
         text.alias("text"),
         data.alias("data"),
         data_text.alias("data_text"),
+        *(frame[quoted(name)] for name in carry),
     )
 
 
-def take_changes(frame: DataFrame, given: Mapping[str, str] | None = None) -> DataFrame:
-    """Subscriptions and ends of them in the intake's form, still as one JSON object each.
+def take_changes(
+    frame: DataFrame, given: Mapping[str, str] | None = None, timeless: bool = False
+) -> DataFrame:
+    """Subscriptions and ends of them in the intake's form, one JSON object each.
 
-    Times become microseconds, which only Python writes as the specification has them. What is in
-    other columns rides along as data.
+    They lack a kind if they are `boolean`, and a type if they subscribe. Texts may be JSON in them,
+    which is put in its place later. Other columns ride along as data. If all is `timeless`, times
+    of subscriptions are left out.
     """
     found = find_columns(frame, CHANGE_NAMES, given, "subscriptions")
-    lacking = [name for name in ("id", "ts") if name not in found]
+    taken = set(found.values())
+    if timeless:
+        found = {name: column for name, column in found.items() if name not in ("ts", "expires")}
+    lacking = [
+        name for name in ("id", "ts") if name not in found and not (timeless and name == "ts")
+    ]
     if lacking:
         raise Unusable(f"subscriptions: need a column {lacking[0]}, got {', '.join(frame.columns)}")
-    fields: list[Column] = []
+    kind = column_of(frame, found, "type") if "type" in found else F.lit(None)
+    kind = F.coalesce(kind.cast("string"), F.lit("subscribe"))
+    fields = [kind.alias("type")]
+    if timeless:
+        fields.append(F.lit(ANY_TIME).alias("ts"))
     for name, column in found.items():
-        value = frame[quoted(column)]
-        if name in ("ts", "expires"):
-            value = micros_of(frame, column)
-        fields.append(value.alias(name))
-    others = [name for name in frame.columns if name not in found.values()]
-    if others and "data" not in found:
-        fields.append(F.struct(*(frame[quoted(name)] for name in others)).alias("data"))
-    line = F.to_json(F.struct(*fields)).cast("binary")
+        if name not in ("type", "kind"):
+            fields.append(frame[quoted(column)].alias(name))
+    of_kind = column_of(frame, found, "kind") if "kind" in found else F.lit(None)
+    of_kind = F.coalesce(of_kind.cast("string"), F.lit("boolean"))
+    fields.append(F.when(kind == "subscribe", of_kind).alias("kind"))
+    others = [name for name in frame.columns if name not in taken]
+    if others and "data" not in found and not timeless:
+        data = F.struct(*(frame[quoted(name)] for name in others))
+        fields.append(F.when(kind == "subscribe", data).alias("data"))
+    line = F.to_json(F.struct(*fields), TIME_FORM).cast("binary")
     return as_lines(frame, line, CHANGE)
 
 

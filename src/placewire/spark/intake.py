@@ -18,14 +18,13 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from placewire.engine.intake import join_lines
-from placewire.model.times import format_timestamp
 from placewire.spark.columns import CHANGE, OBJECT
 from placewire.state.intake import Intake, IntakeBlock
 from placewire.state.layout import StateDir
 
 WRITTEN = "partition int, number int, payload binary"
-TIMES = ("ts", "expires")
 NESTED = ("region", "where", "data")
+MARKS = (b'"region":"', b'"data":"', b'"where":"{')  # as Spark writes them, without a space
 
 
 def write_blocks(frame: DataFrame, root: str, rows: int) -> list[IntakeBlock]:
@@ -150,18 +149,15 @@ def gather(raw: NDArray[np.uint8], starts: NDArray[np.int64], size: int) -> NDAr
 
 
 def write_change(line: bytes | None) -> bytes:
-    """A row of the subscriptions as an event."""
+    """A row of the subscriptions as an event: where it has JSON as a text, with what that says."""
     if line is None:
         return b""
-    event: dict[str, Any] = {"type": "subscribe", **msgspec.json.decode(line)}
-    if event["type"] == "subscribe":
-        event.setdefault("kind", "boolean")
-    for name in TIMES:
-        if isinstance(event.get(name), int):
-            event[name] = format_timestamp(event[name])
+    if not any(mark in line for mark in MARKS):
+        return line
+    event: dict[str, Any] = msgspec.json.decode(line)
     for name in NESTED:
         value = event.get(name)
-        if isinstance(value, str) and (name != "where" or value.lstrip().startswith("{")):
+        if isinstance(value, str) and (name != "where" or value.startswith("{")):
             with contextlib.suppress(msgspec.DecodeError, RecursionError):
                 # As it is written, if it is JSON; if not, the event is refused for its type.
                 msgspec.json.decode(value)

@@ -1,0 +1,207 @@
+"""Matching tables: which of many objects fit which of many subscriptions, as one batch job.
+
+Time plays no part: every subscription meets every object, whatever their times. So this is also how
+to see what a subscription would have matched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from placewire.engine.columns import decode_columns
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.decode import DecodedBlock
+from placewire.engine.intake import MOST_ROWS, name_stream, next_blocks
+from placewire.engine.log import Offset
+from placewire.engine.outbox import dead_letters
+from placewire.engine.pieces import open_segments
+from placewire.engine.results import take_strings
+from placewire.engine.worker import make_probe, match_all
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import Settings, settings_of
+from placewire.model.subscriptions import BOOLEAN, KINDS
+from placewire.spark.columns import ANY_TIME, quoted, take_changes, take_objects
+from placewire.spark.intake import object_columns, write_blocks
+from placewire.spark.pipeline import run_on_spark
+from placewire.state.intake import Intake, IntakeBatch
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest, SegmentEntry
+from placewire.text.analyzer import Analyzer
+
+AT_ONCE = 1_000_000  # subscriptions in a batch
+TAKEN = "_placewire_"  # before the names of columns that come along
+
+
+class Matched(NamedTuple):
+    """What a task needs to match objects: where the subscriptions are, and the key of terms."""
+
+    root: str
+    key: tuple[int, int]
+    settings: Settings
+    segments: tuple[SegmentEntry, ...]
+    keep: tuple[str, ...]
+
+
+def match(
+    objects: DataFrame,
+    subscriptions: DataFrame,
+    *,
+    keep: Sequence[str] = (),
+    settings: Settings | dict[str, Any] | None = None,
+    object_columns: Mapping[str, str] | None = None,
+    subscription_columns: Mapping[str, str] | None = None,
+    state: Path | str | None = None,
+) -> DataFrame:
+    """All matches of a table of objects with `boolean` subscriptions: who fits whom.
+
+    Gives a DataFrame of `subscription` and `object`, both ids, and the columns of the objects that
+    `keep` names. Subscriptions are indexed here and now, in `state` or a folder that goes away with
+    the process (on a cluster it has to be one that all machines see); objects are matched when
+    the result is asked for. Of subscriptions with the same id the last counts. Rows that are no
+    valid object match nothing: `refused_objects` has them, and why.
+    """
+    spark = objects.sparkSession
+    if objects.isStreaming or subscriptions.isStreaming:
+        raise Unusable("match: takes tables; for streaming DataFrames there is Stream")
+    for name in keep:
+        if name not in objects.columns:
+            raise Unusable(f"keep: column {name!r} is not there, got {', '.join(objects.columns)}")
+    if settings is not None and not isinstance(settings, Settings):
+        try:
+            settings = settings_of(settings)
+        except InvalidEvent as error:
+            raise Unusable(f"settings: {error}") from None
+    settings = settings or Settings()
+    root = Path(state).absolute() if state is not None else passing_folder()
+    changes = take_changes(subscriptions, subscription_columns, timeless=True)
+    manifest = index_subscriptions(spark, changes, StateDir(root), settings)
+    frame = take_timeless(objects, object_columns, keep)
+    matched = Matched(str(root), manifest.key, settings, tuple(manifest.segments), tuple(keep))
+    schema = T.StructType(
+        [
+            T.StructField("subscription", T.StringType()),
+            T.StructField("object", T.StringType()),
+            *(T.StructField(name, objects.schema[name].dataType) for name in keep),
+        ]
+    )
+    return frame.mapInArrow(partial(match_partition, matched), schema)
+
+
+def refused_objects(
+    objects: DataFrame, *, object_columns: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The rows that are no valid objects: their `id`, and the `error`."""
+    frame = take_timeless(objects, object_columns, ())
+    return frame.mapInArrow(refuse_partition, "id string, error string")
+
+
+def take_timeless(
+    objects: DataFrame, given: Mapping[str, str] | None, keep: Sequence[str]
+) -> DataFrame:
+    """Objects in the intake's form, with what is kept of them; their times do not matter."""
+    found = {name: column for name, column in (given or {}).items() if name != "ts"}
+    kept = {TAKEN + name: objects[quoted(name)] for name in keep}
+    whole = objects.withColumns(kept | {TAKEN: F.lit(ANY_TIME)})
+    return take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
+
+
+def index_subscriptions(
+    spark: SparkSession, changes: DataFrame, state: StateDir, settings: Settings
+) -> Manifest:
+    """Take subscriptions in as a stream would; raises Unusable if one is invalid or not boolean."""
+    coordinator = Coordinator(state, settings, name_stream, "shared")
+    try:
+        if coordinator.latest.batch >= 0:
+            raise Unusable(f"state {state.root}: has something in it already, and has to be new")
+        intake = Intake(state)
+        intake.make()
+        recorded = IntakeBatch(0, write_blocks(changes, str(state.root), MOST_ROWS))
+        workers = spark.sparkContext.defaultParallelism
+        while True:
+            start = Offset(**coordinator.latest.offset)
+            refs, end = next_blocks(intake, recorded, start, AT_ONCE)
+            if not refs:
+                break
+            run = partial(run_on_spark, spark, refs, workers)
+            manifest = coordinator.step(coordinator.latest.batch + 1, end, run)
+            if manifest.counters.dead_letters:
+                letter = dead_letters(state, manifest)[0]
+                raise Unusable(f"subscriptions: {letter['error']}, in {letter['event'][:200]}")
+        for entry in coordinator.latest.segments:
+            if entry.kind != BOOLEAN:
+                raise Unusable(f"match: takes boolean subscriptions, got {KINDS[entry.kind]}")
+        return coordinator.latest
+    finally:
+        coordinator.close()
+
+
+def match_partition(
+    matched: Matched, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Match the objects of a partition, some thousand at once."""
+    state = StateDir.at(matched.root)
+    analyzer = Analyzer(*matched.key)
+    live = open_segments(state, matched.segments)
+    for table in gather_rows(batches):
+        block = decode_block(table, analyzer)
+        o = block.objects
+        probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
+        for (segment, _), found in zip(live, match_all(probe, live), strict=True):
+            rows = segment.rows
+            events = o.event[found.object]
+            columns = [take_strings(rows.id_offsets, rows.id_bytes, found.row)]
+            taken = table.select(["id", *(TAKEN + name for name in matched.keep)]).take(events)
+            columns += [column.combine_chunks() for column in taken.columns]
+            if events.size:
+                yield from pa.table(
+                    columns, names=["subscription", "object", *matched.keep]
+                ).to_batches()
+
+
+def refuse_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is wrong with the objects of a partition."""
+    analyzer = Analyzer(0, 0)
+    for table in gather_rows(batches):
+        dead = decode_block(table, analyzer).dead
+        if dead:
+            ids = table["id"].take([letter.event for letter in dead]).combine_chunks()
+            errors = pa.array([letter.error for letter in dead], pa.string())
+            yield pa.RecordBatch.from_arrays([ids, errors], names=["id", "error"])
+
+
+def decode_block(table: pa.Table, analyzer: Analyzer) -> DecodedBlock:
+    """Objects in the intake's form as a block."""
+    return decode_columns(object_columns(table), analyzer, None, 0)
+
+
+def gather_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Rows in tables of a block's size: matching few at a time costs more."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+        if count >= MOST_ROWS:
+            yield pa.Table.from_batches(held)
+            held, count = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def passing_folder() -> Path:
+    """A folder that goes away with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="placewire-match-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / "state"
