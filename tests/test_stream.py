@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from oracle import replay
-from placewire import Stream, Unusable
+from placewire import Stream, Unusable, register
 from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.spark.intake import read_points
@@ -344,3 +345,40 @@ def test_points_of_every_spelling() -> None:
     expected_lon = [p[0] for p in points for _ in range(4)]
     assert lon.to_pylist() == [*expected_lon, None, None, None, None, None]
     assert lat.to_pylist()[:8] == [p[1] for p in points for _ in range(4)]
+
+
+def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """A log is read by its format, and so are the results that a stream keeps in its state."""
+    register(spark)
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=900, subscriptions=200, queries=12, seed=5), str(log))
+    log.write_bytes(log.read_bytes() + b'\n{"type": "\xff"}\n')
+    events = spark.read.format("placewire").load(str(log))
+    lines = log.read_bytes().splitlines()
+    assert [(row["seq"], bytes(row["value"])) for row in events.orderBy("seq").collect()] == list(
+        enumerate(lines)
+    )
+    state = tmp_path / "state"
+    stream = Stream(spark, state=state, workers=2, with_data=True)
+    growing = spark.readStream.format("placewire").option("rows", "300").load(str(log))
+    query = stream.start(events=growing, trigger={"processingTime": "0 seconds"})
+    while stream.coordinator is None or stream.coordinator.latest.next_seq < len(lines):
+        assert query.isActive, query.exception()
+        time.sleep(0.1)
+    query.stop()
+    stream.closed.wait(10)
+    assert stream.coordinator.latest.batch >= 3
+    results = spark.read.format("placewire").option("state", str(state)).load()
+    rows = [row.asDict(recursive=True) for row in results.collect()]
+    rows.sort(key=lambda row: (row["seq"], row["type"], row["subscription"] or row["query"]))
+    assert [as_result(row) for row in rows] == expected(log.read_bytes())
+    flowing = spark.readStream.format("placewire").option("state", str(state)).load()
+    query = (
+        flowing.writeStream.format("memory")
+        .queryName("kept")
+        .option("checkpointLocation", str(tmp_path / "second"))
+        .start()
+    )
+    query.processAllAvailable()
+    query.stop()
+    assert spark.table("kept").count() == len(rows)

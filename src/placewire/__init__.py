@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
+    from placewire.spark.datasource import register
     from placewire.spark.matching import match, refused_objects
     from placewire.spark.stream import Stream
 
@@ -27,6 +28,7 @@ __all__ = [
     "match",
     "open_snapshot",
     "refused_objects",
+    "register",
     "replay",
     "run",
 ]
@@ -42,6 +44,7 @@ _HOMES = {
     "Stream": "placewire.spark.stream",
     "match": "placewire.spark.matching",
     "refused_objects": "placewire.spark.matching",
+    "register": "placewire.spark.datasource",
     "Unusable": "placewire.model.errors",
 }
 

@@ -14,12 +14,14 @@ from pyspark.sql.streaming import StreamingQuery
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.delivery import Delivery, Sink
 from placewire.engine.elastic import read_workers
+from placewire.engine.folders import FolderSink
 from placewire.engine.intake import block_rows, name_stream, next_blocks
 from placewire.engine.log import Offset
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.spark.columns import take_changes, take_lines, take_objects
+from placewire.spark.datasource import RESULTS
 from placewire.spark.intake import write_blocks
 from placewire.spark.pipeline import run_on_spark
 from placewire.spark.portions import answer_on_spark, report_on_spark
@@ -103,7 +105,8 @@ class Stream:
         subscriptions come first, then events, then objects, each in the order of their partitions;
         that order is recorded before anything is matched. A frame that does not stream is taken in
         once, before all others. `to` are functions of a DataFrame of results and a batch number,
-        or sinks. `trigger` is as of Spark's `DataStreamWriter.trigger`.
+        or sinks; without any, results are kept in the state, where format `placewire` reads them
+        as a table or a stream. `trigger` is as of Spark's `DataStreamWriter.trigger`.
         """
         frames = []
         if subscriptions is not None:
@@ -120,6 +123,7 @@ class Stream:
         coordinator = self._open()
         try:
             self._check_checkpoint(coordinator)
+            sinks = sinks or [FolderSink(RESULTS, self.state.root / RESULTS)]
             delivery = Delivery(self.state, sinks, self.with_data)
             delivery.deliver(coordinator.latest)
             coordinator.planners.know_machines(partial(count_machines, self.spark))

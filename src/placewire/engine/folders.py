@@ -1,0 +1,62 @@
+"""Folders as sinks: a file a batch, under the batch's number, so that a repeated one is the same."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from placewire.model.errors import Unusable
+
+FORMS = ("parquet", "csv")
+NUMBERED = re.compile(r"(\d{9,})\.(parquet|csv|jsonl)")
+
+
+class FolderSink:
+    """Writes each batch as a file of its own."""
+
+    def __init__(self, name: str, path: Path, form: str = "parquet", dead: bool = False) -> None:
+        if form not in FORMS:
+            raise Unusable(f"sink {name}: form must be one of {', '.join(FORMS)}, got {form!r}")
+        self.name = name
+        self.path = path
+        self.form = form
+        self.dead = dead
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unusable(f"sink {name}: {path}: cannot be written: {error.strerror}") from None
+
+    def write(self, table: pa.Table, batch: int) -> None:
+        """The file of a batch, whole or not at all."""
+        final = self.path / f"{batch:09d}.{self.form}"
+        partial = self.path / f".{final.name}.{secrets.token_hex(4)}"
+        if self.form == "parquet":
+            pq.write_table(table, partial)
+        else:
+            pa_csv.write_csv(flatten(table), partial)
+        os.replace(partial, final)
+
+
+def flatten(table: pa.Table) -> pa.Table:
+    """Nested columns as JSON, which is all that CSV can have."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):
+            texts = [
+                None if value is None else msgspec.json.encode(value).decode()
+                for value in table[field.name].to_pylist()
+            ]
+            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
+    return table
+
+
+def files_of(path: Path) -> dict[int, Path]:
+    """The files of a folder by the numbers of their batches."""
+    found = ((NUMBERED.fullmatch(file.name), file) for file in path.iterdir())
+    return {int(name[1]): file for name, file in found if name}

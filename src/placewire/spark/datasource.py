@@ -1,0 +1,187 @@
+"""Format `placewire`: event logs and results as tables, for any Spark program.
+
+placewire.register(spark)
+spark.readStream.format("placewire").load("log.jsonl")         # seq and value of events
+spark.read.format("placewire").option("state", "state").load() # results of a stream
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from placewire.engine.folders import files_of
+from placewire.engine.log import BlockRef, Offset, batch_end, check_lines, plan_batch, read_bytes
+from placewire.engine.reading import BATCH_BYTES
+from placewire.engine.results import SCHEMA
+from placewire.kernels.jsonlines import find_lines
+from placewire.model.errors import Unusable
+
+EVENTS = "seq bigint, value binary"
+RESULTS = "results"  # the folder of a state
+ROWS = 200_000  # in a batch of a stream
+ALL_ROWS = 1 << 62
+TASKS = 8
+
+
+class Piece(InputPartition):
+    """A block of a log, or a file of results."""
+
+    def __init__(self, value: BlockRef | str) -> None:
+        super().__init__(value)
+
+
+class PlacewireSource(DataSource):
+    """An event log by its path, or the results of a state."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "placewire"
+
+    def schema(self) -> StructType | str:
+        return from_arrow_schema(SCHEMA) if "state" in self.options else EVENTS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        if "state" in self.options:
+            return ResultsReader(results_folder(self.options["state"]))
+        return LogReader(log_path(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        if "state" in self.options:
+            return ResultsStream(results_folder(self.options["state"]))
+        return LogStream(log_path(self.options), int(self.options.get("rows", ROWS)))
+
+
+def register(spark: SparkSession) -> None:
+    """Make format `placewire` known to a session."""
+    spark.dataSource.register(PlacewireSource)
+
+
+def log_path(options: Any) -> str:
+    """The log that is to be read."""
+    path = options.get("path")
+    if path is None:
+        raise Unusable("format placewire: needs the path of an event log, or the option state")
+    check_lines(Path(path))
+    return str(Path(path).absolute())
+
+
+def results_folder(state: str) -> Path:
+    """Where a stream keeps its results."""
+    folder = Path(state) / RESULTS
+    if not folder.is_dir():
+        raise Unusable(f"state {state}: has no results; a stream without sinks keeps them there")
+    return folder
+
+
+class LogReader(DataSourceReader):
+    """All events of a log."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return plan_pieces(self.path, Offset(), ALL_ROWS, growing=False)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_lines(partition.value)
+
+
+class LogStream(DataSourceStreamReader):
+    """A log that grows, so many events at a time."""
+
+    def __init__(self, path: str, rows: int) -> None:
+        self.path = path
+        self.rows = rows
+
+    def initialOffset(self) -> dict[str, int]:
+        return Offset()._asdict()
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+        refs = plan_batch(self.path, Offset(**start), self.rows, BATCH_BYTES, 1, growing=True)
+        return batch_end(refs)._asdict() if refs else start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return plan_pieces(self.path, Offset(**start), end["seq"] - start["seq"], growing=True)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_lines(partition.value)
+
+
+def plan_pieces(path: str, start: Offset, rows: int, growing: bool) -> list[Piece]:
+    """Blocks of so many events from a place on."""
+    if rows <= 0:
+        return []
+    return [Piece(ref) for ref in plan_batch(path, start, rows, ALL_ROWS, TASKS, growing)]
+
+
+def read_lines(ref: BlockRef) -> Iterator[pa.RecordBatch]:
+    """The events of a block: their seqs and lines."""
+    raw = read_bytes(ref.path, ref.start, ref.end)
+    offsets = find_lines(raw)
+    if raw.size and raw[-1] != 10:
+        raw, offsets = np.append(raw, np.uint8(10)), offsets.copy()
+        offsets[-1] += 1
+    whole = raw.tobytes()
+    lines = whole.split(b"\n")[: offsets.size - 1]
+    seqs = np.arange(ref.first_seq, ref.first_seq + len(lines))
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(seqs, pa.int64()), pa.array(lines, pa.binary())], names=["seq", "value"]
+    )
+
+
+class ResultsReader(DataSourceReader):
+    """All results so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = files_of(Path(self.folder))
+        return [Piece(str(file)) for _, file in sorted(files.items())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_results(partition.value)
+
+
+class ResultsStream(DataSourceStreamReader):
+    """Results as they come, batch by batch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+
+    def initialOffset(self) -> dict[str, int]:
+        return {"batch": -1}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+        return {"batch": max(files_of(Path(self.folder)), default=start["batch"])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        files = files_of(Path(self.folder))
+        return [
+            Piece(str(file))
+            for batch, file in sorted(files.items())
+            if start["batch"] < batch <= end["batch"]
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_results(partition.value)
+
+
+def read_results(path: str) -> Iterator[pa.RecordBatch]:
+    """The results of a batch."""
+    yield from pq.read_table(path).cast(SCHEMA).to_batches()
