@@ -158,6 +158,25 @@ def query(
 
 
 @app.command()
+def run(
+    config: Annotated[Path, typer.Option(help="Sources, sinks and how to run, TOML.")],
+    once: Annotated[
+        bool, typer.Option("--once", help="End when all that the sources have now is done.")
+    ] = False,
+    seconds: Annotated[
+        float | None, number(float, "End after so many seconds.", 0, name="--for")
+    ] = None,
+    log: Annotated[
+        str, typer.Option(help="What is told on standard error: plain lines, or json.")
+    ] = "plain",
+) -> None:
+    """Run sources to sinks until it is stopped; goes on where it was when it is started again."""
+    from placewire.cli.run import RunOptions, run_config
+
+    print(run_config(RunOptions(config, once, seconds, log)), file=sys.stderr)
+
+
+@app.command()
 def status(
     state: Annotated[Path, typer.Option(help="The state of a replay, running or not.")],
     leaves: Annotated[int, number(int, "How many of the heaviest leaves to show.", 0)] = 10,

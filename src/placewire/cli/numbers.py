@@ -15,9 +15,10 @@ def number(
     help: str,
     least: float,
     most: float = math.inf,
+    name: str | None = None,
     **more: Any,
 ) -> Any:
-    """An option that is a number of a kind, from `least` to `most`."""
+    """An option that is a number of a kind, from `least` to `most`; its own name unless given."""
     named = "a whole number" if kind is int else "a number"
     span = f"{least} or more" if most == math.inf else f"{least}..{most}"
 
@@ -32,4 +33,5 @@ def number(
             raise Unusable(f"{param.opts[0]}: must be {named}, {span}, got {value}")
         return given
 
-    return typer.Option(help=help, parser=str, callback=check, metavar=span, **more)
+    names = () if name is None else (name,)
+    return typer.Option(*names, help=help, parser=str, callback=check, metavar=span, **more)

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 import pyarrow as pa
 
-from placewire.engine.outbox import dead_letters
+from placewire.engine.outbox import dead_letter_lines, dead_letters, result_lines
 from placewire.engine.results import dead_table, result_table
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
 from placewire.state.manifest import Manifest, read_manifest
+
+
+class Delivered:
+    """What a sink gets of a committed batch, in the form that it likes."""
+
+    def __init__(self, state: StateDir, manifest: Manifest, with_data: bool, dead: bool) -> None:
+        self.state = state
+        self.manifest = manifest
+        self.with_data = with_data
+        self.dead = dead
+
+    @property
+    def batch(self) -> int:
+        return self.manifest.batch
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Typed columns, each result with its `id`."""
+        if self.dead:
+            return dead_table(dead_letters(self.state, self.manifest))
+        return result_table(self.state, self.manifest, self.with_data)
+
+    def lines(self) -> Iterator[memoryview]:
+        """JSON Lines, as the specification has them, in pieces of whole lines."""
+        if self.dead:
+            yield memoryview(dead_letter_lines(self.state, self.manifest))
+        else:
+            yield from result_lines(self.state, self.manifest, self.with_data)
 
 
 class Sink(Protocol):
@@ -26,7 +55,7 @@ class Sink(Protocol):
     name: str
     dead: bool  # whether it takes dead letters rather than results
 
-    def write(self, table: pa.Table, batch: int) -> None: ...
+    def write(self, delivered: Delivered) -> None: ...
 
 
 class Cursor(msgspec.Struct, frozen=True):
@@ -60,13 +89,8 @@ class Delivery:
         for sink in self.sinks:
             for batch in range(self.cursors[sink.name].batch + 1, latest.batch + 1):
                 manifest = latest if batch == latest.batch else read_manifest(self.state, batch)
-                table = (
-                    dead_table(dead_letters(self.state, manifest))
-                    if sink.dead
-                    else result_table(self.state, manifest, self.with_data)
-                )
-                if table.num_rows:
-                    sink.write(table, batch)
+                if has_any(manifest, sink.dead):
+                    sink.write(Delivered(self.state, manifest, self.with_data, sink.dead))
                 self.cursors[sink.name] = Cursor(batch)
                 write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
 
@@ -82,3 +106,11 @@ class Delivery:
             raise Unusable(
                 f"state {self.state.root}: sinks/{path.name} is damaged: {error}"
             ) from None
+
+
+def has_any(manifest: Manifest, dead: bool) -> bool:
+    """Whether a batch has results, or dead letters."""
+    if dead:
+        return manifest.late_dead is not None or any(block.dead for block in manifest.blocks)
+    others = (manifest.updates, manifest.answers, manifest.reports)
+    return bool(manifest.pieces) or any(entry is not None for entry in others)

@@ -1,4 +1,4 @@
-"""Folders as sinks: a file a batch, under the batch's number, so that a repeated one is the same."""
+"""Folders as sinks: a file a batch, under its number, so that a repeated one is the same."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import os
 import re
 import secrets
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from placewire.engine.delivery import Delivered
 from placewire.model.errors import Unusable
 
-FORMS = ("parquet", "csv")
+FORMS = ("parquet", "csv", "jsonl")
 NUMBERED = re.compile(r"(\d{9,})\.(parquet|csv|jsonl)")
 
 
@@ -33,15 +35,31 @@ class FolderSink:
         except OSError as error:
             raise Unusable(f"sink {name}: {path}: cannot be written: {error.strerror}") from None
 
-    def write(self, table: pa.Table, batch: int) -> None:
+    def write(self, delivered: Delivered) -> None:
         """The file of a batch, whole or not at all."""
-        final = self.path / f"{batch:09d}.{self.form}"
+        final = self.path / f"{delivered.batch:09d}.{self.form}"
         partial = self.path / f".{final.name}.{secrets.token_hex(4)}"
         if self.form == "parquet":
-            pq.write_table(table, partial)
+            pq.write_table(delivered.table, partial)
+        elif self.form == "csv":
+            pa_csv.write_csv(flatten(delivered.table), partial)
         else:
-            pa_csv.write_csv(flatten(table), partial)
+            with open(partial, "wb") as file:
+                file.writelines(delivered.lines())
         os.replace(partial, final)
+
+
+class LineSink:
+    """Writes lines to an open file, as they come: more than once if a run dies meanwhile."""
+
+    def __init__(self, name: str, file: BinaryIO, dead: bool = False) -> None:
+        self.name = name
+        self.file = file
+        self.dead = dead
+
+    def write(self, delivered: Delivered) -> None:
+        self.file.writelines(delivered.lines())
+        self.file.flush()
 
 
 def flatten(table: pa.Table) -> pa.Table:

@@ -134,11 +134,20 @@ def take_changes(
     return as_lines(frame, line, CHANGE)
 
 
-def take_lines(frame: DataFrame, column: str = "value") -> DataFrame:
-    """Events of the log, as JSON in one column, in the intake's form."""
+def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None) -> DataFrame:
+    """Events of the log, as JSON in one column, in the intake's form.
+
+    Those that do not say their type are of `kind`, if that is given.
+    """
     if column not in frame.columns:
         raise Unusable(f"events: need a column {column!r}, got {', '.join(frame.columns)}")
-    return as_lines(frame, frame[quoted(column)].cast("binary"), LINE)
+    line = frame[quoted(column)].cast("binary")
+    if kind is not None:
+        text = line.cast("string")
+        typed = F.regexp_replace(text, r"^\s*\{", f'{{"type":"{kind}",')
+        own = F.get_json_object(text, "$.type").isNotNull()
+        line = F.when(own, line).otherwise(typed.cast("binary"))
+    return as_lines(frame, line, LINE)
 
 
 def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,9 @@ def make_session(
     java: Java | None = None,
     brief: bool = False,
     chatter: Path | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A quiet local session whose Python workers are this Python.
+    """A quiet session whose Python workers are this Python, with `more` settings of Spark's.
 
     `brief` spares the JVM work that pays only in long runs of SQL. What the JVM says on standard
     error goes to the file `chatter`, if there is one.
@@ -52,14 +53,14 @@ def make_session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = errors_to(chatter) if chatter is not None else contextlib.nullcontext()
     with quiet, no_stray_jvm():
-        session = start_session(master, BRIEF_JVM if brief else "")
+        session = start_session(master, BRIEF_JVM if brief else "", more or {})
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
-def start_session(master: str, jvm_options: str) -> SparkSession:
+def start_session(master: str, jvm_options: str, more: Mapping[str, str]) -> SparkSession:
     """The session with its settings."""
-    return (
+    builder = (
         SparkSession.builder.master(master)
         .appName("placewire")
         .config("spark.driver.extraJavaOptions", jvm_options)
@@ -72,8 +73,10 @@ def start_session(master: str, jvm_options: str) -> SparkSession:
         .config("spark.sql.streaming.minBatchesToRetain", "10")
         .config("spark.sql.streaming.metricsEnabled", "false")
         .config("spark.log.level", "OFF")
-        .getOrCreate()
     )
+    for name, value in more.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def count_machines(session: SparkSession) -> int:

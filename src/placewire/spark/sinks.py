@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+
+from placewire.engine.delivery import Delivered
 
 Taker = Callable[[DataFrame, int], None]
 
@@ -21,5 +22,23 @@ class CallSink:
         self.name = name
         self.dead = dead
 
-    def write(self, table: pa.Table, batch: int) -> None:
-        self.taker(self.session.createDataFrame(table), batch)
+    def write(self, delivered: Delivered) -> None:
+        if delivered.table.num_rows:
+            self.taker(self.session.createDataFrame(delivered.table), delivered.batch)
+
+
+class DeltaSink:
+    """Appends to a Delta table, where a batch that comes again is known by its number."""
+
+    def __init__(self, session: SparkSession, name: str, path: str, dead: bool = False) -> None:
+        self.session = session
+        self.name = name
+        self.path = path
+        self.dead = dead
+
+    def write(self, delivered: Delivered) -> None:
+        frame = self.session.createDataFrame(delivered.table)
+        key = "-".join(map(str, delivered.manifest.key))
+        writer = frame.write.format("delta").mode("append")
+        writer = writer.option("txnAppId", f"placewire-{key}-{self.name}")
+        writer.option("txnVersion", str(delivered.batch)).save(self.path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,6 +36,11 @@ from placewire.state.manifest import Manifest
 
 STANDING = -1  # the intake's number for frames that do not stream
 BATCH_ROWS = 200_000
+STOPS_S = 60.0  # how long a batch at work is waited for
+
+
+class Stopped(Exception):
+    """The query ends as it was asked to; what it had not committed comes again."""
 
 
 class Stream:
@@ -82,8 +89,9 @@ class Stream:
             rebalance=read_rebalance(rebalance),
         )
         self.coordinator: Coordinator | None = None
-        self.failure: Exception | None = None
+        self.problem: Exception | None = None  # with a batch
         self.closed = threading.Event()  # the state is free for another
+        self.stopping = threading.Event()  # the query is to end after the batch at work
 
     def start(
         self,
@@ -108,13 +116,24 @@ class Stream:
         or sinks; without any, results are kept in the state, where format `placewire` reads them
         as a table or a stream. `trigger` is as of Spark's `DataStreamWriter.trigger`.
         """
-        frames = []
+        frames: list[DataFrame] = []
         if subscriptions is not None:
             frames.append(take_changes(subscriptions, subscription_columns))
         if events is not None:
             frames.append(take_lines(events, event_column))
         if objects is not None:
             frames.append(take_objects(objects, object_columns, extra=self.with_data))
+        return self.start_frames(frames, to=to, trigger=trigger, after=after)
+
+    def start_frames(
+        self,
+        frames: Sequence[DataFrame],
+        *,
+        to: Sink | Taker | Sequence[Sink | Taker] = (),
+        trigger: Mapping[str, Any] | None = None,
+        after: Callable[[Manifest], None] | None = None,
+    ) -> StreamingQuery:
+        """The same with frames of the intake's form, in the order that they have in a batch."""
         flowing = [frame for frame in frames if frame.isStreaming]
         standing = [frame for frame in frames if not frame.isStreaming]
         if not flowing:
@@ -145,6 +164,17 @@ class Stream:
         threading.Thread(target=self._close_after, args=(query, coordinator), daemon=True).start()
         return query
 
+    def stop(self, query: StreamingQuery, wait_s: float = STOPS_S) -> None:
+        """End a query after the batch at work, so that nothing is done twice."""
+        self.stopping.set()
+        idle_since = time.monotonic()
+        while query.isActive and time.monotonic() - idle_since < wait_s:
+            if not query.status["isTriggerActive"]:
+                break
+            time.sleep(0.02)
+        query.stop()
+        self.closed.wait(wait_s)
+
     def _check_checkpoint(self, coordinator: Coordinator) -> None:
         """A checkpoint and its intake belong together: one without the other would skip data."""
         self.intake = Intake(self.state)
@@ -154,9 +184,19 @@ class Stream:
             raise Unusable(f"state {self.state.root}: its checkpoint is gone; begin a new state")
 
     def _take_batch(self, frame: DataFrame, number: int) -> None:
+        """Take a batch in; what goes wrong is kept, since Spark tells only that something did."""
+        try:
+            self._run_batch(frame, number)
+        except Exception as error:
+            self.problem = error
+            raise
+
+    def _run_batch(self, frame: DataFrame, number: int) -> None:
         """Record a batch of the sources, then run what it came to."""
         coordinator = self.coordinator
         assert coordinator is not None
+        if self.stopping.is_set():
+            raise Stopped("asked to stop between two batches")
         last = self.intake.last()
         recorded = self.intake.read(number)
         if recorded is None:
@@ -172,6 +212,8 @@ class Stream:
             refs, end = next_blocks(self.intake, recorded, start, cap)
             if not refs:
                 break
+            if self.stopping.is_set():
+                raise Stopped("asked to stop between two batches")
             run = partial(run_on_spark, self.spark, refs, coordinator.planners.workers)
             manifest = coordinator.step(coordinator.latest.batch + 1, end, run)
             self.delivery.deliver(manifest)
@@ -182,13 +224,10 @@ class Stream:
 
     def _close_after(self, query: StreamingQuery, coordinator: Coordinator) -> None:
         """Let go of the state when the query has ended, however it did."""
-        try:
+        with contextlib.suppress(Exception):  # whoever waits for the query is told
             query.awaitTermination()
-        except Exception as error:
-            self.failure = error
-        finally:
-            coordinator.close()
-            self.closed.set()
+        coordinator.close()
+        self.closed.set()
 
 
 def union(frames: list[DataFrame]) -> DataFrame:

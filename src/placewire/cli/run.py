@@ -1,0 +1,140 @@
+"""`placewire run`: sources to sinks, until somebody says stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from placewire.cli.kernels import ready_kernels
+from placewire.engine.elastic import read_workers
+from placewire.model.errors import Unusable
+from placewire.spark.config import RunConfig, read_config, settings_of_config
+
+SAYS_S = 5.0  # between two lines about batches
+
+
+class RunOptions(NamedTuple):
+    """What the user typed."""
+
+    config: Path
+    once: bool
+    seconds: float | None
+    log: str
+
+
+class Teller:
+    """Tells what happens on standard error, in lines for people or as JSON."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self.started = time.monotonic()
+        self.last_s = 0.0
+        self.first: dict[str, Any] | None = None
+        self.latest: dict[str, Any] = {}
+
+    def __call__(self, what: str, facts: dict[str, Any]) -> None:
+        if self.form == "json":
+            at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            print(msgspec.json.encode({"at": at, "what": what, **facts}).decode(), file=sys.stderr)
+        elif what == "failed":
+            print(f"failed: {facts['error']}; again in {facts['again_in_s']:g} s", file=sys.stderr)
+        elif what == "started":
+            after = f" after batch {facts['batch']}" if facts["batch"] >= 0 else ""
+            print(f"started{after}; Ctrl-C or SIGTERM ends it", file=sys.stderr)
+        if what == "batch":
+            self._note(facts)
+
+    def _note(self, facts: dict[str, Any]) -> None:
+        self.latest = facts
+        self.first = self.first or facts
+        now = time.monotonic()
+        if self.form == "plain" and now - self.last_s >= SAYS_S:
+            self.last_s = now
+            print(self.line(), file=sys.stderr)
+
+    def line(self) -> str:
+        """How far it has come."""
+        facts = self.latest
+        if not facts:
+            return "no events yet"
+        rate = facts["events"] - (self.first or facts)["events"]
+        rate /= max(time.monotonic() - self.started, 1e-9)
+        behind = f", {facts['behind']} events behind" if facts.get("behind") is not None else ""
+        return (
+            f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
+            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s{behind}"
+        )
+
+
+def run_config(options: RunOptions) -> str:
+    """Run a configuration and give the last line; raises Unusable."""
+    if options.log not in ("plain", "json"):
+        raise Unusable(f"log: must be plain or json, got {options.log!r}")
+    config = read_config(options.config)
+    settings_of_config(config)
+    if config.workers is not None:
+        read_workers(config.workers)
+    from placewire.spark.running import Run
+
+    teller = Teller(options.log)
+    ready_kernels(config.plan)
+    session = open_session(config)
+    try:
+        run = Run(session, config, teller)
+        with ending(run, options.seconds):
+            teller.started = time.monotonic()
+            run.go(options.once)
+    finally:
+        session.stop()
+    return teller.line() if options.log == "plain" else ""
+
+
+def open_session(config: RunConfig) -> Any:
+    """A session as the configuration wants it."""
+    from placewire.spark.java import find_java
+    from placewire.spark.session import local_master, make_session
+
+    more = dict(config.spark)
+    if config.packages:
+        more["spark.jars.packages"] = ",".join(config.packages)
+    session = make_session(
+        config.master or local_master(os.cpu_count() or 1),
+        java=find_java(),
+        chatter=Path(os.devnull),
+        more=more,
+    )
+    # Spark's own handler talks to the JVM in the middle of another call to it.
+    logging.disable(logging.ERROR)
+    return session
+
+
+@contextmanager
+def ending(run: Any, seconds: float | None) -> Iterator[None]:
+    """Let signals, or the clock, end a run between two batches."""
+    former = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            former[number] = signal.signal(number, lambda *_: run.stop())
+    clock = None
+    if seconds is not None:
+        clock = threading.Timer(seconds, run.stop)
+        clock.daemon = True
+        clock.start()
+    try:
+        yield
+    finally:
+        if clock is not None:
+            clock.cancel()
+        for number, handler in former.items():
+            signal.signal(number, handler)

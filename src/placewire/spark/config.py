@@ -1,0 +1,143 @@
+"""What `placewire run` is told: sources, sinks and how to run, from a TOML file.
+
+Every mistake is told with its place, before anything starts.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import Settings, read_settings, settings_of
+
+FILES = ("jsonl", "parquet", "csv")
+
+
+class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where events come from.
+
+    `takes` says what is in it. With `schema`, Spark's DDL, lines of JSON become columns; `columns`
+    says which column is which.
+    """
+
+    takes: Literal["events", "objects", "subscriptions"]
+    format: str
+    path: str | None = None
+    topic: str | None = None
+    servers: str | None = None
+    schema: str | None = None
+    columns: dict[str, str] = {}
+    options: dict[str, str] = {}
+    rows: int = 200_000  # at most in a batch, where the source can tell
+
+
+class SinkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where results go, or dead letters."""
+
+    name: str
+    format: str
+    takes: Literal["results", "dead"] = "results"
+    path: str | None = None
+    topic: str | None = None
+    servers: str | None = None
+    options: dict[str, str] = {}
+
+
+class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole file."""
+
+    state: str
+    source: list[SourceConfig]
+    sink: list[SinkConfig] = []
+    settings: str | dict[str, Any] | None = None
+    plan: str = "shared"
+    workers: int | str | None = None
+    rebalance: str = "auto"
+    batch_rows: int = 200_000
+    with_data: bool = False
+    buffer: str = "cskyband"
+    archive: str | None = None
+    every: str = "0 seconds"
+    master: str | None = None
+    spark: dict[str, str] = {}
+    packages: list[str] = []
+
+    @property
+    def formats(self) -> set[str]:
+        """All formats that are used."""
+        return {one.format for one in self.source} | {one.format for one in self.sink}
+
+
+def read_config(path: Path) -> RunConfig:
+    """The configuration of a file; paths in it are from its folder. Raises Unusable."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise Unusable(f"config {path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"config {path}: is not TOML: {error}") from None
+    try:
+        config = msgspec.convert(table, RunConfig)
+    except msgspec.ValidationError as error:
+        raise Unusable(f"config {path}: {plainly(str(error))}") from None
+    if not config.source:
+        raise Unusable(f"config {path}: needs a [[source]], got none")
+    for number, source in enumerate(config.source):
+        check_place(path, "source", number, source)
+    for number, sink in enumerate(config.sink):
+        check_place(path, "sink", number, sink)
+    return in_folder(config, path.absolute().parent)
+
+
+def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
+    """Every format says where it is in its own way; raises Unusable."""
+    label = f"config {path}: {kind} {number + 1} ({one.format})"
+    known = (*FILES, "delta", *(() if kind == "source" else ("stdout",)))
+    if one.format not in known:
+        raise Unusable(f"{label}: format must be one of {', '.join(known)}, got {one.format!r}")
+    needs = {"kafka": ("topic", "servers"), "stdout": ()}.get(one.format, ("path",))
+    for name in needs:
+        if getattr(one, name) is None:
+            raise Unusable(f"{label}: needs {name}, got none")
+    for name in {"path", "topic", "servers"} - set(needs):
+        if getattr(one, name) is not None:
+            raise Unusable(f"{label}: has no {name}, got {getattr(one, name)!r}")
+
+
+def in_folder(config: RunConfig, folder: Path) -> RunConfig:
+    """The configuration with whole paths; what has a scheme is one already."""
+
+    def whole(path: str | None) -> str | None:
+        return path if path is None or "://" in path else str(folder / path)
+
+    def placed(one: Any) -> Any:
+        return msgspec.structs.replace(one, path=whole(one.path))
+
+    settings = config.settings
+    return msgspec.structs.replace(
+        config,
+        state=str(folder / config.state),
+        source=[placed(one) for one in config.source],
+        sink=[placed(one) for one in config.sink],
+        archive=whole(config.archive),
+        settings=whole(settings) if isinstance(settings, str) else settings,
+    )
+
+
+def settings_of_config(config: RunConfig) -> Settings:
+    """The settings that change results; raises Unusable."""
+    if config.settings is None or isinstance(config.settings, str):
+        return read_settings(None if config.settings is None else Path(config.settings))
+    try:
+        return settings_of(config.settings)
+    except InvalidEvent as error:
+        raise Unusable(f"settings: {error}") from None
+
+
+def plainly(error: str) -> str:
+    """An error of msgspec with its place as the file has it."""
+    return error.replace("Object", "Table").replace("`$.", "`").replace("`$", "`the file")

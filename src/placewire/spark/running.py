@@ -1,0 +1,136 @@
+"""Running a configuration: sources to sinks until somebody says stop, whatever fails between.
+
+A query that fails is started again from what is committed, with growing pauses. A mistake of the
+configuration ends the run at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from placewire.engine.delivery import Sink
+from placewire.engine.folders import FolderSink, LineSink
+from placewire.model.errors import Unusable
+from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
+from placewire.spark.sinks import DeltaSink
+from placewire.spark.sources import open_source
+from placewire.spark.stream import Stopped, Stream
+from placewire.state.manifest import Manifest
+
+ORDER = ("subscriptions", "events", "objects")  # in a batch
+PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+WATCH_S = 0.1
+
+Tell = Callable[[str, dict[str, Any]], None]
+
+
+class Run:
+    """A configuration at work; `tell` is given what happens, as a name and facts."""
+
+    def __init__(self, spark: SparkSession, config: RunConfig, tell: Tell) -> None:
+        self.spark = spark
+        self.config = config
+        self.tell = tell
+        self.stopping = threading.Event()
+        self.sinks = [open_sink(spark, sink) for sink in config.sink]
+        self.failures = 0
+
+    def stop(self) -> None:
+        """End after the batch at work; may be called from anywhere, a signal too."""
+        self.stopping.set()
+
+    def go(self, available: bool = False) -> None:
+        """Run until stopped, or until what the sources have now is done; raises Unusable."""
+        while not self.stopping.is_set():
+            try:
+                if self._run_query(available):
+                    return
+            except Unusable:
+                raise
+            except Exception as error:
+                self._pause(error)
+
+    def _pause(self, error: Exception) -> None:
+        pause_s = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
+        self.failures += 1
+        self.tell("failed", {"error": first_line(error), "again_in_s": pause_s})
+        self.stopping.wait(pause_s)
+
+    def _run_query(self, available: bool) -> bool:
+        """One query to its end; gives whether all is done."""
+        config = self.config
+        stream = Stream(
+            self.spark,
+            state=config.state,
+            settings=settings_of_config(config),
+            plan=config.plan,
+            workers=config.workers,
+            rebalance=config.rebalance,
+            batch_rows=config.batch_rows,
+            with_data=config.with_data,
+            buffer=config.buffer,
+            archive=config.archive,
+        )
+        sources = sorted(config.source, key=lambda source: ORDER.index(source.takes))
+        frames = [open_source(self.spark, source, config.with_data) for source in sources]
+        trigger = {"availableNow": True} if available else {"processingTime": config.every}
+        query = stream.start_frames(frames, to=self.sinks, trigger=trigger, after=self._after)
+        self.tell(
+            "started", {"batch": stream.coordinator.latest.batch if stream.coordinator else -1}
+        )
+        stopper = threading.Thread(target=self._watch, args=(stream, query), daemon=True)
+        stopper.start()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if stream.problem is not None and not isinstance(stream.problem, Stopped):
+                raise stream.problem from error
+            if stream.problem is None:
+                raise
+        finally:
+            stream.closed.wait()
+        return True
+
+    def _watch(self, stream: Stream, query: StreamingQuery) -> None:
+        while query.isActive:
+            if self.stopping.wait(WATCH_S):
+                stream.stop(query)
+                return
+
+    def _after(self, manifest: Manifest) -> None:
+        self.failures = 0
+        counters = manifest.counters
+        self.tell(
+            "batch",
+            {
+                "batch": manifest.batch,
+                "events": counters.events,
+                "objects": counters.objects,
+                "results": counters.results,
+                "dead_letters": counters.dead_letters,
+            },
+        )
+
+
+def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
+    """A sink of the configuration; raises Unusable."""
+    dead = sink.takes == "dead"
+    if sink.format == "stdout":
+        return LineSink(sink.name, sys.stdout.buffer, dead)
+    if sink.format == "delta":
+        return DeltaSink(spark, sink.name, str(sink.path), dead)
+    return FolderSink(sink.name, Path(str(sink.path)), sink.format, dead)
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]

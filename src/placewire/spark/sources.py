@@ -1,0 +1,77 @@
+"""Sources of `placewire run` as streaming DataFrames, each in the intake's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from placewire.model.errors import Unusable
+from placewire.spark.columns import take_changes, take_lines, take_objects
+from placewire.spark.config import SourceConfig
+
+TYPES = {"objects": "object", "subscriptions": "subscribe"}
+
+
+def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataFrame:
+    """A source's rows in the intake's form; `extra` columns of objects ride along as data."""
+    frame = read_lines(spark, source) if source.format in ("jsonl", "kafka") else None
+    if frame is None:
+        frame = read_files(spark, source)
+    elif source.schema is not None:
+        frame = parse_lines(frame, source)
+    else:
+        return take_lines(frame, kind=TYPES.get(source.takes))
+    if source.takes == "events":
+        raise Unusable(f"source {source.format}: events are lines of JSON; takes must say what")
+    if source.takes == "objects":
+        return take_objects(frame, source.columns, extra)
+    return take_changes(frame, source.columns)
+
+
+def read_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
+    """Events as lines, in a column `value`."""
+    check_folder(source)
+    reader = spark.readStream.option("lineSep", "\n").options(**paced(source))
+    return reader.text(str(source.path))
+
+
+def read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
+    """Parquet, CSV or Delta as columns; their schema is that of what is there already."""
+    if source.format == "delta":
+        return spark.readStream.format("delta").options(**source.options).load(source.path)
+    check_folder(source)
+    options = {"header": "true"} if source.format == "csv" else {}
+    options |= paced(source)
+    schema: Any = source.schema
+    if schema is None:
+        try:
+            schema = spark.read.format(source.format).options(**options).load(source.path).schema
+        except PySparkException:
+            raise Unusable(
+                f"source {source.path}: has no file to know its columns by yet; give its schema"
+            ) from None
+    return (
+        spark.readStream.format(source.format).schema(schema).options(**options).load(source.path)
+    )
+
+
+def parse_lines(frame: DataFrame, source: SourceConfig) -> DataFrame:
+    """Lines of JSON as the columns that a schema names."""
+    parsed = F.from_json(F.col("value").cast("string"), source.schema, {"timeZone": "UTC"})
+    return frame.select(parsed.alias("parsed")).select("parsed.*")
+
+
+def paced(source: SourceConfig) -> dict[str, str]:
+    """Spark's options for a folder: a few files at a time, so that batches stay bounded."""
+    return {"maxFilesPerTrigger": "16"} | source.options
+
+
+def check_folder(source: SourceConfig) -> None:
+    """A folder on this machine has to be there; others are Spark's business."""
+    path = str(source.path)
+    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).exists():
+        raise Unusable(f"source {path}: does not exist")
