@@ -19,7 +19,6 @@ import placewire
 from placewire.cli.main import app
 from placewire.imports import ImportOptions, Outcome, import_fences, import_queries
 from placewire.model.errors import Unusable
-from placewire.text.analyzer import Analyzer
 
 TS = "2026-03-01T12:00:00Z"
 EXAMPLES = 120
@@ -28,18 +27,18 @@ WORDS = ["coffee", "free", "sale", "jazz", "rain", "tram"]
 
 def options(**given: Any) -> ImportOptions:
     usual: dict[str, Any] = {"text_fields": ["message"], "place_fields": ["location"]}
-    return ImportOptions(ts=TS, tokens=Analyzer(0, 0).tokens, **{**usual, **given})
+    return ImportOptions(ts=TS, **{**usual, **given})
 
 
 def translate(path: Path, text: str | bytes, **given: Any) -> list[Outcome]:
     """What becomes of a file of percolator documents."""
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return list(import_queries(path, options(**given), lambda _: None))
+    return list(import_queries(path, options(**given)))
 
 
 def translate_fences(path: Path, text: str | bytes, **given: Any) -> list[Outcome]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return list(import_fences(path, options(**given), lambda _: None))
+    return list(import_fences(path, options(**given)))
 
 
 @pytest.fixture
@@ -1055,6 +1054,30 @@ def test_the_command_as_a_filter_and_as_json(dump: Path, tmp_path: Path) -> None
     ]
     result = ask(str(dump), "--from", "opensearch", "--json", "--out", str(tmp_path / "out"))
     assert json.loads(result.stdout)["subscriptions"] == 2
+
+
+def test_the_summary_is_as_the_page_shows_it(tmp_path: Path) -> None:
+    circle = {"geo_distance": {"distance": "100m", "location": [0, 0]}}
+    queries = {
+        "free-coffee": {"bool": {"must": text("free coffee"), "filter": circle}},
+        "swing": {"term": {"message": "Swing"}},
+        "cheap-tea": {"bool": {"must": [text("tea"), {"range": {"price": {"lt": 5}}}]}},
+        "fire": {"bool": {"should": [text("fire"), circle]}},
+    }
+    hits = [{"_id": name, "_source": {"query": query}} for name, query in queries.items()]
+    path = tmp_path / "queries"
+    path.write_text("\n".join(map(json.dumps, hits)))
+    said = re.sub(r"\d+\.\d s", "0.0 s", ask(str(path), "--from", "elasticsearch").stderr)
+    page = Path(__file__).parent.parent / "docs" / "import.md"
+    assert f"```\n{said}```" in page.read_text()
+
+
+def test_names_that_a_terminal_would_not_like(tmp_path: Path) -> None:
+    path = tmp_path / "queries"
+    path.write_text(json.dumps({"_id": "\x1b[2J", "query": {"\x1b]0;\n" * 99: {}}}))
+    result = ask(str(path), "--from", "elasticsearch", "--text-field", "t", "--place-field", "p")
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stderr
 
 
 def test_it_exits_0_if_all_is_translated(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from placewire.imports import (
 )
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import format_timestamp, parse_timestamp
-from placewire.text.analyzer import Analyzer
 
 SOURCES = ("elasticsearch", "opensearch", "tile38")
 SOME_NOT_TRANSLATED = 1
@@ -59,8 +58,9 @@ def run_import(command: ImportCommand) -> int:
         for written in (command.out, command.report):
             if written is not None and written != "-" and is_same(Path(written), path):
                 raise Unusable(f"{written}: is the file that is imported")
-        total = 2 * size_of(path)
-        with ProgressLine("import", total) as progress:
+        if command.report is not None and str(command.report) == command.out:
+            raise Unusable(f"{command.out}: --out and --report are two files")
+        with ProgressLine("import", passes(command) * size_of(path)) as progress:
             shown = 0
 
             def moved(read: int) -> None:
@@ -103,7 +103,6 @@ def check(command: ImportCommand) -> ImportOptions:
         raise Unusable(f"--ts: {error}") from None
     return ImportOptions(
         ts,
-        Analyzer(0, 0).tokens,
         command.text_fields,
         command.place_fields,
         command.query_field,
@@ -111,6 +110,13 @@ def check(command: ImportCommand) -> ImportOptions:
         command.with_data,
         command.phrases_as_words,
     )
+
+
+def passes(command: ImportCommand) -> int:
+    """How often the file is read: twice if fields or the collection have to be found out."""
+    if command.source == "tile38":
+        return 2 if command.key is None else 1
+    return 1 if command.text_fields and command.place_fields else 2
 
 
 def write(outcome: Outcome, ledger: Ledger, events: BinaryIO, report: BinaryIO | None) -> None:
@@ -135,7 +141,7 @@ def summary(ledger: Ledger, source: str, took_s: float) -> Iterator[str]:
         if facts[name]:
             yield title
         for reason in facts[name]:
-            yield f"{reason['queries']:>9,}  {reason['what']}"
+            yield f"{reason['queries']:>9,}  {shortened(reason['what'])}"
             yield f"{'':11}{'; '.join(map(sample_line, reason['samples']))}"
     if ledger.translated:
         yield "in all of them:"
@@ -145,16 +151,15 @@ def summary(ledger: Ledger, source: str, took_s: float) -> Iterator[str]:
 
 def sample_line(sample: dict[str, Any]) -> str:
     """Which query a reason is about: its id or line, where in it, and what was got."""
-    name = sample.get("id")
-    text = f"line {sample['line']:,}" if name is None else shortened(name)
+    text = shortened(sample["id"]) if "id" in sample else f"line {sample['line']:,}"
     text += f" at {shortened(sample['where'])}" if "where" in sample else ""
-    return text + (f", got {sample['got']}" if "got" in sample else "")
+    return text + (f", got {shortened(sample['got'])}" if "got" in sample else "")
 
 
 def shortened(text: str) -> str:
     """A text on one line that a terminal takes."""
     text = "".join(each if each.isprintable() else "?" for each in text)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def name_of(source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from placewire.imports.clauses import MOST_NESTED, Fields
@@ -43,7 +43,7 @@ class FieldSurvey:
             elif name in OF_PLACES:
                 self.places.update(fields)
 
-    def choose(self, text: list[str], place: list[str]) -> Fields:
+    def choose(self, text: Sequence[str], place: Sequence[str]) -> Fields:
         """The fields to go by; raises Unusable if that is for the user to say.
 
         A field that is matched holds text; one that only has terms may hold anything, and counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from placewire.imports.subscriptions import SubscriptionWriter, Wish
 from placewire.imports.textclauses import OF_WORDS
 from placewire.model.events import UNSET
 from placewire.model.times import format_timestamp, parse_timestamp
+from placewire.text.analyzer import Analyzer
 from placewire.text.query import Tokens
 
 READERS: dict[str, ClauseReader] = {**JOINING, **OF_WORDS, **OF_PLACES}
@@ -54,16 +55,20 @@ class ImportOptions(NamedTuple):
     """What the translation depends on."""
 
     ts: str
-    tokens: Tokens
-    text_fields: list[str]
-    place_fields: list[str]
+    text_fields: Sequence[str] = ()
+    place_fields: Sequence[str] = ()
     query_field: str = "query"
     key: str | None = None
     with_data: bool = False
     phrases_as_words: bool = False
+    tokens: Tokens = Analyzer(0, 0).tokens
 
 
-def import_queries(path: Path, options: ImportOptions, moved: Moved) -> Iterator[Outcome]:
+def unheard(_: int) -> None:
+    """Nobody wants to know how much is read."""
+
+
+def import_queries(path: Path, options: ImportOptions, moved: Moved = unheard) -> Iterator[Outcome]:
     """Percolator queries as outcomes; raises Unusable.
 
     `moved` hears how many bytes are read, of twice the file unless all fields are named.
@@ -122,7 +127,7 @@ def translate_document(
     return Outcome(document.line, name, events, notes)
 
 
-def import_fences(path: Path, options: ImportOptions, moved: Moved) -> Iterator[Outcome]:
+def import_fences(path: Path, options: ImportOptions, moved: Moved = unheard) -> Iterator[Outcome]:
     """Tile38's fences as outcomes; raises Unusable."""
     key, begun = options.key, 0
     if key is None:

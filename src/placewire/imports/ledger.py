@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from placewire.imports.reasons import Note, Untranslatable
 
 SAMPLES = 3
+MOST_REASONS = 1_000  # a file of nonsense may have a reason a line
 
 
 class Outcome(NamedTuple):
@@ -98,6 +99,8 @@ class Ledger:
 def count(
     reasons: dict[str, Reason], what: str, outcome: Outcome, where: str, got: str = ""
 ) -> None:
+    if what not in reasons and len(reasons) >= MOST_REASONS:
+        what = "other reasons"
     reason = reasons.get(what, Reason(what, 0, []))
     if len(reason.samples) < SAMPLES:
         sample: dict[str, Any] = {"line": outcome.line}

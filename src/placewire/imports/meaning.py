@@ -49,6 +49,9 @@ def every(meanings: Sequence[Meaning]) -> Meaning:
 
 
 def both(first: Meaning, second: Meaning) -> Meaning:
+    """What satisfies the two."""
+    if EVERYTHING in (first, second):
+        return second if first == EVERYTHING else first
     if len(first) * len(second) > MOST_ALTERNATIVES**2:
         raise too_many()
     return tidy(
@@ -93,6 +96,8 @@ def at_least(count: int, meanings: Sequence[Meaning]) -> Meaning:
 
 def tidy(alternatives: Sequence[Alternative]) -> Meaning:
     """The same objects in as few alternatives as can be."""
+    if len(alternatives) < 2:
+        return tuple(alternatives)
     texts: dict[Area, list[Node | None]] = {}
     for area, text in alternatives:
         texts.setdefault(area, []).append(text)
