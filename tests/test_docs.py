@@ -10,6 +10,7 @@ import typer
 
 from placewire.cli.main import app
 from placewire.engine.rebalancing import REBALANCERS
+from placewire.imports.importing import READERS
 from placewire.model.settings import settings_of
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +66,12 @@ def test_every_option_of_status_and_every_rebalancer_is_documented() -> None:
     assert [name for name in REBALANCERS if f"| `{name}` |" not in text] == []
     listed = (ROOT / "docs" / "replay.md").read_text()
     assert [name for name in REBALANCERS if f"`{name}`" not in listed] == []
+
+
+def test_every_option_and_every_clause_of_import_is_documented() -> None:
+    text = (ROOT / "docs" / "import.md").read_text()
+    assert [flag for flag in sorted(commands()["import"]) if f"`{flag}" not in text] == []
+    assert [clause for clause in READERS if f"`{clause}`" not in text] == []
 
 
 def test_every_command_is_in_the_readme() -> None:
