@@ -12,6 +12,7 @@ from placewire.cli.main import app
 from placewire.engine.rebalancing import REBALANCERS
 from placewire.imports.importing import READERS
 from placewire.model.settings import settings_of
+from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -33,8 +34,9 @@ def commands() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example_runs(code: str) -> None:
-    exec(compile(code, "example", "exec"), {})
+def test_example_runs(code: str, request: pytest.FixtureRequest) -> None:
+    names = {"spark": request.getfixturevalue("spark")} if "spark" in code else {}
+    exec(compile(code, "example", "exec"), names)
 
 
 def test_there_are_examples() -> None:
@@ -72,6 +74,16 @@ def test_every_option_and_every_clause_of_import_is_documented() -> None:
     text = (ROOT / "docs" / "import.md").read_text()
     assert [flag for flag in sorted(commands()["import"]) if f"`{flag}" not in text] == []
     assert [clause for clause in READERS if f"`{clause}`" not in text] == []
+
+
+def test_every_option_and_name_of_run_is_documented() -> None:
+    text = (ROOT / "docs" / "running.md").read_text()
+    names = {*RunConfig.__struct_fields__} - {"source", "sink"}
+    names |= {*SourceConfig.__struct_fields__} | {*SinkConfig.__struct_fields__}
+    names -= {"rows", "servers", "topic"}
+    missing = [name for name in sorted(names) if f"`{name}`" not in text]
+    missing += [flag for flag in sorted(commands()["run"]) if f"`{flag}" not in text]
+    assert missing == []
 
 
 def test_every_command_is_in_the_readme() -> None:
