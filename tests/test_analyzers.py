@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import pickle
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 
 from analyzers import ANALYZERS, ENGLISH, WORDS, cjk_bigrams, is_cjk, opened, stemmer, texts
 from oracle import default_analyzer
+from placewire.engine.changecolumns import plain_changes
+from placewire.engine.decode import decode_lines
+from placewire.kernels.jsonlines import find_lines
 from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of, with_identity
@@ -170,6 +174,36 @@ def test_words_that_are_forgotten_are_learnt_anew(monkeypatch: pytest.MonkeyPatc
     analyzer.analyse(*packed(["and more"]))
     words, _ = words_of_terms(analyzer, sets, *columns)
     assert sorted(words.hashes.tolist()) == sorted(sets.hashes.tolist())
+
+
+def test_plain_subscriptions_are_read_alike_before_and_after_words_are_known() -> None:
+    # Stems of these two come in another order than the words.
+    assert [*map(stemmer("english"), ["happiest", "happy"])] == [["happiest"], ["happi"]]
+    head = {"type": "subscribe", "ts": "2026-03-01T12:00:00Z"}
+    point = {"lon": 1, "lat": 2, "k": 3}
+    words = ["happiest", "happy", "runs", "running"]
+    events = [
+        {**head, "id": "and", "kind": "boolean", "where": "runs AND running AND happy"},
+        {**head, "id": "or", "kind": "boolean", "where": "happiest OR happy OR runs"},
+        {**head, "id": "near", "kind": "nearest", **point, "keywords": words, "mode": "all"},
+        {**head, "id": "like", "kind": "relevant", **point, "keywords": words, "alpha": 0.5},
+        {**head, "id": "stop", "kind": "boolean", "where": "the"},
+    ]
+    raw = np.frombuffer(b"".join(json.dumps(e).encode() + b"\n" for e in events), np.uint8)
+    chosen = settings_of({"analyzer": "snowball:english", "stop_words": ["the"]})
+    analyzer = StemmingAnalyzer(1, 2, "english", ["the"])
+    lines = np.arange(len(events), dtype=np.uint32)
+    left = []
+    blocks = []
+    for _ in range(2):
+        slow = plain_changes(raw, find_lines(raw), lines, 0, analyzer, 0.0)[1]
+        left.append(slow.tolist())
+        blocks.append(decode_lines(raw, 0, analyzer, None, 1 << 60, chosen))
+    assert left == [[0, 1, 2, 3, 4], [3, 4]]
+    assert [letter.event for letter in blocks[0].dead] == [4]
+    assert blocks[0].dead == blocks[1].dead
+    for one, other in zip(blocks[0].rows, blocks[1].rows, strict=True):
+        assert one.tolist() == other.tolist()
 
 
 def test_a_large_vocabulary_grows() -> None:
