@@ -6,13 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+import Stemmer
 import typer
 
 from placewire.cli.main import app
 from placewire.engine.rebalancing import REBALANCERS
 from placewire.imports.importing import READERS
+from placewire.model.analyzers import STOP_WORDS
 from placewire.model.settings import settings_of
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
+from placewire.text.scripts import CJK
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -105,6 +108,17 @@ def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
         settings_of({"nothing": 1})
     known = set(str(caught.value).split("settings are ")[1].split(", "))
     assert documented == known
+
+
+def test_analyzers_are_documented() -> None:
+    text = (ROOT / "docs" / "analyzers.md").read_text()
+    listed = re.search(r"algorithm of that name: ([a-z_,\s]+)\.", text)
+    assert listed is not None
+    assert listed[1].replace("\n", " ").split(", ") == Stemmer.algorithms()
+    blocks = re.findall(r"^\| ([0-9A-F]{4,5}) \| ([0-9A-F]{4,5}) \|", text, re.M)
+    assert [(int(first, 16), int(last, 16)) for first, last in blocks] == list(CJK)
+    named = re.findall(r"name of a list that comes along: ([^,;]*)", text)
+    assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
 def test_files_named_by_the_architecture_exist() -> None:
