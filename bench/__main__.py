@@ -14,6 +14,8 @@ from bench import (
     continuous,
     decoding,
     drift,
+    drift_choices,
+    drift_dealing,
     endless,
     growth,
     hard,
@@ -84,8 +86,9 @@ EXPERIMENTS = {
     "recovery": recovery.run,
     "continuous": continuous.run,
     "drift": drift.run,
-    "drift-choices": drift.run_choices,
-    "drift-cost": drift.run_cost,
+    "drift-choices": drift_choices.run,
+    "drift-cost": drift_choices.run_cost,
+    "drift-dealing": drift_dealing.run,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
