@@ -15,6 +15,7 @@ from bench import (
     decoding,
     drift,
     drift_choices,
+    drift_cold,
     drift_dealing,
     endless,
     growth,
@@ -88,6 +89,7 @@ EXPERIMENTS = {
     "drift": drift.run,
     "drift-choices": drift_choices.run,
     "drift-cost": drift_choices.run_cost,
+    "drift-cold": drift_cold.run,
     "drift-dealing": drift_dealing.run,
 }
 # Only when named: they need minutes, and up to 16 GB.

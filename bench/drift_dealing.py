@@ -30,8 +30,8 @@ from placewire.model.settings import Settings
 from placewire.model.subscriptions import NEAREST, RELEVANT
 from placewire.state.layout import StateDir
 
-SIZE = Size(batch=4_000, subscriptions=20_000)
-LARGE = Size(batch=10_000, subscriptions=100_000)
+SIZE = Size(intervals=2, interval=20, subscriptions=40_000)
+LARGE = Size(batch=10_000, intervals=3, interval=20, subscriptions=100_000)
 METHODS = {
     "nearest": ("kop", "sop", "dkm", "ps2"),
     "relevant": ("location", "keyword", "prefix", "location+prefix", "prefix+location"),
@@ -39,7 +39,10 @@ METHODS = {
 KINDS = {"nearest": NEAREST, "relevant": RELEVANT}
 HOT = 5  # words of an interval
 LEVEL = 3  # batches in a row after which an interval counts as level
-ASKED: dict[str, dict[str, Any]] = {"nearest": {"k": 10}, "relevant": {"k": 10, "alpha": 0.5}}
+ASKED: dict[str, dict[str, Any]] = {
+    "nearest": {"k": 10},
+    "relevant": {"k": 10, "alpha": 0.5, "reach_m": 4.5e6},
+}
 
 
 class Beat(NamedTuple):
