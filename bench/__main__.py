@@ -17,6 +17,8 @@ from bench import (
     drift_choices,
     drift_cold,
     drift_dealing,
+    drift_elastic,
+    drift_moves,
     endless,
     growth,
     hard,
@@ -91,6 +93,8 @@ EXPERIMENTS = {
     "drift-cost": drift_choices.run_cost,
     "drift-cold": drift_cold.run,
     "drift-dealing": drift_dealing.run,
+    "drift-elastic": drift_elastic.run,
+    "drift-moves": drift_moves.run,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {

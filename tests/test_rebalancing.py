@@ -384,3 +384,7 @@ def test_postings_in_ranges_are_counted_once_each() -> None:
     middle = 1 << 31
     assert touch((0, middle)) + touch((middle, 1 << 32)) >= whole
     assert touch((0, 1)) <= touch((0, middle)) <= whole
+    # A coarse cell that several ranges meet is read once.
+    assert touch((0, middle), (middle, 1 << 32)) == whole
+    edges = np.linspace(0, 1 << 32, 33).astype(int).tolist()
+    assert touch(*zip(edges[:-1:2], edges[1::2], strict=True)) <= whole
