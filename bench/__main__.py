@@ -14,11 +14,13 @@ from bench import (
     continuous,
     decoding,
     drift,
+    drift_both,
     drift_choices,
     drift_cold,
     drift_dealing,
     drift_elastic,
     drift_moves,
+    drift_spark,
     endless,
     growth,
     hard,
@@ -92,9 +94,11 @@ EXPERIMENTS = {
     "drift-choices": drift_choices.run,
     "drift-cost": drift_choices.run_cost,
     "drift-cold": drift_cold.run,
+    "drift-both": drift_both.run,
     "drift-dealing": drift_dealing.run,
     "drift-elastic": drift_elastic.run,
     "drift-moves": drift_moves.run,
+    "drift-spark": drift_spark.run,
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {

@@ -19,10 +19,11 @@ import numpy as np
 from bench.drift_logs import DRIFTS, USUAL, Size, size_of, write_drift
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.engine import pieces
+from placewire.engine import dispatcher, pieces
+from placewire.engine.batches import BatchContext, Ran
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import run_blocks
-from placewire.engine.log import Offset, batch_end, identify_log
+from placewire.engine.log import BlockRef, Offset, batch_end, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.rebalancing import ADJUSTERS, Readings, RebalanceRule
 from placewire.model.settings import Settings
@@ -42,7 +43,7 @@ NEVER = RebalanceRule("sstd", high=1e9)  # counts, and never acts
 
 
 class Beat(NamedTuple):
-    """One batch: objects, the busiest worker and all of them in seconds, the whole batch.
+    """One batch: objects, the busiest worker and all of them in seconds, the whole batch, routing.
 
     `counted_s` is the busiest worker by what it counted, at fixed prices: it has no noise.
     """
@@ -53,6 +54,7 @@ class Beat(NamedTuple):
     counted_s: float
     counted_all_s: float
     whole_s: float
+    route_s: float
     changed: bool
 
 
@@ -81,11 +83,12 @@ def say(line: str) -> None:
 @contextlib.contextmanager
 def processor_time() -> Iterator[None]:
     """Let workers take the time of the processor, not of the wall: others share the machine."""
-    before, pieces.time = pieces.time, SimpleNamespace(perf_counter=time.thread_time)
+    before, clock = pieces.time, SimpleNamespace(perf_counter=time.thread_time)
+    pieces.time = dispatcher.time = clock
     try:
         yield
     finally:
-        pieces.time = before
+        pieces.time = dispatcher.time = before
 
 
 def play(
@@ -107,13 +110,18 @@ def play(
     readings = None
     try:
         while refs := source.plan(Offset(**coordinator.latest.offset), size.batch, WORKERS):
+            routed: list[float] = []
+
+            def step(
+                context: BatchContext, refs: list[BlockRef] = refs, routed: list[float] = routed
+            ) -> Ran:
+                ran = run_blocks(context, refs)
+                routed.append(sum(block.route_s for block in ran.blocks))
+                return ran
+
             started = time.process_time()
             with processor_time():
-                manifest = coordinator.step(
-                    coordinator.latest.batch + 1,
-                    batch_end(refs),
-                    lambda context, refs=refs: run_blocks(context, refs),
-                )
+                manifest = coordinator.step(coordinator.latest.batch + 1, batch_end(refs), step)
             whole_s = time.process_time() - started
             objects = manifest.counters.objects - sum(beat.objects for beat in beats)
             did = [
@@ -128,8 +136,11 @@ def play(
                 counted = [1e-9 * (PRICES.probe * o + PRICES.candidate * c) for o, c in counts]
             changed = manifest.plan.get("changed") == manifest.batch
             beats.append(
-                Beat(objects, max(busy), sum(busy), max(counted), sum(counted), whole_s, changed)
-            )
+                Beat(
+                    objects, max(busy), sum(busy), max(counted), sum(counted), whole_s,
+                    routed[-1], changed,
+                )
+            )  # fmt: skip
             if changed:
                 whys.append(manifest.plan["why"])
             coordinator.delivered = manifest.batch
