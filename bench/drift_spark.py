@@ -1,4 +1,4 @@
-"""Drift on Spark: the wall's throughput with two workers on two cores, with and without adjusting."""
+"""Drift on Spark: throughput by the wall with two workers on two cores, adjusted or not."""
 
 from __future__ import annotations
 
