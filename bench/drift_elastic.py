@@ -121,7 +121,7 @@ def play(log: Path, folder: Path, span: WorkerRange, rule: ElasticRule | None) -
     state = StateDir(folder / f"state-{time.monotonic_ns()}")
     coordinator = Coordinator(
         state, Settings(), identify_log(log), PLAN, span if rule else span.least,
-        SUBSCRIPTIONS + 2 * SLOW,
+        20 * SLOW,
     )  # fmt: skip
     if coordinator.elastic is not None and rule is not None:
         coordinator.elastic.rule = rule
