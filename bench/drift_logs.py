@@ -8,35 +8,60 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.settings import SEED, Choice
 from bench.workload import Workload
 
-BATCH = 4_000
-CALM = 10  # batches before anything drifts, of which a plan is made
-INTERVALS = 3
-INTERVAL = 16  # batches: what drifts lasts longer than a decision takes
-OBJECTS = BATCH * (CALM + INTERVALS * INTERVAL)
-SUBSCRIPTIONS = 60_000
 START_US = 1_767_225_600_000_000
 DRIFTS = ("ps2", "tornado", "sstd objects", "sstd subscriptions")
 REGIONS = 20  # a side, of PS2Stream's drift
 SWITCHED = 0.1  # of the regions, each interval
 
 
-def write_drift(choice: Choice, drift: str, path: Path) -> Path:
+class Size(NamedTuple):
+    """How long a log is, in batches: calm ones, of which a plan is made, then those that drift.
+
+    An interval is longer than a decision takes.
+    """
+
+    batch: int = 4_000
+    calm: int = 10
+    intervals: int = 3
+    interval: int = 16
+    subscriptions: int = 60_000
+
+    @property
+    def batches(self) -> int:
+        return self.calm + self.intervals * self.interval
+
+    @property
+    def sample(self) -> int:
+        """Events of which the plan is made."""
+        return self.subscriptions + self.batch * (self.calm // 2)
+
+
+USUAL = Size()
+LARGE = Size(batch=20_000)
+
+
+def size_of(choice: Choice) -> Size:
+    """The usual size, or the large one, whose batches are long enough to be timed."""
+    return LARGE if choice.full else USUAL
+
+
+def write_drift(choice: Choice, drift: str, path: Path, size: Size = USUAL) -> Path:
     """Write the log of one drift."""
-    workload = choice.workload(OBJECTS, SUBSCRIPTIONS)
+    workload = choice.workload(size.batch * size.batches, size.subscriptions)
     with open(path, "w") as file:
-        for event in drifting(workload, drift):
+        for event in drifting(workload, drift, size):
             file.write(json.dumps(event) + "\n")
     return path
 
 
-def drifting(workload: Workload, drift: str) -> Iterator[dict[str, Any]]:
+def drifting(workload: Workload, drift: str, size: Size = USUAL) -> Iterator[dict[str, Any]]:
     """The events of one drift."""
     rng = np.random.default_rng([SEED, 29])
     objects, subscriptions = workload
@@ -46,22 +71,22 @@ def drifting(workload: Workload, drift: str) -> Iterator[dict[str, Any]]:
     at = np.array([[e["region"]["box"][0], e["region"]["box"][1]] for e in standing])
     yield from (stamp(event, 0) for event in standing)
     switched: set[int] = set()
-    for batch in range(CALM + INTERVALS * INTERVAL):
-        some = slice(batch * BATCH, (batch + 1) * BATCH)
-        interval = (batch - CALM) // INTERVAL
-        begins = batch >= CALM and (batch - CALM) % INTERVAL == 0
+    for batch in range(size.batches):
+        some = slice(batch * size.batch, (batch + 1) * size.batch)
+        interval = (batch - size.calm) // size.interval
+        begins = batch >= size.calm and (batch - size.calm) % size.interval == 0
         if begins and drift == "ps2":
-            yield from switch_regions(rng, standing, at, switched, batch)
+            yield from switch_regions(rng, standing, at, switched, some.start)
         if begins and drift == "sstd subscriptions":
-            yield from crowd(rng, standing, at, interval, batch)
-        if batch >= CALM and drift == "tornado":
+            yield from crowd(rng, standing, at, interval, some.start)
+        if batch >= size.calm and drift == "tornado":
             # The stream draws together, each interval towards another place.
             target = busy_place(interval, lon, lat)
             scale = (0.7, 0.6, 0.5, 0.4)[interval % 4]
             lon[some] = target[0] + (lon[some] - target[0]) * scale
             lat[some] = target[1] + (lat[some] - target[1]) * scale
-        if batch >= CALM and drift == "sstd objects":
-            burst = np.flatnonzero(rng.random(BATCH) < 0.5) + batch * BATCH
+        if batch >= size.calm and drift == "sstd objects":
+            burst = np.flatnonzero(rng.random(size.batch) < 0.5) + batch * size.batch
             target = busy_place(interval, lon, lat)
             lon[burst] = target[0] + rng.normal(0, 0.3, burst.size)
             lat[burst] = target[1] + rng.normal(0, 0.3, burst.size)
@@ -102,7 +127,7 @@ def switch_regions(
     standing: list[dict[str, Any]],
     at: np.ndarray,
     switched: set[int],
-    batch: int,
+    first: int,
 ) -> Iterator[dict[str, Any]]:
     """A tenth of the regions switch the type of their subscriptions: frequent words, or rare."""
     low, high = np.quantile(at, 0.02, axis=0), np.quantile(at, 0.98, axis=0)
@@ -117,7 +142,7 @@ def switch_regions(
             event = dict(standing[row])
             if number in switched:  # PS2Stream's Q1: frequent words and larger boxes
                 event["where"] = {"any": [str(rng.choice(frequent)) for _ in range(2)]}
-            yield stamp(event, batch * BATCH)
+            yield stamp(event, first)
 
 
 def crowd(
@@ -125,16 +150,16 @@ def crowd(
     standing: list[dict[str, Any]],
     at: np.ndarray,
     interval: int,
-    batch: int,
+    first: int,
 ) -> Iterator[dict[str, Any]]:
     """A burst of subscriptions in one region."""
     middle = busy_place(interval, at[:, 0], at[:, 1])
-    for number in range(SUBSCRIPTIONS // 5):
+    for number in range(len(standing) // 5):
         event = dict(standing[int(rng.integers(len(standing)))])
         west, south = rng.normal(middle, 0.3)
         event["id"] = f"c{interval}-{number}"
         event["region"] = {"box": [west, south, west + 0.4, south + 0.4]}
-        yield stamp(event, batch * BATCH)
+        yield stamp(event, first)
 
 
 def stamp(event: dict[str, Any], number: int) -> dict[str, Any]:

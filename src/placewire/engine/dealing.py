@@ -69,7 +69,8 @@ class DealingPlanner:
     def drifted(self) -> NDArray[np.float64] | None:
         """What the workers cost, if that has been far from even for a while.
 
-        Then subscriptions are dealt out anew. Each time the next has to wait twice as long.
+        Then subscriptions are dealt out anew. If they were not level at any time since, the next
+        time has to wait twice as long.
         """
         if self.rebalancer is None or not self.rebalancer.active or not self.deals:
             return None
@@ -78,6 +79,8 @@ class DealingPlanner:
         if not planned or not known:
             return None
         since = -1 if self.made is None else self.made
+        if self.rebalancer.levels_kind(self.kind, since, self.workers):
+            self.rests = 1
         counted = self.rebalancer.strains_kind(self.kind, since, self.rests, self.workers)
         if counted is not None:
             self.rests = min(2 * self.rests, MOST_RESTS)

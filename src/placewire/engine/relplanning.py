@@ -146,18 +146,21 @@ class RelevantPlanner(DealingPlanner):
             )
             if not self.deals:
                 return
+        way = "dealt out"
         if counted is None or self.rule is None:
             self.rule = plan_relevant(self.method, sample, self.workers)
         else:
             words, frequency = np.unique(terms, return_counts=True)
             rule = self.rule._replace(terms=words, frequency=frequency)
+            former = self.rule.deal(sample.rows, sample.theta)
             self.rule = level_rule(rule, sample.rows, sample.theta, counted)
+            moved = self.rule.deal(sample.rows, sample.theta) != former
+            way = f"levelled, {int(moved.sum())} postings handed over"
         self.rule_file = self.state.new_name(batch, "rule")
         write_arrays(self.state.file(self.rule_file), rule_to_arrays(self.rule))
         live.redeal_literals(batch)
         self._known = set()
         if not chooses:
-            way = "dealt out" if counted is None else "levelled"
             copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
             self.why = (
                 f"{alive.size} subscriptions {way} after {self.sampler.events} events,"

@@ -34,6 +34,7 @@ def ranges_touching_postings(
         shift = 2 * (MAX_LEVEL - np.int64(run_level[r]))
         cell = np.int64(run_cells[r])
         last = np.int64(run_cells[r + 1])
+        done = cell  # what was read for an earlier range
         for i in range(start.size):
             if cell >= last:
                 break
@@ -44,11 +45,13 @@ def ranges_touching_postings(
             begin = cell
             while cell < last and cell_code[cell] <= high:
                 cell += 1
-            if cell > begin:
-                first, stop = cell_offsets[begin], cell_offsets[cell]
+            if cell > max(begin, done):
+                first, stop = cell_offsets[max(begin, done)], cell_offsets[cell]
                 total += stop - first
                 for at in range(first * WORDS, stop * WORDS, PAGE_WORDS):
                     read ^= words[at]
+                done = cell
+            if cell > begin:
                 # The next range may lie in the same cell of so coarse a level.
                 cell -= 1
     sums[0] ^= read

@@ -1,0 +1,169 @@
+"""Drift: what each way of adjusting would do with the same loads, and what counting costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from bench.drift import NEVER, PLANS, WORKERS, play, say
+from bench.drift_logs import USUAL, write_drift
+from bench.settings import Choice
+from bench.tables import save_table
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.local import run_blocks
+from placewire.engine.log import Offset, batch_end, identify_log
+from placewire.engine.reading import LogSource
+from placewire.engine.rebalancing import ADJUSTERS, Readings, RebalanceRule
+from placewire.model.settings import Settings
+from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, imbalance, sum_loads
+from placewire.plan.cost import LoadModel
+from placewire.plan.finegrid import fit_grid
+from placewire.plan.leaves import Leaves
+from placewire.plan.migration import SELECTS
+from placewire.plan.ps2adjust import GRID, Ps2Rule, adjust_ps2, refine
+from placewire.plan.sample import Sample
+from placewire.plan.sstdadjust import SstdRule, adjust_sstd
+from placewire.state.arrays import open_arrays
+from placewire.state.layout import StateDir
+
+COMBINATIONS = (("PM",), ("FM",), ("PM", "FM"), ("FG",), ("PM", "FM", "FG"))
+
+
+def run(choice: Choice) -> None:
+    """What each way would do with the same drifted loads: how long it takes, and what it moves."""
+    for drift in ("ps2", "sstd objects"):
+        log = write_drift(choice, drift, choice.folder / "drift.jsonl")
+        stood = play(log, choice.folder, PLANS[drift], NEVER).readings
+        assert stood is not None
+        before = imbalance(sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS))
+        say(f"{drift}, plan {PLANS[drift]}: the largest load {before:.2f} x the mean")
+        label = drift.replace(" ", "-")
+        save_table(
+            f"drift-choices-{label}",
+            ("way", "largest load then, x mean", "subscriptions moved", "decided in, ms", "by"),
+            [("no adjustment", before, 0, 0.0, ""), *compare_ways(stood, before)],
+        )
+        save_table(f"drift-select-{label}", *select_cells(stood))
+
+
+def compare_ways(stood: Readings, before: float) -> Iterator[tuple[object, ...]]:
+    """Every way on the same readings."""
+    ways: dict[str, Callable[[], Adjustment | None]] = {
+        f"ps2-local {name}": partial(adjust_ps2, *inputs(stood), Ps2Rule(select=name))
+        for name in SELECTS
+    }
+    ways |= {
+        f"sstd {'+'.join(some)}": partial(adjust_sstd, *inputs(stood), SstdRule(ways=some))
+        for some in COMBINATIONS
+    }
+    ways["ps2-global"] = partial(ADJUSTERS["ps2-global"], stood)
+    for name, way in ways.items():
+        way()
+        started = time.perf_counter()
+        found = way()
+        took_ms = 1e3 * (time.perf_counter() - started)
+        if found is None:
+            yield name, before, 0, took_ms, "nothing"
+        else:
+            yield name, imbalance(found.loads), found.moved, took_ms, found.way
+
+
+def inputs(stood: Readings) -> tuple[Leaves, PartLoads, Sample, LoadModel]:
+    return stood.leaves, stood.loads, stood.sample(), stood.cost
+
+
+def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Minimum cost migration alone: the cells of the busiest worker by all four algorithms."""
+    loads = sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS)
+    over = int(np.argmax(loads))
+    tau = float(loads.max() - loads.min()) / 2.0
+    sample = stood.sample()
+    grid = fit_grid(sample, GRID, GRID)
+    cut = [
+        refine(cell, part, grid, sample, stood.cost)
+        for cell in cells_of(stood.leaves, stood.loads)
+        for part in np.flatnonzero(cell.worker == over).tolist()
+    ]
+    load = np.concatenate([piece.load.reshape(-1) for piece in cut])
+    size = np.concatenate([piece.held.reshape(-1) for piece in cut])
+    load, size = load[load > 0.0], np.maximum(size[load > 0.0], 1e-9)
+    rows: list[tuple[object, ...]] = []
+    for name, select in SELECTS.items():
+        started = time.perf_counter()
+        chosen = select(load, size, tau)
+        took_ms = 1e3 * (time.perf_counter() - started)
+        rows.append(
+            (name, load.size, chosen.size, float(load[chosen].sum()) / tau,
+             float(size[chosen].sum()), took_ms)
+        )  # fmt: skip
+    return ("algorithm", "cells", "chosen", "load / tau", "subscriptions moved", "ms"), rows
+
+
+def run_cost(choice: Choice) -> None:
+    """What counting costs when there is nothing to do, and how many bytes it makes."""
+    log = write_drift(choice, "calm", choice.folder / "drift.jsonl")
+    times: dict[str, list[float]] = {"off": [], "counting": [], "counting along lines": []}
+    rules = {
+        "off": RebalanceRule("off"),
+        "counting": NEVER,
+        "counting along lines": RebalanceRule("tornado", high=1e9),
+    }
+    for _ in range(4):
+        for name, rule in rules.items():
+            played = play(log, choice.folder, "agrid", rule)
+            some = [beat for beat in played.beats if beat.objects]
+            times[name].append(sum(b.whole_s for b in some) / sum(b.objects for b in some))
+            say(f"{name}: {1e9 * times[name][-1]:.0f} ns an object")
+    base = min(times["off"])
+    save_table(
+        "drift-cost",
+        ("workers", "ns an object, least of four", "more than off, %"),
+        [(name, 1e9 * min(t), 100 * (min(t) / base - 1)) for name, t in times.items()],
+    )
+    save_table("drift-bytes", *count_bytes(log, choice.folder))
+
+
+def count_bytes(log: Path, folder: Path) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Statistics of one batch: totals, by leaf, along lines, and by every cell."""
+    state = StateDir(folder / "state-bytes")
+    coordinator = Coordinator(
+        state, Settings(), identify_log(log), "agrid", WORKERS, USUAL.sample,
+        rebalance=RebalanceRule("tornado", high=1e9),
+    )  # fmt: skip
+    source = LogSource(str(log))
+    sizes: dict[str, float] = {}
+    try:
+        while refs := source.plan(Offset(**coordinator.latest.offset), USUAL.batch, WORKERS):
+            ran = []
+
+            def step(context: object, refs: object = refs, ran: list = ran) -> object:
+                ran.append(run_blocks(context, refs))
+                return ran[-1]
+
+            coordinator.step(coordinator.latest.batch + 1, batch_end(refs), step)
+            coordinator.delivered = coordinator.latest.batch
+        summaries = ran[-1].workers
+        files = {summary.file for summary in summaries if summary.file}
+        arrays = [open_arrays(state.file(file)).arrays for file in files]
+        lines = [
+            sum(a.nbytes for name, a in of.items() if name.startswith(("load.col", "load.row")))
+            for of in arrays
+        ]
+        leaf = [
+            sum(a.nbytes for name, a in of.items() if name.startswith("load.")) - line
+            for of, line in zip(arrays, lines, strict=True)
+        ]
+        sizes = {
+            "totals of all workers": sum(len(msgspec.msgpack.encode(s)) for s in summaries),
+            "by leaf, all workers": sum(leaf),
+            "along lines, one worker": max(lines),
+            "along lines, all workers": sum(lines),
+        }
+    finally:
+        coordinator.close()
+    return ("statistics of a batch", "bytes"), list(sizes.items())
