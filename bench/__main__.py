@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import (
+    analyzers,
     anatomy,
     churn,
     continuous,
@@ -50,6 +51,7 @@ EXPERIMENTS = {
     "anatomy": anatomy.run,
     "growth": growth.run,
     "decoding": decoding.run,
+    "analyzers": analyzers.run,
     "loading": loading.run,
     "churn": churn.run,
     "hard": hard.run,

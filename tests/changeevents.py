@@ -40,7 +40,8 @@ def slow_lines(lines: list[bytes]) -> list[int]:
     """The numbers of the lines that the scanner leaves alone."""
     raw = block_of(lines)
     numbers = np.arange(len(lines), dtype=np.uint32)
-    return scan_changes(raw, find_lines(raw), numbers, ANALYZER.k0, ANALYZER.k1, 1e6)[1].tolist()
+    key = ANALYZER.k0, ANALYZER.k1
+    return scan_changes(raw, find_lines(raw), numbers, *key, None, 1e6)[1].tolist()
 
 
 def decode_usually(raw: np.ndarray, *choices: object) -> DecodedBlock:

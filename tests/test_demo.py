@@ -472,10 +472,10 @@ def compiled():
         for kind in kernel.signatures
     }
 
-warm_kernels()
-before = compiled()
 log, state = Path(sys.argv[1]), StateDir(Path(sys.argv[2]))
 settings = settings_of(json.loads(sys.argv[3]))
+warm_kernels("shared", settings)
+before = compiled()
 coordinator = Coordinator(state, settings, identify_log(log), workers=2)
 for manifest in replay_log(coordinator, LogSource(str(log)), 2_000, 2):
     for _ in result_lines(state, manifest, False):
@@ -491,8 +491,10 @@ print(*(compiled() - before), sep="\\n", end="")
         {},
         {"window": {"count": 1_000}},
         {"window": {"time": WINDOW}, "lexicon": "lexicon.json"},
+        {"analyzer": "cjk-bigram"},
+        {"analyzer": "snowball:english", "stop_words": "english"},
     ],
-    ids=["usual", "short", "by time"],
+    ids=["usual", "short", "by time", "pairs", "stems"],
 )
 def test_warm_kernels_are_all_that_a_run_needs(
     played: Played, settings: dict[str, Any], tmp_path: Path

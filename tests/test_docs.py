@@ -6,12 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+import Stemmer
 import typer
 
 from placewire.cli.main import app
 from placewire.engine.rebalancing import REBALANCERS
 from placewire.imports.importing import READERS
+from placewire.model.analyzers import STOP_WORDS
 from placewire.model.settings import settings_of
+from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
+from placewire.text.scripts import CJK
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -33,8 +37,9 @@ def commands() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_example_runs(code: str) -> None:
-    exec(compile(code, "example", "exec"), {})
+def test_example_runs(code: str, request: pytest.FixtureRequest) -> None:
+    names = {"spark": request.getfixturevalue("spark")} if "spark" in code else {}
+    exec(compile(code, "example", "exec"), names)
 
 
 def test_there_are_examples() -> None:
@@ -74,6 +79,16 @@ def test_every_option_and_every_clause_of_import_is_documented() -> None:
     assert [clause for clause in READERS if f"`{clause}`" not in text] == []
 
 
+def test_every_option_and_name_of_run_is_documented() -> None:
+    text = (ROOT / "docs" / "running.md").read_text()
+    names = {*RunConfig.__struct_fields__} - {"source", "sink"}
+    names |= {*SourceConfig.__struct_fields__} | {*SinkConfig.__struct_fields__}
+    names -= {"rows", "servers", "topic"}
+    missing = [name for name in sorted(names) if f"`{name}`" not in text]
+    missing += [flag for flag in sorted(commands()["run"]) if f"`{flag}" not in text]
+    assert missing == []
+
+
 def test_every_command_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
     missing = [name for name in commands() if f"placewire {name}" not in text]
@@ -93,6 +108,17 @@ def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
         settings_of({"nothing": 1})
     known = set(str(caught.value).split("settings are ")[1].split(", "))
     assert documented == known
+
+
+def test_analyzers_are_documented() -> None:
+    text = (ROOT / "docs" / "analyzers.md").read_text()
+    listed = re.search(r"algorithm of that name: ([a-z_,\s]+)\.", text)
+    assert listed is not None
+    assert listed[1].replace("\n", " ").split(", ") == Stemmer.algorithms()
+    blocks = re.findall(r"^\| ([0-9A-F]{4,5}) \| ([0-9A-F]{4,5}) \|", text, re.M)
+    assert [(int(first, 16), int(last, 16)) for first, last in blocks] == list(CJK)
+    named = re.findall(r"name of a list that comes along: ([^,;]*)", text)
+    assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
 def test_files_named_by_the_architecture_exist() -> None:

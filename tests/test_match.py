@@ -141,3 +141,13 @@ def test_what_cannot_be_matched_is_refused(spark: SparkSession) -> None:
     )
     with pytest.raises(Unusable, match="takes boolean subscriptions, got nearest"):
         match(objects, nearest)
+
+
+def test_texts_are_analysed_as_the_settings_say(spark: SparkSession) -> None:
+    objects = spark.createDataFrame(
+        [("a", 1.0, 1.0, "Running shoes")], "id string, lon double, lat double, text string"
+    )
+    wish = spark.createDataFrame([("s", "run AND shoe")], "id string, where string")
+    assert match(objects, wish).collect() == []
+    found = match(objects, wish, settings={"analyzer": "snowball:english"}).collect()
+    assert [row["object"] for row in found] == ["a"]

@@ -7,32 +7,33 @@ from threading import Timer
 
 from rich.console import Console
 
-from placewire.engine.warming import warm_kernels
+from placewire.engine.warming import USUAL, warm_kernels
+from placewire.model.settings import Settings
 
 LOADING = "loading kernels"
 COMPILING = "compiling kernels (first run only)"
 LOADED_WITHIN_S = 3.0  # what takes longer is no loading
 
 
-def ready_kernels(plan: str = "shared") -> None:
-    """Warm the kernels for `plan`; says so on standard error if they must be compiled."""
+def ready_kernels(plan: str = "shared", run: Settings = USUAL) -> None:
+    """Warm the kernels of a run; says so on standard error if they must be compiled."""
     console = Console(stderr=True)
     started = time.monotonic()
     if console.is_terminal:
         with console.status(LOADING) as status:
-            warm_patiently(plan, Timer(LOADED_WITHIN_S, status.update, [COMPILING]))
+            warm_patiently(plan, run, Timer(LOADED_WITHIN_S, status.update, [COMPILING]))
     else:
-        warm_patiently(plan, Timer(LOADED_WITHIN_S, console.print, [COMPILING]))
+        warm_patiently(plan, run, Timer(LOADED_WITHIN_S, console.print, [COMPILING]))
     seconds = time.monotonic() - started
     if seconds > LOADED_WITHIN_S:
         console.print(f"{COMPILING}: {seconds:.0f} s", highlight=False)
 
 
-def warm_patiently(plan: str, notice: Timer) -> None:
+def warm_patiently(plan: str, run: Settings, notice: Timer) -> None:
     """Warm the kernels, with a notice that goes off unless they are ready before."""
     notice.daemon = True
     notice.start()
     try:
-        warm_kernels(plan)
+        warm_kernels(plan, run)
     finally:
         notice.cancel()

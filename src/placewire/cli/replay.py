@@ -26,7 +26,7 @@ from placewire.engine.plannames import PLANS, UNPLANNED, parse_plans
 from placewire.engine.planning import named_plan
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.model.errors import Unusable
-from placewire.model.settings import read_settings
+from placewire.model.settings import Settings, read_settings
 from placewire.state.manifest import Manifest
 
 WARMING_ENDS_S = 20.0
@@ -108,7 +108,7 @@ def run_replay(options: ReplayOptions) -> str:
             archive=options.archive,
             buffer=options.buffer,
             rebalance=options.rebalance,
-            session=None if options.runner == "local" else partial(start, options),
+            session=None if options.runner == "local" else partial(start, options, settings),
             begun=begun,
             after=after,
         )
@@ -166,19 +166,19 @@ def tell_plans(text: str, manifest: Manifest) -> None:
 
 
 @contextlib.contextmanager
-def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], Any]]:
+def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Settings], Any]]:
     """A function that starts Spark when it is needed; what it started ends with the block."""
     started: list[Any] = []
     warming: list[threading.Thread] = []
 
-    def start(options: ReplayOptions) -> Any:
+    def start(options: ReplayOptions, settings: Settings) -> Any:
         # Imported late: the in-process runner needs no Spark.
         from placewire.spark.java import find_java
         from placewire.spark.session import local_master, make_session
         from placewire.spark.warming import warm_workers
 
         java = find_java()
-        ready_kernels(options.plan)
+        ready_kernels(options.plan, settings)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
         cores = min(most_workers(options), os.cpu_count() or 1)
         session = make_session(local_master(cores), java=java, brief=True, chatter=Path(os.devnull))
@@ -187,7 +187,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions], An
         logging.disable(logging.ERROR)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        warming.append(warm_workers(session, options.plan))
+        warming.append(warm_workers(session, options.plan, settings))
         progress.started = time.monotonic()  # Spark's start is not the pipeline's speed
         return session
 

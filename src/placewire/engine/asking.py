@@ -19,7 +19,7 @@ from placewire.state.arrays import write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import LinesEntry, StoreEntry
-from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 QUERIES_A_TASK = 256
 
@@ -82,7 +82,7 @@ def answer_here(context: AskContext, portions: list[list[Asked]]) -> list[Answer
 
 def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
     """Answer some queries from the store's files."""
-    analyzer = Analyzer(*context.key)
+    analyzer = open_analyzer(context.settings, context.key)
     state = StateDir.at(context.root)
     lexicon = open_lexicon(state, context.settings)
     answered = Answered([], [])

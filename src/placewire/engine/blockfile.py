@@ -22,7 +22,7 @@ from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import StoreEntry
 from placewire.state.store import describe, write_retained
-from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 
 def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArray[Any]]:
@@ -84,9 +84,8 @@ def store_block(
             partial(place_by_tables, context.route.tables(context.root)),
             context.route.file,
         )
-    retained = retain_block(
-        block, ref.first_seq, Analyzer(*context.key), lexicon, place, context.with_text
-    )
+    analyzer = open_analyzer(context.settings, context.key)
+    retained = retain_block(block, ref.first_seq, analyzer, lexicon, place, context.with_text)
     write_retained(state.file(name), retained)
     return describe(name, retained, plan), norms_of(block, ref.first_seq, retained)
 

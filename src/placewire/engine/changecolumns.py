@@ -50,9 +50,11 @@ def plain_changes(
     """The changes among `lines` that the scanner can read, and the other lines.
 
     `reach_m` is the usual reach of `relevant` subscriptions. 0 leaves them to the strict reader, as
-    a lexicon asks for: here every term weighs 1.
+    a lexicon asks for, because here every term weighs 1, and stems, because terms must be in order.
     """
-    found, slow = scan_changes(raw, offsets, lines, analyzer.k0, analyzer.k1, reach_m)
+    found, slow = scan_changes(
+        raw, offsets, lines, analyzer.k0, analyzer.k1, analyzer.mapping(), reach_m
+    )
     id_offsets, id_bytes = slices_to_buffer(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )

@@ -37,7 +37,7 @@ from placewire.engine.settling import Settler
 from placewire.engine.sliding import SlidingWindow
 from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
-from placewire.model.settings import Settings, with_digest
+from placewire.model.settings import Settings, with_identity
 from placewire.model.subscriptions import NEAREST, RELEVANT, TRENDING
 from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
@@ -56,7 +56,7 @@ from placewire.state.manifest import (
 )
 from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
-from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 Run = Callable[[BatchContext], Ran]
 
@@ -85,7 +85,7 @@ class Coordinator:
         buffer: BufferRule = USUAL_RULE,
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
-        settings = with_digest(settings)
+        settings = with_identity(settings)
         self.state = state
         self.settings = settings
         self.source = source
@@ -345,7 +345,7 @@ class Coordinator:
         )
         answered = self.ask(context, cut_queries(asked))
         if self.planners.planned:
-            analyzer = Analyzer(*self.latest.key)
+            analyzer = open_analyzer(self.settings, self.latest.key)
             sampler = self.planners.sampler
             sampler.queries = note_queries(
                 sampler.queries, asked, answered, analyzer, self.settings

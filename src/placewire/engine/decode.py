@@ -164,7 +164,7 @@ def decode_all_lines(
     objects: list[tuple[int, int, ObjectEvent, bytes, bytes]] = []
     queries: list[tuple[int, int, bytes]] = []
     builder = ChangesBuilder(analyzer, settings, lexicon)
-    reach_m = settings.reach_m if lexicon is None else 0.0
+    reach_m = settings.reach_m if lexicon is None and not analyzer.stems else 0.0
     changes, slow = plain_changes(raw, offsets, slow, first_seq, analyzer, reach_m)
     for event, ts_us, decoded, line in decode_slow(raw, offsets, slow, dead):
         try:

@@ -22,7 +22,7 @@ from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
-from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 
 def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
@@ -77,7 +77,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
 
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     """Read one block and decode it."""
-    analyzer = Analyzer(*context.key)
+    analyzer = open_analyzer(context.settings, context.key)
     if ref.format == "parquet":
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
     if ref.format == "arrow":

@@ -19,7 +19,7 @@ from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import Manifest, read_latest
-from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 TRIES = 5  # a writer may sweep a file between our reading of a manifest and our mapping of it
 NO_TS = "0001-01-01T00:00:00Z"
@@ -40,7 +40,6 @@ class Snapshot:
         if not (root / "FORMAT").exists():
             raise Unusable(f"state {root}: is not a placewire state directory")
         self.state.check()
-        self.analyzer = Analyzer(0, 0)  # only its tokens: the store knows words, not hashes
         self.refresh()
 
     def refresh(self) -> None:
@@ -58,6 +57,8 @@ class Snapshot:
             self.manifest: Manifest | None = manifest
             self.sections = sections
             self.settings = Settings(**manifest.settings) if manifest is not None else Settings()
+            # Only for its tokens: the store knows words, not hashes.
+            self.analyzer = open_analyzer(self.settings, (0, 0))
             self.lexicon = open_lexicon(self.state, self.settings)
             return
 

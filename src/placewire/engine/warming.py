@@ -32,6 +32,8 @@ from placewire.state.segment import open_segment
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
 WINDOW = 9  # objects, two rounds and one: what was best leaves in the next batch but one
+USUAL = Settings()
+STOP_WORD = "the"
 LEXICON = b'{"documents":2,"df":{"coffee":1}}'
 BOX = {"box": [-1, -1, 1, 1]}
 CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
@@ -58,14 +60,22 @@ QUERIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def warm_kernels(plan: str = "shared") -> None:
-    """Compile and cache what a run under `plan` needs, or load it if it is cached already."""
+def warm_kernels(plan: str = "shared", run: Settings = USUAL) -> None:
+    """Compile and cache what a run under `plan` needs, or load it if it is cached already.
+
+    Of the run's settings only the analyzer makes a difference to kernels.
+    """
     with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
         log = Path(folder) / "log.jsonl"
         state = StateDir(Path(folder) / "state")
         lexicon = Path(folder) / "lexicon.json"
         lexicon.write_bytes(LEXICON)
-        settings = Settings(lexicon=str(lexicon), window_count=WINDOW)
+        settings = Settings(
+            analyzer=run.analyzer,
+            stop_words=STOP_WORD if run.stop_words else None,
+            lexicon=str(lexicon),
+            window_count=WINDOW,
+        )
         # The log grows in between: what a resumed run finds is mapped, not made.
         for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
             log.write_bytes(b"".join(map(tiny_round, range(rounds))))

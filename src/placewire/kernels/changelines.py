@@ -50,6 +50,7 @@ from placewire.kernels.changevalues import (
 )
 from placewire.kernels.jit import inlined, kernel, read_only
 from placewire.kernels.jsonlines import LINE_FEED, MOST_ID_CHARACTERS, Positions
+from placewire.kernels.mapping import Mapping
 from placewire.kernels.numbers import number_at_byte
 from placewire.kernels.strings import QUOTE, after_blanks, spells, string_end
 from placewire.kernels.timestamps import timestamp_of_bytes
@@ -131,6 +132,7 @@ def _change_of_line(
     start: int,
     k0: np.uint64,
     k1: np.uint64,
+    mapping: Mapping | None,
     reach_m: float,
     figures: npt.NDArray[np.float64],
     terms: Terms,
@@ -162,7 +164,7 @@ def _change_of_line(
         if key == REGION:
             region_kind, at = region_at(raw, at, figures)
         elif key == KEYWORDS:
-            at, words = keywords_at(raw, at, k0, k1, terms, first, starts)
+            at, words = keywords_at(raw, at, k0, k1, mapping, terms, first, starts)
         elif key == K:
             at, k = k_at(raw, at)
         elif key & FIGURES:
@@ -196,7 +198,7 @@ def _change_of_line(
                     return failed
                 id_start, id_end = at, quote
             elif key == WHERE:
-                words, joint = words_at(raw, at, quote, k0, k1, terms, first)
+                words, joint = words_at(raw, at, quote, k0, k1, mapping, terms, first)
                 if words < 0:
                     return failed
             else:
@@ -238,6 +240,7 @@ def _scan_closed_lines(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
+    mapping: Mapping | None,
     reach_m: float,
     room: int,
 ) -> tuple[PlainChanges, Positions]:
@@ -267,7 +270,9 @@ def _scan_closed_lines(
         first = offsets[row]
         plain = False
         if last >= start and byte_at(raw, last) == LINE_FEED:
-            found = _change_of_line(raw, start, k0, k1, reach_m, figures[row], terms, first, starts)
+            found = _change_of_line(
+                raw, start, k0, k1, mapping, reach_m, figures[row], terms, first, starts
+            )
             plain = found.end == last
         if not plain:
             slow[k - change] = line
@@ -325,14 +330,18 @@ def scan_changes(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
+    mapping: Mapping | None,
     reach_m: float,
 ) -> tuple[PlainChanges, Positions]:
     """The plain changes among `lines` of the block, terms hashed, and the numbers of the others.
 
-    `reach_m` is for `relevant` lines that have none of their own; 0 leaves that kind alone.
+    `mapping` is what words stand for; None if each stands for itself. `reach_m` is for `relevant`
+    lines that have none of their own; 0 leaves that kind alone.
     The last line of a log may lack its line feed; it is slow then.
     """
     at = lines.astype(np.int64)
     # Every word but the first has a byte before it. Pages that are not written to cost nothing.
     room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_WORDS
-    return _scan_closed_lines(read_only(raw), line_offsets, lines, k0, k1, float(reach_m), room)
+    return _scan_closed_lines(
+        read_only(raw), line_offsets, lines, k0, k1, mapping, float(reach_m), room
+    )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from placewire.kernels.bytewords import Bytes, byte_at
 from placewire.kernels.hashing import bytes_hash
 from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.mapping import NOTHING, Mapping, term_mapped
 from placewire.kernels.numbers import number_at_byte
 from placewire.kernels.strings import QUOTE, after_blanks, spells
 from placewire.model.regions import BOX, CIRCLE
@@ -132,6 +133,15 @@ def _is_word_byte(byte: np.uint8) -> bool:
 
 
 @inlined
+def _term_of_word(
+    raw: Bytes, start: int, end: int, k0: np.uint64, k1: np.uint64, mapping: Mapping | None
+) -> np.uint64:
+    """The term of the word raw[start:end]; NOTHING or more if it has none that is known."""
+    term = bytes_hash(raw, start, end, k0, k1)
+    return term if mapping is None else term_mapped(term, mapping)
+
+
+@inlined
 def _with_term(terms: Terms, first: int, count: int, term: np.uint64) -> int:
     """Put a term after the `count` ones at terms[first:] unless it is one of them; their number."""
     for k in range(first, first + count):
@@ -148,12 +158,14 @@ def words_at(
     end: int,
     k0: np.uint64,
     k1: np.uint64,
+    mapping: Mapping | None,
     terms: Terms,
     first: int,
 ) -> tuple[int, int]:
     """Put the distinct terms of raw[at:end] at terms[first:]; their number (or FAILED), the joint.
 
-    Words are lower-case ASCII, so each is its own only token.
+    Words are lower-case ASCII, so each is its own only token, or what the mapping makes of it; a
+    word that stands for nothing, or is not known, is not plain.
     """
     count = words = joint = 0
     while True:
@@ -163,7 +175,10 @@ def words_at(
         words += 1
         if at == start or words > MOST_WORDS:
             return FAILED, 0
-        count = _with_term(terms, first, count, bytes_hash(raw, start, at, k0, k1))
+        term = _term_of_word(raw, start, at, k0, k1, mapping)
+        if term >= NOTHING:
+            return FAILED, 0
+        count = _with_term(terms, first, count, term)
         if at == end:
             return count, joint
         if byte_at(raw, at) != BLANK:
@@ -188,6 +203,7 @@ def keywords_at(
     at: int,
     k0: np.uint64,
     k1: np.uint64,
+    mapping: Mapping | None,
     terms: Terms,
     first: int,
     starts: npt.NDArray[np.int64],
@@ -211,7 +227,10 @@ def keywords_at(
         if at == start or byte_at(raw, at) != QUOTE or words > MOST_KEYWORDS:
             return FAILED, 0
         starts[count] = start
-        count = _with_term(terms, first, count, bytes_hash(raw, start, at, k0, k1))
+        term = _term_of_word(raw, start, at, k0, k1, mapping)
+        if term >= NOTHING:
+            return FAILED, 0
+        count = _with_term(terms, first, count, term)
         at = after_blanks(raw, at + 1)
         if byte_at(raw, at) != ord(","):
             break

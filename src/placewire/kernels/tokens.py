@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.bigrams import Scripts, token_hashed
 from placewire.kernels.hashing import (
     EIGHT,
     ONE,
@@ -19,7 +20,6 @@ from placewire.kernels.hashing import (
     THREE,
     TWO,
     ZERO,
-    bytes_hash,
     key_state,
     state_after_word,
     state_hash,
@@ -124,6 +124,7 @@ def mixed_text_terms(
     points: CodePoints,
     k0: np.uint64,
     k1: np.uint64,
+    scripts: Scripts,
     scratch: NDArray[np.uint8],
     hashes: NDArray[np.uint64],
     count: np.uint64,
@@ -179,8 +180,7 @@ def mixed_text_terms(
             size += width
         elif action == SEPARATOR:
             if size:
-                hashes[count] = bytes_hash(scratch, 0, size, k0, k1)
-                count += ONE
+                count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
                 size = 0
         else:
             place = entry >> POOL_SHIFT
@@ -188,8 +188,7 @@ def mixed_text_terms(
                 run = int(points.pool[place])
                 place += 1
                 if run == POOL_BREAK and size:
-                    hashes[count] = bytes_hash(scratch, 0, size, k0, k1)
-                    count += ONE
+                    count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
                     size = 0
                 for step in range(run):
                     scratch[size + step] = points.pool[place + step]
@@ -199,8 +198,7 @@ def mixed_text_terms(
         if size == 0 and at < end and raw[at] < 0x80:
             break
     if size:
-        hashes[count] = bytes_hash(scratch, 0, size, k0, k1)
-        count += ONE
+        count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
     return at, count, DONE, 0
 
 
@@ -213,6 +211,7 @@ def terms_of_texts(
     points: CodePoints,
     k0: np.uint64,
     k1: np.uint64,
+    scripts: Scripts,
     scratch: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     hashes: NDArray[np.uint64],
@@ -221,7 +220,8 @@ def terms_of_texts(
 
     Stops at the first row that it cannot do: `hashes` may be too small for it (FULL), a code point
     is not yet known (UNKNOWN) or needs its neighbours (UNSAFE_ROW). Returns the row, the reason and
-    the code point. `scratch` holds GROWTH_BYTES times the longest text.
+    the code point. `scratch` holds GROWTH_BYTES times the longest text. Tokens of `scripts` are cut
+    as `kernels/bigrams.py` says; none is pure ASCII.
     """
     v0, v1, v2, v3 = key_state(k0, k1)
     count = np.uint64(offsets[first_row])
@@ -240,7 +240,7 @@ def terms_of_texts(
             if below == ZERO:
                 if word & np.uint64(0x80):
                     at, count, reason, code = mixed_text_terms(
-                        raw, begin, at, end, points, k0, k1, scratch, hashes, count
+                        raw, begin, at, end, points, k0, k1, scripts, scratch, hashes, count
                     )
                     if reason != DONE:
                         return row, reason, code
@@ -262,7 +262,7 @@ def terms_of_texts(
                 below = (ONE << (length << THREE)) - ONE
             elif word & (below + ONE) << SEVEN:
                 at, count, reason, code = mixed_text_terms(
-                    raw, begin, token, end, points, k0, k1, scratch, hashes, count
+                    raw, begin, token, end, points, k0, k1, scripts, scratch, hashes, count
                 )
                 if reason != DONE:
                     return row, reason, code

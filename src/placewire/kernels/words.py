@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from placewire.kernels.bigrams import Scripts, piece_at
 from placewire.kernels.hashing import bytes_hash
 from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
@@ -40,7 +41,7 @@ def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) 
 
 
 @inlined
-def keep_word(
+def note_word(
     pool: np.ndarray,
     first: int,
     end: int,
@@ -49,17 +50,49 @@ def keep_word(
     k1: np.uint64,
     word_start: np.ndarray,
     word_size: np.ndarray,
-) -> int:
-    """Note pool[first:end] as the word of its hash, if that has none yet; gives where to go on."""
-    if end == first:
-        return first
+) -> bool:
+    """Note pool[first:end] as the word of its hash, if that is asked for and has none yet."""
     entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
     number = table[entry + np.uint64(1)]
     if number == EMPTY or word_size[number] != 0:
-        return first
+        return False
     word_start[number] = first
     word_size[number] = end - first
-    return end
+    return True
+
+
+@inlined
+def keep_word(
+    pool: np.ndarray,
+    first: int,
+    end: int,
+    table: np.ndarray,
+    k0: np.uint64,
+    k1: np.uint64,
+    scripts: Scripts,
+    word_start: np.ndarray,
+    word_size: np.ndarray,
+) -> int:
+    """Note the terms of the token pool[first:end] that have no word yet; gives where to go on."""
+    if end == first:
+        return first
+    if scripts is None:  # `note_word` written out: called here it takes a tenth longer
+        entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
+        number = table[entry + np.uint64(1)]
+        if number == EMPTY or word_size[number] != 0:
+            return first
+        word_start[number] = first
+        word_size[number] = end - first
+        return end
+    kept = False
+    at = first
+    paired = False
+    while at < end:
+        stop, onward, paired = piece_at(pool, at, end, paired, scripts)
+        if stop > at:
+            kept |= note_word(pool, at, stop, table, k0, k1, word_start, word_size)
+        at = onward
+    return end if kept else first
 
 
 @kernel
@@ -74,6 +107,7 @@ def words_of_texts(
     table: np.ndarray,
     k0: np.uint64,
     k1: np.uint64,
+    scripts: Scripts,
     word_start: np.ndarray,
     word_size: np.ndarray,
     pool: np.ndarray,
@@ -100,7 +134,9 @@ def words_of_texts(
                 entry = int(points.entries[byte])
                 left = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
                 if entry & 3 == SEPARATOR:
-                    first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                    first = keep_word(
+                        pool, first, end, table, k0, k1, scripts, word_start, word_size
+                    )
                     end = first
                 else:
                     pool[end] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
@@ -134,7 +170,7 @@ def words_of_texts(
                     pool[end + step] = raw[at + step]
                 end += width
             elif action == SEPARATOR:
-                first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
                 end = first
             else:
                 place = entry >> POOL_SHIFT
@@ -142,7 +178,9 @@ def words_of_texts(
                     run = int(points.pool[place])
                     place += 1
                     if run == POOL_BREAK:
-                        first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+                        first = keep_word(
+                            pool, first, end, table, k0, k1, scripts, word_start, word_size
+                        )
                         end = first
                     for step in range(run):
                         pool[end + step] = points.pool[place + step]
@@ -150,7 +188,7 @@ def words_of_texts(
                     place += run
             at += width
         if not unsafe[i]:
-            first = keep_word(pool, first, end, table, k0, k1, word_start, word_size)
+            first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
         used = first
     return rows.size, used
 

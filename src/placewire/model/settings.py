@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import parse_duration
 
@@ -27,6 +28,8 @@ class Settings(NamedTuple):
     """What decides the results, beside the log. Everything else may change speed only."""
 
     analyzer: str = "default"
+    stemmer: str | None = None  # the library behind the analyzer, with its version
+    stop_words: str | None = None  # terms, ascending, joined by blanks
     lexicon: str | None = None  # a path; what counts is what is in the file
     lexicon_digest: str | None = None
     window_count: int | None = 100_000
@@ -54,15 +57,26 @@ def read_settings(path: Path | None) -> Settings:
 
 def settings_of(table: dict[str, Any]) -> Settings:
     """Settings from a decoded table; raises InvalidEvent naming the field."""
-    known = {"analyzer", "lexicon", "window", "retention", "reach_m", "max_ahead"}
+    known = {
+        "analyzer",
+        "stop_words",
+        "lexicon",
+        "window",
+        "retention",
+        "reach_m",
+        "max_ahead",
+    }
     for name in table:
         if name not in known:
             raise InvalidEvent(
                 f"{name!r}: is not a setting; settings are {', '.join(sorted(known))}"
             )
     settings = Settings()
-    if table.get("analyzer", "default") != "default":
-        raise InvalidEvent(f"analyzer: must be 'default', got {table['analyzer']!r}")
+    if "analyzer" in table:
+        stemmer = check_analyzer(table["analyzer"])
+        settings = settings._replace(analyzer=table["analyzer"], stemmer=stemmer)
+    if "stop_words" in table:
+        settings = settings._replace(stop_words=read_stop_words(table["stop_words"]))
     if "lexicon" in table:
         if not isinstance(table["lexicon"], str):
             raise InvalidEvent(f"lexicon: must be a path, got {table['lexicon']!r}")
@@ -82,11 +96,14 @@ def settings_of(table: dict[str, Any]) -> Settings:
     return settings
 
 
-def with_digest(settings: Settings) -> Settings:
-    """Settings that were not read from a table, with what the lexicon is; raises Unusable."""
-    if settings.lexicon is None or settings.lexicon_digest is not None:
-        return settings
+def with_identity(settings: Settings) -> Settings:
+    """Settings that were not read from a table, with what is behind them; raises Unusable."""
     try:
+        settings = settings._replace(stemmer=check_analyzer(settings.analyzer))
+        if settings.stop_words is not None:
+            settings = settings._replace(stop_words=read_stop_words(settings.stop_words.split()))
+        if settings.lexicon is None or settings.lexicon_digest is not None:
+            return settings
         return settings._replace(lexicon_digest=check_lexicon(Path(settings.lexicon)))
     except InvalidEvent as error:
         raise Unusable(f"settings: {error}") from None

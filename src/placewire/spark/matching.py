@@ -29,7 +29,7 @@ from placewire.engine.pieces import open_segments
 from placewire.engine.results import take_strings
 from placewire.engine.worker import make_probe, match_all
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, settings_of
+from placewire.model.settings import Settings, settings_of, with_identity
 from placewire.model.subscriptions import BOOLEAN, KINDS
 from placewire.spark.columns import ANY_TIME, quoted, take_changes, take_objects
 from placewire.spark.intake import object_columns, write_blocks
@@ -38,6 +38,7 @@ from placewire.state.intake import Intake, IntakeBatch
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, SegmentEntry
 from placewire.text.analyzer import Analyzer
+from placewire.text.analyzers import open_analyzer
 
 AT_ONCE = 1_000_000  # subscriptions in a batch
 TAKEN = "_placewire_"  # before the names of columns that come along
@@ -82,7 +83,7 @@ def match(
             settings = settings_of(settings)
         except InvalidEvent as error:
             raise Unusable(f"settings: {error}") from None
-    settings = settings or Settings()
+    settings = with_identity(settings or Settings())
     root = Path(state).absolute() if state is not None else passing_folder()
     changes = take_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, StateDir(root), settings)
@@ -151,7 +152,7 @@ def match_partition(
 ) -> Iterator[pa.RecordBatch]:
     """Match the objects of a partition, some thousand at once."""
     state = StateDir.at(matched.root)
-    analyzer = Analyzer(*matched.key)
+    analyzer = open_analyzer(matched.settings, matched.key)
     live = open_segments(state, matched.segments)
     for table in gather_rows(batches):
         block = decode_block(table, analyzer)

@@ -10,11 +10,12 @@ from threading import Thread
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from placewire.engine.warming import warm_kernels
+from placewire.engine.warming import USUAL, warm_kernels
+from placewire.model.settings import Settings
 
 
-def warm_workers(session: SparkSession, plan: str) -> Thread:
-    """Let every core start a Python worker and load the kernels of a plan, beside what follows.
+def warm_workers(session: SparkSession, plan: str, run: Settings = USUAL) -> Thread:
+    """Let every core start a Python worker and load the kernels of a run, beside what follows.
 
     It only saves time: whatever fails here would fail, and be told, in the first batch.
     """
@@ -23,14 +24,16 @@ def warm_workers(session: SparkSession, plan: str) -> Thread:
         cores = session.sparkContext.defaultParallelism
         with contextlib.suppress(Exception):
             rows = session.range(0, cores, 1, cores)
-            rows.mapInArrow(partial(load_kernels, plan), "id long").toArrow()
+            rows.mapInArrow(partial(load_kernels, plan, run), "id long").toArrow()
 
     thread = Thread(target=warm, name="placewire-warming", daemon=True)
     thread.start()
     return thread
 
 
-def load_kernels(plan: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def load_kernels(
+    plan: str, run: Settings, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Load kernels in the worker that runs this; rows pass through."""
-    warm_kernels(plan)
+    warm_kernels(plan, run)
     yield from batches

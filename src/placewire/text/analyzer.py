@@ -1,53 +1,35 @@
-"""The default analyzer: text to terms, as the regular expression of the specification has it.
+"""Analyzers: text to terms, by the regular expression of the specification and what follows it.
 
-Normalising a text is normalising its code points one by one, except where neighbours interact: a
-mark composes with the letter before it, or is sorted before a mark that the letter has absorbed.
-`CodePointTable` knows where that can happen; only such texts take the slow way through Python.
+`Analyzer` is `default`; with scripts its tokens are cut into pairs of characters (`cjk-bigram`),
+and stop words are left out. `text/stemming.py` adds stems, `text/analyzers.py` opens all by name.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
-from functools import cache
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.bigrams import Scripts
+from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.hashing import slices_hash
+from placewire.kernels.interning import hashes_to_numbers
+from placewire.kernels.jit import read_only
+from placewire.kernels.mapping import NOTHING, Mapping, drop_terms, make_table, put_pairs
 from placewire.kernels.tokens import (
-    CONTEXT_SHIFT,
-    CONTEXTS,
     DONE,
     FULL,
     GROWTH_BYTES,
     GROWTH_TERMS,
-    JOINER,
-    MANNER_SHIFT,
-    MAPPED,
-    MARK,
-    MARKS,
-    POOL_BREAK,
-    POOL_BYTES,
-    POOL_END,
-    POOL_SHIFT,
-    SEPARATOR,
-    STARTER,
     UNKNOWN,
-    UNSAFE,
-    WORD,
-    CodePoints,
     terms_of_texts,
 )
-
-BLOCK = 64  # code points learnt together: those that share all but the last byte of their UTF-8
-COMPOSITES = (range(0xA0, 0x3400), range(0xF900, 0x20000))  # Hangul is composed by rule
-LEADS, VOWELS, TAILS = range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3)
-SYLLABLES = range(0xAC00, 0xD7A4)
-SURROGATES = range(0xD800, 0xE000)
+from placewire.kernels.words import numbers_to_first_rows, words_of_texts
+from placewire.model.analyzers import default_tokens
+from placewire.text.codepoints import code_points
+from placewire.text.scripts import cut_token
 
 
 class TermSets(NamedTuple):
@@ -57,173 +39,59 @@ class TermSets(NamedTuple):
     hashes: NDArray[np.uint64]
 
 
-class CodePointTable:
-    """What this process knows about code points; learns a block of them at a time."""
+class Spelling(NamedTuple):
+    """The distinct terms of some sets: their hashes, a CSR column of their bytes, in no order.
 
-    def __init__(self) -> None:
-        self.points = CodePoints(
-            np.zeros(0x110000, np.int32),
-            np.zeros(POOL_BYTES, np.uint8),
-            np.zeros((CONTEXTS, MARKS), np.uint8),
-        )
-        self._lock = Lock()
-        self._followers = composing_pairs()
-        self._seconds = frozenset("".join(self._followers.values())) | set(
-            map(chr, (*VOWELS, *TAILS))
-        )
-        # Starters that compose with the same marks share a context, so it keeps one of them.
-        self._alike = {marks: first for first, marks in self._followers.items()}
-        self._lefts: dict[tuple[str, int], int] = {("", 0): 0}
-        self._marks: dict[tuple[str, int], int] = {("", 0): 0}
-        self._pooled: dict[bytes, int] = {}
-        self._pool_end = 0
-        for first in range(0, 0x80, BLOCK):
-            self.learn(first)
+    `numbers` has the place among them of each term of the sets.
+    """
 
-    def learn(self, code: int) -> None:
-        """Fill the entries of the block around `code`."""
-        with self._lock:
-            first = code - code % BLOCK
-            # Entries come last: another thread's kernel may use one as soon as it is not zero.
-            self.points.entries[first : first + BLOCK] = [
-                self._entry(chr(point)) for point in range(first, first + BLOCK)
-            ]
-
-    def _entry(self, char: str) -> int:
-        unsafe = SEPARATOR | UNSAFE << MANNER_SHIFT
-        if ord(char) in SURROGATES:
-            return unsafe
-        decomposed = unicodedata.normalize("NFKD", char)
-        composed = unicodedata.normalize("NFKC", char)
-        folded = composed.casefold()
-        action, pooled = self._action(char, folded)
-        manner, context = self._manner(decomposed, composed, action)
-        width = len(char.encode())
-        if (
-            manner == UNSAFE
-            or pooled is None
-            or context is None
-            or len(folded.encode()) > GROWTH_BYTES * width
-            or len(re.findall(r"\w+", folded)) > GROWTH_TERMS * width
-        ):
-            return unsafe
-        return action | manner << MANNER_SHIFT | context << CONTEXT_SHIFT | pooled << POOL_SHIFT
-
-    def _action(self, char: str, folded: str) -> tuple[int, int | None]:
-        """What the kernel does with the code point, and the place of its text in the pool."""
-        if folded == char:
-            return WORD if is_word(char) else SEPARATOR, 0
-        runs = re.findall(r"\w+|\W", folded)
-        if not any(map(is_word, runs)):
-            return SEPARATOR, 0
-        record = b"".join(
-            bytes([len(run.encode())]) + run.encode() if is_word(run) else bytes([POOL_BREAK])
-            for run in runs
-        ) + bytes([POOL_END])
-        place = self._pooled.get(record)
-        if place is None:
-            place = self._pool_end
-            if place + len(record) > POOL_BYTES:
-                return MAPPED, None
-            self.points.pool[place : place + len(record)] = np.frombuffer(record, np.uint8)
-            self._pooled[record] = place
-            self._pool_end += len(record)
-        return MAPPED, place
-
-    def _manner(self, decomposed: str, composed: str, action: int) -> tuple[int, int | None]:
-        """How the code point meets its left neighbours, and what it is to its right ones."""
-        head = decomposed[0]
-        order = unicodedata.combining(head)
-        if order or head in self._seconds:
-            # A mark that is only a break may change places with other such marks; a word may not.
-            if len(decomposed) > 1 or head in self._followers or (order and action != SEPARATOR):
-                return UNSAFE, 0
-            second = head if head in self._seconds else ""
-            return MARK if order else JOINER, self._context(self._marks, (second, order))
-        starters = [char for char in composed if not unicodedata.combining(char)]
-        tail = composed[composed.rindex(starters[-1]) + 1 :]
-        absorbed = not decomposed.endswith(tail) or (
-            len(decomposed) > len(tail) and unicodedata.combining(decomposed[-len(tail) - 1]) > 0
-        )
-        # A mark that folds to a word keeps its place among breaks: U+037A ends with such a one.
-        worded = any(re.search(r"\w", mark.casefold()) for mark in tail)
-        guard = unicodedata.combining(decomposed[-1]) if absorbed or worded else 0
-        return STARTER, self._context(self._lefts, (self._composing(starters[-1]), guard))
-
-    def _composing(self, starter: str) -> str:
-        """The starter that stands for all those that compose with the same marks; or nothing."""
-        code = ord(starter)
-        if code in LEADS:
-            return chr(LEADS[0])
-        if code in SYLLABLES:
-            return "" if (code - SYLLABLES[0]) % (len(TAILS) + 1) else chr(SYLLABLES[0])
-        return self._alike[self._followers[starter]] if starter in self._followers else ""
-
-    def _context(self, known: dict[tuple[str, int], int], key: tuple[str, int]) -> int | None:
-        """The number of a context; a new one gets its row or column of conflicts."""
-        if key not in known:
-            if len(known) == CONTEXTS:
-                return None
-            known[key] = len(known)
-            new = {key: known[key]}
-            for (first, guard), left in (new if known is self._lefts else self._lefts).items():
-                for (second, order), mark in (new if known is self._marks else self._marks).items():
-                    composes = first and second and is_composed(first + second)
-                    self.points.conflicts[left, mark] = bool(composes) or 0 < order < guard
-        return known[key]
-
-
-def is_word(run: str) -> bool:
-    """Whether a run of characters that are alike is one of word characters."""
-    return run[0].isalnum() or run[0] == "_"
-
-
-def is_composed(pair: str) -> bool:
-    """Whether two characters side by side become one."""
-    return len(unicodedata.normalize("NFC", pair)) == 1
-
-
-def composing_pairs() -> dict[str, str]:
-    """For every character that composes with following ones: these, in code-point order."""
-    pairs: dict[str, list[str]] = {}
-    for codes in COMPOSITES:
-        for char in map(chr, codes):
-            parts = unicodedata.decomposition(char).split()
-            if len(parts) == 2 and parts[0][0] != "<":
-                first, second = (chr(int(part, 16)) for part in parts)
-                if unicodedata.normalize("NFC", first + second) == char:
-                    pairs.setdefault(first, []).append(second)
-    return {first: "".join(sorted(seconds)) for first, seconds in pairs.items()}
-
-
-@cache
-def code_points() -> CodePointTable:
-    """The table of this process."""
-    return CodePointTable()
+    hashes: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    raw: NDArray[np.uint8]
+    numbers: NDArray[np.uint32]
 
 
 class Analyzer:
-    """The analyzer `default`: terms under the hash key (`k0`, `k1`)."""
+    """Text to terms under the hash key (`k0`, `k1`), less those of `stop_words`."""
 
-    name = "default"
+    stems = False  # whether terms may be others than the tokens of the text
 
-    def __init__(self, k0: int, k1: int) -> None:
+    def __init__(
+        self, k0: int, k1: int, stop_words: Sequence[str] = (), scripts: Scripts = None
+    ) -> None:
         self.k0 = np.uint64(k0)
         self.k1 = np.uint64(k1)
+        self.scripts = scripts
+        self.stop_words = frozenset(term for word in stop_words for term in self._cut([word]))
+        self._stops = make_table(len(self.stop_words))
+        hashes = self.hash_terms(list(self.stop_words))
+        put_pairs(self._stops, hashes, np.full(hashes.size, NOTHING))
+
+    def _cut(self, tokens: list[str]) -> list[str]:
+        """The pieces of tokens."""
+        if self.scripts is None:
+            return tokens
+        return [piece for token in tokens for piece in cut_token(token)]
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a text, in order, repeats included."""
-        return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+        """The terms of a text, in order, repeats included."""
+        tokens = self._cut(default_tokens(text))
+        return [token for token in tokens if token not in self.stop_words]
+
+    def mapping(self) -> Mapping | None:
+        """What terms that are plain words stand for; None if each stands for itself."""
+        return Mapping(read_only(self._stops), True) if self.stop_words else None
 
     def hash_terms(self, terms: Sequence[str]) -> NDArray[np.uint64]:
         """The hashes of ready terms, in their order."""
-        encoded = [term.encode() for term in terms]
-        ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+        return self.hash_words([term.encode() for term in terms])
+
+    def hash_words(self, words: Sequence[bytes]) -> NDArray[np.uint64]:
+        """The hashes of ready terms as UTF-8."""
+        ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
         starts = np.zeros_like(ends)
         starts[1:] = ends[:-1]
-        return slices_hash(
-            np.frombuffer(b"".join(encoded), np.uint8), starts, ends, self.k0, self.k1
-        )
+        return slices_hash(np.frombuffer(b"".join(words), np.uint8), starts, ends, self.k0, self.k1)
 
     def analyse(
         self,
@@ -232,8 +100,7 @@ class Analyzer:
         ends: NDArray[np.int64] | NDArray[np.uint32],
     ) -> TermSets:
         """The terms of the texts `raw[starts[i]:ends[i]]`, which are valid UTF-8."""
-        raw = np.ascontiguousarray(raw).view()
-        raw.flags.writeable = False  # as mapped and Arrow buffers are: one compiled kernel for all
+        raw = read_only(np.ascontiguousarray(raw))  # as mapped buffers are: one kernel for all
         begins, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
         lengths = stops - begins
         longest = int(lengths.max(initial=0))
@@ -247,7 +114,17 @@ class Analyzer:
         row = 0
         while True:
             row, reason, code = terms_of_texts(
-                raw, begins, stops, row, table.points, self.k0, self.k1, scratch, offsets, hashes
+                raw,
+                begins,
+                stops,
+                row,
+                table.points,
+                self.k0,
+                self.k1,
+                self.scripts,
+                scratch,
+                offsets,
+                hashes,
             )
             if reason == DONE:
                 break
@@ -257,12 +134,82 @@ class Analyzer:
                 hashes.resize(2 * hashes.size, refcheck=False)
             else:
                 text = raw[begins[row] : stops[row]].tobytes().decode()
-                terms = np.sort(self.hash_terms(list(set(self.tokens(text)))))
+                terms = np.sort(self.hash_terms(list(set(self._cut(default_tokens(text))))))
                 count = int(offsets[row])
                 if count + terms.size > hashes.size:
                     hashes.resize(2 * hashes.size + terms.size, refcheck=False)
                 hashes[count : count + terms.size] = terms
                 row += 1
                 offsets[row] = count + terms.size
+        if self.stop_words:
+            drop_terms(offsets, hashes, self._stops)
         hashes.resize(int(offsets[-1]), refcheck=False)  # gives the rest back without a copy
         return TermSets(offsets, hashes)
+
+    def spell(
+        self,
+        terms: TermSets,
+        raw: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> Spelling:
+        """The words behind terms, found again in the texts that they came from."""
+        table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
+        first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
+        rows = np.flatnonzero(first)
+        lengths = ends[rows] - starts[rows]
+        pool = np.empty(int(lengths.sum()) + GROWTH_BYTES * int(lengths.max(initial=0)), np.uint8)
+        place = np.zeros(distinct.size, np.int64)
+        size = np.zeros(distinct.size, np.int32)
+        unsafe = np.zeros(rows.size, np.uint8)
+        done = used = 0
+        while True:
+            done, used = words_of_texts(
+                read_only(raw),
+                read_only(starts),
+                read_only(ends),
+                rows,
+                done,
+                used,
+                code_points().points,
+                table,
+                self.k0,
+                self.k1,
+                self.scripts,
+                place,
+                size,
+                pool,
+                unsafe,
+            )
+            if done == rows.size:
+                break
+            pool.resize(2 * pool.size, refcheck=False)
+        pool = pool[:used]
+        if unsafe.any():
+            texts = [raw[starts[row] : ends[row]].tobytes() for row in rows[unsafe > 0].tolist()]
+            pool = self._add_unsafe(distinct, texts, place, size, pool)
+        offsets, words = slices_to_buffer(
+            read_only(pool), read_only(place), read_only(place + size)
+        )
+        return Spelling(distinct, offsets, words, numbers)
+
+    def _add_unsafe(
+        self,
+        distinct: NDArray[np.uint64],
+        texts: Sequence[bytes],
+        place: NDArray[np.int64],
+        size: NDArray[np.int32],
+        pool: NDArray[np.uint8],
+    ) -> NDArray[np.uint8]:
+        """Find the words that are only in some texts, one after another; gives the longer pool."""
+        tokens: dict[str, None] = {}
+        for text in texts:
+            tokens.update(dict.fromkeys(self._cut(default_tokens(text.decode()))))
+        known = dict(zip(self.hash_terms(list(tokens)).tolist(), tokens, strict=True))
+        added = bytearray()
+        for number in np.flatnonzero(size == 0).tolist():
+            word = known[int(distinct[number])].encode()
+            place[number] = pool.size + len(added)
+            size[number] = len(word)
+            added += word
+        return np.concatenate([pool, np.frombuffer(bytes(added), np.uint8)])

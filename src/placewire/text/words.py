@@ -11,17 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
-from placewire.kernels.interning import hashes_to_numbers
 from placewire.kernels.jit import read_only
-from placewire.kernels.tokens import GROWTH_BYTES
 from placewire.kernels.words import (
-    numbers_to_first_rows,
     slices_to_prefixes,
     slices_to_ranks,
     sort_alike,
-    words_of_texts,
 )
-from placewire.text.analyzer import Analyzer, TermSets, code_points
+from placewire.text.analyzer import Analyzer, TermSets
 
 
 class Words(NamedTuple):
@@ -40,73 +36,14 @@ def words_of_terms(
     ends: NDArray[np.int64],
 ) -> tuple[Words, NDArray[np.uint32]]:
     """The words of the terms of texts, and the place among them of each term in `terms`."""
-    table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
-    first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
-    rows = np.flatnonzero(first)
-    lengths = ends[rows] - starts[rows]
-    pool = np.empty(int(lengths.sum()) + GROWTH_BYTES * int(lengths.max(initial=0)), np.uint8)
-    place = np.zeros(distinct.size, np.int64)
-    size = np.zeros(distinct.size, np.int32)
-    unsafe = np.zeros(rows.size, np.uint8)
-    done = used = 0
-    while True:
-        done, used = words_of_texts(
-            read_only(raw),
-            read_only(starts),
-            read_only(ends),
-            rows,
-            done,
-            used,
-            code_points().points,
-            table,
-            analyzer.k0,
-            analyzer.k1,
-            place,
-            size,
-            pool,
-            unsafe,
-        )
-        if done == rows.size:
-            break
-        pool.resize(2 * pool.size, refcheck=False)
-    pool = pool[:used]
-    if unsafe.any():
-        pool = add_unsafe_words(
-            analyzer, distinct, raw, starts, ends, rows[unsafe > 0], place, size, pool
-        )
-    words = slices_to_buffer(read_only(pool), read_only(place), read_only(place + size))
-    ranks, firsts = rank_words(*words)
+    spelt = analyzer.spell(terms, raw, starts, ends)
+    ranks, firsts = rank_words(spelt.offsets, spelt.raw)
     offsets, ordered = slices_to_buffer(
-        read_only(words[1]), read_only(words[0][firsts]), read_only(words[0][firsts + 1])
+        read_only(spelt.raw),
+        read_only(spelt.offsets[firsts]),
+        read_only(spelt.offsets[firsts + 1]),
     )
-    return Words(distinct[firsts], offsets, ordered), ranks[numbers]
-
-
-def add_unsafe_words(
-    analyzer: Analyzer,
-    distinct: NDArray[np.uint64],
-    raw: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    place: NDArray[np.int64],
-    size: NDArray[np.int32],
-    pool: NDArray[np.uint8],
-) -> NDArray[np.uint8]:
-    """Find the words that are only in some rows, one text after another; gives the longer pool."""
-    tokens: dict[str, None] = {}
-    for row in rows.tolist():
-        tokens.update(
-            dict.fromkeys(analyzer.tokens(raw[starts[row] : ends[row]].tobytes().decode()))
-        )
-    known = dict(zip(analyzer.hash_terms(list(tokens)).tolist(), tokens, strict=True))
-    added = bytearray()
-    for number in np.flatnonzero(size == 0).tolist():
-        word = known[int(distinct[number])].encode()
-        place[number] = pool.size + len(added)
-        size[number] = len(word)
-        added += word
-    return np.concatenate([pool, np.frombuffer(bytes(added), np.uint8)])
+    return Words(spelt.hashes[firsts], offsets, ordered), ranks[spelt.numbers]
 
 
 def rank_words(
