@@ -20,7 +20,7 @@ import pyspark
 from placewire.model.errors import Unusable
 from placewire.spark.java import find_java
 
-SECONDS = 600  # for a resolver that gets no answer
+SECONDS = 240  # for a resolver that gets no answer
 BROKER = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")
 # One by one, without what they depend on: Spark has the rest already. See docs/decisions/0013.
 CONNECTOR = (

@@ -201,8 +201,9 @@ def test_events_of_one_partition_are_a_log(
 
 
 def test_topics_with_partitions_and_tombstones(
-    spark: SparkSession, broker: Broker, tmp_path: Path
+    spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("placewire.spark.kafka.ALONE", 5)  # so that several tasks write
     lines = city_lines(tmp_path, objects=500, subscriptions=150, queries=12, bad=20, seed=6)
     topics = {
         "subscriptions": new_topic(broker, 3),
