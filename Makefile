@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint kafka bench clean
 
 setup: $(STAMP)
 
@@ -21,8 +21,12 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/placewire demo
 
-test: setup lint
+test: setup lint kafka
 	$(BIN)/python -m pytest
+
+# The jars that tests of Kafka need, by Maven coordinates, into .cache or PLACEWIRE_KAFKA_JARS.
+kafka: setup
+	@$(BIN)/python tests/kafka_jars.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -34,4 +38,4 @@ bench: setup
 	$(BIN)/python -m bench $(ARGS)
 
 clean:
-	rm -rf $(VENV) bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis

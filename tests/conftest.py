@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_jars import find_jars
 from placewire.spark.session import make_session
 
 
@@ -22,7 +23,8 @@ def no_waits_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with two cores, as on the smallest machine."""
-    session = make_session("local[2]")
+    """A local session with two cores, as on the smallest machine; with Kafka where it is."""
+    jars = ",".join(map(str, find_jars("connector")))
+    session = make_session("local[2]", more={"spark.jars": jars} if jars else None)
     yield session
     session.stop()

@@ -21,6 +21,7 @@ from placewire.engine.elastic import read_workers
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, read_config, settings_of_config
 
+GIVEN_JARS = {"spark.jars", "spark.jars.packages"}  # settings of Spark's
 SAYS_S = 5.0  # between two lines about batches
 
 
@@ -102,18 +103,30 @@ def run_config(options: RunOptions) -> str:
 
 def open_session(config: RunConfig) -> Any:
     """A session as the configuration wants it."""
+    from pyspark.errors import PySparkRuntimeError
+
     from placewire.spark.java import find_java
+    from placewire.spark.packages import KAFKA_PACKAGE
     from placewire.spark.session import local_master, make_session
 
     more = dict(config.spark)
-    if config.packages:
-        more["spark.jars.packages"] = ",".join(config.packages)
-    session = make_session(
-        config.master or local_master(os.cpu_count() or 1),
-        java=find_java(),
-        chatter=Path(os.devnull),
-        more=more,
-    )
+    packages = list(config.packages)
+    if "kafka" in config.formats and not packages and not more.keys() & GIVEN_JARS:
+        packages.append(KAFKA_PACKAGE)
+    if packages:
+        more["spark.jars.packages"] = ",".join(packages)
+    try:
+        session = make_session(
+            config.master or local_master(os.cpu_count() or 1),
+            java=find_java(),
+            chatter=Path(os.devnull),
+            more=more,
+        )
+    except PySparkRuntimeError as error:
+        if not packages:
+            raise
+        named = ", ".join(packages)
+        raise Unusable(f"Spark does not start: can packages be fetched, {named}? {error}") from None
     # Spark's own handler talks to the JVM in the middle of another call to it.
     logging.disable(logging.ERROR)
     return session

@@ -68,7 +68,7 @@ def result_table(state: StateDir, manifest: Manifest, with_data: bool) -> pa.Tab
     if others:
         parts.append(pa.Table.from_pylist(others, SCHEMA))
     table = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
-    if others and len(parts) > 1:
+    if others:
         # By seq and type; what is equal stands in order already.
         order = np.lexsort(
             (pc.rank(table["type"], tiebreaker="dense").to_numpy(), table["seq"].to_numpy())

@@ -96,7 +96,7 @@ def read_config(path: Path) -> RunConfig:
 def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
     """Every format says where it is in its own way; raises Unusable."""
     label = f"config {path}: {kind} {number + 1} ({one.format})"
-    known = (*FILES, "delta", *(() if kind == "source" else ("stdout",)))
+    known = (*FILES, "kafka", "delta", *(() if kind == "source" else ("stdout",)))
     if one.format not in known:
         raise Unusable(f"{label}: format must be one of {', '.join(known)}, got {one.format!r}")
     needs = {"kafka": ("topic", "servers"), "stdout": ()}.get(one.format, ("path",))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -20,6 +21,7 @@ from placewire.engine.delivery import Sink
 from placewire.engine.folders import FolderSink, LineSink
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
+from placewire.spark.kafka import KafkaSink
 from placewire.spark.sinks import DeltaSink
 from placewire.spark.sources import open_source
 from placewire.spark.stream import Stopped, Stream
@@ -125,12 +127,20 @@ def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
     dead = sink.takes == "dead"
     if sink.format == "stdout":
         return LineSink(sink.name, sys.stdout.buffer, dead)
+    if sink.format == "kafka":
+        servers, topic = str(sink.servers), str(sink.topic)
+        return KafkaSink(spark, sink.name, servers, topic, dead, sink.options)
     if sink.format == "delta":
         return DeltaSink(spark, sink.name, str(sink.path), dead)
     return FolderSink(sink.name, Path(str(sink.path)), sink.format, dead)
 
 
 def first_line(error: Exception) -> str:
-    """An error in one line."""
+    """An error in one line; one of Spark's by what caused it."""
     text = str(error).strip() or type(error).__name__
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = str(cause.toString()).strip()
     return text.splitlines()[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 
 from placewire.engine.delivery import Delivered
+from placewire.spark.packages import fitting, require_format
 
 Taker = Callable[[DataFrame, int], None]
 
@@ -31,6 +32,7 @@ class DeltaSink:
     """Appends to a Delta table, where a batch that comes again is known by its number."""
 
     def __init__(self, session: SparkSession, name: str, path: str, dead: bool = False) -> None:
+        require_format(session, "delta")
         self.session = session
         self.name = name
         self.path = path
@@ -41,4 +43,5 @@ class DeltaSink:
         key = "-".join(map(str, delivered.manifest.key))
         writer = frame.write.format("delta").mode("append")
         writer = writer.option("txnAppId", f"placewire-{key}-{self.name}")
-        writer.option("txnVersion", str(delivered.batch)).save(self.path)
+        with fitting("delta"):
+            writer.option("txnVersion", str(delivered.batch)).save(self.path)

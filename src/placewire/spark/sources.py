@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from placewire.model.errors import Unusable
 from placewire.spark.columns import take_changes, take_lines, take_objects
 from placewire.spark.config import SourceConfig
+from placewire.spark.kafka import read_kafka
 
 TYPES = {"objects": "object", "subscriptions": "subscribe"}
 
@@ -34,6 +35,15 @@ def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataF
 
 def read_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
     """Events as lines, in a column `value`."""
+    if source.format == "kafka":
+        return read_kafka(
+            spark,
+            str(source.servers),
+            str(source.topic),
+            most_per_batch=source.rows,
+            tombstones=source.takes == "subscriptions",
+            options=source.options,
+        )
     check_folder(source)
     reader = spark.readStream.option("lineSep", "\n").options(**paced(source))
     return reader.text(str(source.path))

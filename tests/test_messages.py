@@ -1,0 +1,82 @@
+"""Messages without a broker: what results and tombstones become; packages that are not there."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from placewire import Unusable
+from placewire.city import CityLife, write_log
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.delivery import Delivered
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
+from placewire.model.settings import Settings
+from placewire.spark.kafka import message_table, unsubscribe_line
+from placewire.spark.packages import require_format
+from placewire.spark.sinks import DeltaSink
+from placewire.state.layout import StateDir
+
+
+@pytest.mark.parametrize("matches", [True, False])
+def test_a_message_is_a_line_with_its_id(tmp_path: Path, matches: bool) -> None:
+    """Lines and typed rows are made apart, and must be in the same order to belong together."""
+    log = tmp_path / "city.jsonl"
+    write_log(CityLife(objects=900, subscriptions=200, queries=12, bad=20, seed=5), str(log))
+    if not matches:
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(line for line in lines if b'"boolean"' not in line))
+    state = StateDir(tmp_path / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(log), "shared", 1)
+    types = set()
+    letters = 0
+    for manifest in replay_log(coordinator, LogSource(str(log)), 400):
+        for row in message_table(Delivered(state, manifest, True, False)).to_pylist():
+            result = json.loads(row["value"])
+            types.add(result["type"])
+            key = result.get("subscription", result.get("query"))
+            at = f":{result['at']}" if "at" in result else ""
+            assert row["key"] == key
+            assert row["id"] == f"{result['seq']}:{result['type']}:{key}{at}"
+        for row in message_table(Delivered(state, manifest, False, True)).to_pylist():
+            assert row["id"] == f"{json.loads(row['value'])['seq']}:dead"
+            assert row["key"] is None
+            letters += 1
+    coordinator.close()
+    assert types == {"answer", "report", "update"} | ({"match"} if matches else set())
+    assert letters > 10
+
+
+def test_a_tombstone_is_an_unsubscribe_at_its_time(spark: SparkSession) -> None:
+    """Whatever the zone of the session, in an hour that it has twice or not at all, too."""
+    times = [
+        "2026-03-29T02:30:00Z",
+        "2026-10-25T00:30:00Z",
+        "2026-10-25T01:30:00.250Z",
+        "1969-12-31T23:59:59.999Z",
+    ]
+    usual = spark.conf.get("spark.sql.session.timeZone")
+    rows = [(f'a"{n}', datetime.datetime.fromisoformat(at)) for n, at in enumerate(times)]
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+        frame = spark.createDataFrame(rows, "key string, timestamp timestamp")
+        line = unsubscribe_line(frame["key"].cast("binary"), F.col("timestamp"))
+        found = [json.loads(row[0]) for row in frame.select(line).collect()]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", usual)
+    for event, (key, _), at in zip(found, rows, times, strict=True):
+        ts = event.pop("ts")
+        assert event == {"type": "unsubscribe", "id": key}
+        assert datetime.datetime.fromisoformat(ts) == datetime.datetime.fromisoformat(at)
+
+
+def test_a_package_that_is_not_there_is_named(spark: SparkSession) -> None:
+    with pytest.raises(Unusable, match=r"format delta: .*jars\.packages=io\.delta:delta-spark"):
+        DeltaSink(spark, "table", "nowhere")
+    require_format(spark, "parquet")
