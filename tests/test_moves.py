@@ -19,6 +19,7 @@ from oracle import replay
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
 from placewire.engine.coordinator import Coordinator
+from placewire.engine.elastic import WorkerRange
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
@@ -202,3 +203,63 @@ def test_killed_at_any_moment_of_a_move(tmp_path: Path) -> None:
     process.start()
     process.join(300)
     assert process.exitcode == 0
+
+
+def goes_on(
+    folder: Path, plan: str, workers: int | WorkerRange, batches: int, sample: int = 300
+) -> Coordinator:
+    """Some more batches of a log of city life; gives who coordinated them."""
+    log = folder / "log.jsonl"
+    if not log.exists():
+        write_log(CityLife(objects=3_000, subscriptions=300, seed=12), str(log))
+    state = StateDir(folder / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(log), plan, workers, sample)
+    for _ in zip(range(batches), replay_log(coordinator, LogSource(str(log)), 60), strict=False):
+        pass
+    coordinator.close()
+    return coordinator
+
+
+def test_other_workers_on_resume_have_a_plan_at_once(tmp_path: Path) -> None:
+    assert goes_on(tmp_path, "kdt", 4, 12).planners.boolean.leaves_name == "kdt"
+    again = goes_on(tmp_path, "kdt", 3, 2).planners
+    assert (again.workers, again.boolean.leaves_name) == (3, "kdt")
+    ask_plan(StateDir(tmp_path / "state"), workers=5)
+    again = goes_on(tmp_path, "kdt", 3, 3).planners
+    assert (again.workers, again.boolean.leaves_name) == (5, "kdt")
+
+
+def test_a_note_is_heeded_once(tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", 4, 12)
+    ask_plan(StateDir(tmp_path / "state"), "qt")
+    assert goes_on(tmp_path, "kdt", 4, 3).planners.boolean.leaves_name == "qt"
+    assert goes_on(tmp_path, "agrid", 2, 4).planners.boolean.leaves_name == "agrid"
+
+
+def test_a_plan_by_hand_outlives_a_change_of_workers(tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", 4, 12)
+    ask_plan(StateDir(tmp_path / "state"), "qt")
+    goes_on(tmp_path, "kdt", 4, 3)
+    ask_plan(StateDir(tmp_path / "state"), workers=3)
+    again = goes_on(tmp_path, "kdt", 4, 3).planners
+    assert (again.workers, again.boolean.leaves_name) == (3, "qt")
+
+
+def test_workers_by_hand_stay_whatever_the_range(tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", WorkerRange(2, 4), 12)
+    ask_plan(StateDir(tmp_path / "state"), workers=7)
+    assert goes_on(tmp_path, "kdt", WorkerRange(2, 4), 20).planners.workers == 7
+
+
+@pytest.mark.parametrize("workers", [-3, 100_000])
+def test_a_note_beyond_reason_is_ignored(workers: int, tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", 4, 2)
+    (tmp_path / "state" / NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
+    assert goes_on(tmp_path, "kdt", 4, 3).planners.workers == 4
+
+
+def test_damaged_counts_are_counted_anew(tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", 4, 20)
+    for path in (tmp_path / "state" / "files").glob("*-loads-*"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert goes_on(tmp_path, "kdt", 4, 5).latest.batch == 24

@@ -27,6 +27,8 @@ def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: flo
     entry = {} if before is None else before.plan
     if workers is not None and entry.get("name", "shared") not in PLANS["boolean"]:
         raise Unusable(f"workers: a saved plan has its own, {entry['workers']}, got {workers}")
+    if workers is not None and entry.get("workers") == workers:
+        return f"there are {workers} workers already; nothing is asked for"
     asked = ask_plan(state, plan or "", workers or 0)
     what = f"plan {plan}" if plan else f"a run with {workers} workers"
     ends = time.monotonic() + wait_s

@@ -79,8 +79,12 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
             continue
         line = f"plan {kind}={entry['name']}: version {entry['version']}"
         line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
+        if entry["version"] == 0 and entry.get("method") == "stripes":
+            line += ", by stripes until a sample of the log is full"
         if "changed" in entry:
             line += f", adjusted after batch {entry['changed']}"
+        if entry.get("sized"):
+            line += f"; {entry['sized']}"
         print(line + (f"; {entry['why']}" if entry.get("why") else ""))
         if "next" in entry:
             print(f"  the next plan comes into force with the next batch; {entry['next_why']}")

@@ -127,6 +127,7 @@ class Coordinator:
                 self.latest.leaving,
             )
             self.planners.boolean.retained = lambda: take_retained(state, self.store.entries)
+            self._refill()
             self.ask: Ask = answer_here
             self.report: Report = report_here
             self.settler = Settler(
@@ -194,6 +195,7 @@ class Coordinator:
         """Add or retire workers, as somebody asks for by hand or as the load does."""
         asked, planners = self.planners.boolean.wanted_workers, self.planners
         if asked:
+            self.elastic = None  # who asks by hand knows better than the load
             self.resize(asked, f"workers {planners.workers} to {asked}: asked for by hand")
         elif self.elastic is not None:
             wanted = self.elastic.wanted(planners.signals.history, planners.workers)
@@ -208,6 +210,8 @@ class Coordinator:
         former = self.planners
         former.boolean.wanted_workers = 0
         names, sample_events, rebalance = self._planning
+        if former.boolean.by_hand:
+            names = names._replace(boolean=former.boolean.by_hand)
         if workers == former.workers or named_plan(names.boolean) is not None:
             return
         planners = Planners(self.state, names, workers, self.latest, sample_events, rebalance)
@@ -218,6 +222,13 @@ class Coordinator:
         self.planners = planners
         self.live.deal_literals = planners.relevant.deal
         self.settler.near = planners.near
+        self._refill()
+
+    def _refill(self) -> None:
+        """Let a plan that is still to be made begin with what the state retains."""
+        sampler = self.planners.sampler
+        if self.planners.waiting and self.latest.batch >= 0 and not sampler.enough:
+            sampler.refill(lambda most: take_retained(self.state, self.store.entries, most))
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
         planners = self.planners

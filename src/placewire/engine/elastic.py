@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from placewire.engine.planning import named_plan
 from placewire.model.errors import Unusable
+from placewire.state.asking import MOST_WORKERS
 from placewire.state.manifest import WorkersEntry
 
-MOST_WORKERS = 4_096
 BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
 AIM_S = 0.25  # what each has to do when there are as many as there should be
 IDLE_S = 0.1  # below which fewer do: a batch takes about as long without any matching
@@ -94,5 +94,5 @@ class Elastic:
         if not busy and not idle:
             return workers
         each = sums[len(sums) // 2] / workers
-        self.why = f"workers {workers} to {wanted}: each had {each:.2f} s to do in a batch"
+        self.why = f"workers {workers} to {wanted}: each had {each:.3g} s to do in a batch"
         return wanted

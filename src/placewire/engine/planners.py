@@ -69,7 +69,13 @@ class Planners:
             planner.sampler = former.sampler
         self.know_machines(former.boolean.machines)
         self.boolean.asked = former.boolean.asked
+        self.boolean.by_hand = former.boolean.by_hand
         self.boolean.retained = former.boolean.retained
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a plan is still to be made."""
+        return 0 in (self.boolean.version, self.near.version, self.relevant.version)
 
     def know_machines(self, count: Callable[[], int]) -> None:
         """How many machines the workers run on, as `auto` will ask."""

@@ -92,8 +92,10 @@ class Planner:
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
         self.wanted_workers = 0  # as somebody asks for by hand
         self.sized = ""  # why there are as many workers as there are, if they were changed
-        self.asked = ""  # the note of the last plan that was asked for by hand
-        same = saved.get("name") == name and saved.get("workers") == workers
+        self.asked = saved.get("asked", "")  # the note that was heeded last, and is not again
+        own = saved.get("name") == name
+        self.by_hand = saved.get("by_hand", "") if own else ""  # the method asked for by hand
+        same = own and saved.get("workers") == workers
         if same and self._resume(saved):
             return
         if name in UNPLANNED:
@@ -108,7 +110,6 @@ class Planner:
 
     def _resume(self, saved: dict[str, Any]) -> bool:
         """Go on with what the last commit named, unless there is nothing to go on with."""
-        self.asked = saved.get("asked", "")
         changed = "changed" in saved or "next_why" in saved
         if not changed and self.name not in METHODS and self.name != "auto":
             return False
@@ -215,6 +216,8 @@ class Planner:
             entry["changed"] = self.changed
         if self.asked:
             entry["asked"] = self.asked
+        if self.by_hand:
+            entry["by_hand"] = self.by_hand
         if self.sized:
             entry["sized"] = self.sized
         if self.next is not None:
@@ -231,6 +234,8 @@ class Planner:
         self.asked = note.id
         self.wanted_workers = note.workers
         why = f"{note.plan}, asked for by hand"
+        if note.plan == "shared" or note.plan in METHODS:
+            self.by_hand = note.plan
         if note.plan == "shared":
             self.next = NextPlan(None, "", why)
         elif note.plan in METHODS:

@@ -53,6 +53,7 @@ class Sampler:
         self.recent = Reservoir(RECENT)
         self.recent.fading = True
         self.events = 0
+        self.refilled = False
         self.queries: Questions | None = None
         self.first_us: int | None = None  # the clock when the sample began, and now
         self.last_us = 0
@@ -66,6 +67,14 @@ class Sampler:
             columns = [arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")]
             self.objects.add(*columns)
             self.recent.add(*columns)
+
+    def refill(self, take: Callable[[int], Columns]) -> None:
+        """Begin with retained objects, of a state that goes on; they will do if they are many."""
+        least = max(1, self.sample_events // OBJECTS_OF_EVENTS)
+        columns = take(least)
+        self.objects.add(*columns)
+        self.recent.add(*columns)
+        self.refilled = self.objects.seen >= least
 
     def tell_time(self, now_us: int | None) -> None:
         """The clock after a batch."""
@@ -86,4 +95,4 @@ class Sampler:
     def enough(self) -> bool:
         """Whether a plan can be made: a log may begin with subscriptions alone."""
         objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
-        return self.events >= self.sample_events and self.objects.seen >= objects
+        return self.refilled or (self.events >= self.sample_events and self.objects.seen >= objects)

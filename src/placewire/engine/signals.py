@@ -6,6 +6,7 @@ in their files; it is summed up here, older batches fading, and written once in 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from placewire.engine.batches import WorkerSummary
 from placewire.engine.tally import BY_LEAF
+from placewire.model.errors import Unusable
 from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.adjusting import PartLoads
 from placewire.plan.cost import LoadModel
@@ -39,10 +41,12 @@ class Signals:
         self.batches = 0  # that the counts are of
         self.told: dict[int, str] = {}  # the files of the last batch's workers
         if self.file is not None:
-            arrays, facts = open_arrays(state.file(self.file))
-            self.counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
-            self.counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
-            self.batches = facts["batches"]
+            # Counts can be done without: if their file is damaged, they begin anew.
+            with contextlib.suppress(Unusable, OSError, KeyError, IndexError, ValueError):
+                arrays, facts = open_arrays(state.file(self.file))
+                counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
+                counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
+                self.counts, self.batches = counts, facts["batches"]
 
     def forget(self, leaves: int, workers: int) -> None:
         """Another plan: counts by leaf begin anew."""

@@ -10,6 +10,7 @@ from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
 
 NOTE = "ASKED.json"
+MOST_WORKERS = 4_096
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -33,6 +34,7 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
 def read_asked(state: StateDir) -> Asked | None:
     """The note, if there is a readable one."""
     try:
-        return msgspec.json.decode((state.root / NOTE).read_bytes(), type=Asked)
+        asked = msgspec.json.decode((state.root / NOTE).read_bytes(), type=Asked)
+        return asked if 0 <= asked.workers <= MOST_WORKERS else None
     except (OSError, msgspec.DecodeError, UnicodeError):
         return None
