@@ -40,7 +40,7 @@ class DealingPlanner:
         self.version = 1 if name in UNPLANNED else 0
         self.rule_file = ""
         self.rebalancer: Rebalancer | None = None
-        self.rests = 1  # how many times as long to wait before the next time, if it did not help
+        self.rests = 1  # how many times as long to wait before the next time
 
     def goes_on(self, saved: dict[str, Any]) -> bool:
         """Take over the plan that the last commit named, if it is this one."""
@@ -69,8 +69,7 @@ class DealingPlanner:
     def drifted(self) -> NDArray[np.float64] | None:
         """What the workers cost, if that has been far from even for a while.
 
-        Then subscriptions are dealt out anew. If they were not level at any time since, the next
-        time has to wait twice as long.
+        Then subscriptions are dealt out anew. Each time the next has to wait twice as long.
         """
         if self.rebalancer is None or not self.rebalancer.active or not self.deals:
             return None
@@ -79,8 +78,6 @@ class DealingPlanner:
         if not planned or not known:
             return None
         since = -1 if self.made is None else self.made
-        if self.rebalancer.levels_kind(self.kind, since, self.workers):
-            self.rests = 1
         counted = self.rebalancer.strains_kind(self.kind, since, self.rests, self.workers)
         if counted is not None:
             self.rests = min(2 * self.rests, MOST_RESTS)

@@ -34,7 +34,6 @@ from placewire.route.measures import (
     hold_parts,
     measure_plan,
 )
-from placewire.state.manifest import WorkersEntry
 
 HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
 PATIENCE = 3  # batches in a row
@@ -133,43 +132,33 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
-    def levels_kind(self, kind: int, since: int, workers: int) -> bool:
-        """Whether workers of another kind of subscription have been level for a while."""
-        last = self._last_of(kind, since, workers)
-        patient = len(last) == self.rule.patience
-        return patient and max(imbalance(price_counts(e)) for e in last) <= self.rule.high
-
     def strains_kind(
         self, kind: int, since: int, rests: int, workers: int
     ) -> NDArray[np.float64] | None:
-        """What such workers cost, if that is uneven since a batch.
+        """What workers of another kind of subscription cost, if that is uneven since a batch.
 
-        So many times the usual rest must have passed, or less the farther they are apart; the usual
-        rest at least.
+        So many times the usual rest must have passed.
         """
         rule = self.rule
-        last = self._last_of(kind, since, workers)
-        if not last:
-            return None
-        loads = [price_counts(entry) for entry in last]
-        counted: NDArray[np.float64] = np.sum(loads, axis=0)
+        entries = [
+            e
+            for e in self.signals.history
+            if e.kind == kind and e.batch > since and len(e.objects) == workers
+        ]
+        last = entries[-rule.patience :]
+        loads = [
+            PRICES.probe * np.array(entry.objects, float)
+            + PRICES.candidate * np.array(entry.candidates, float)
+            for entry in last
+        ]
+        counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
         if rule.eager:
-            return counted
-        if len(last) < rule.patience or sum(sum(e.objects) for e in last) < rule.least_objects:
+            return counted if entries else None
+        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
             return None
-        apart = min(map(imbalance, loads))
-        if apart <= rule.high:
+        if sum(sum(entry.objects) for entry in last) < rule.least_objects:
             return None
-        wait = max(1.0, rests * (rule.high - 1.0) / (apart - 1.0)) * rule.rest
-        return counted if last[-1].batch - since > wait else None
-
-    def _last_of(self, kind: int, since: int, workers: int) -> list[WorkersEntry]:
-        """The last batches of a kind since one, as many as patience asks for."""
-        return [
-            entry
-            for entry in self.signals.history
-            if entry.kind == kind and entry.batch > since and len(entry.objects) == workers
-        ][-self.rule.patience :]
+        return counted if all(imbalance(one) > rule.high for one in loads) else None
 
     def wants_lines(self, leaves: Leaves) -> bool:
         """Whether workers have to sum up along columns and rows, for shifts of their borders."""
@@ -243,13 +232,6 @@ class Rebalancer:
         """What an adjustment takes off the largest load of a batch, in nanoseconds."""
         counted = max(self.signals.fullness, 1.0)
         return (float(before.max()) - float(adjustment.loads.max())) / counted
-
-
-def price_counts(entry: WorkersEntry) -> NDArray[np.float64]:
-    """What each worker of a batch cost by its counts."""
-    return PRICES.probe * np.array(entry.objects, float) + PRICES.candidate * np.array(
-        entry.candidates, float
-    )
 
 
 def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:
