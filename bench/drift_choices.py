@@ -31,7 +31,9 @@ from placewire.plan.sstdadjust import SstdRule, adjust_sstd
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
 
-COMBINATIONS = (("PM",), ("FM",), ("PM", "FM"), ("FG",), ("PM", "FM", "FG"))
+COMBINATIONS = (
+    ("PM",), ("FM",), ("FG",), ("PM", "FM"), ("PM", "FG"), ("FM", "FG"), ("PM", "FM", "FG"),
+)  # fmt: skip
 
 
 def run(choice: Choice) -> None:
@@ -111,7 +113,7 @@ def run_cost(choice: Choice) -> None:
     rules = {
         "off": RebalanceRule("off"),
         "counting": NEVER,
-        "counting along lines": RebalanceRule("tornado", high=1e9),
+        "counting along lines": RebalanceRule("tornado", high=0.0, patience=1 << 30),
     }
     for _ in range(4):
         for name, rule in rules.items():
@@ -133,7 +135,7 @@ def count_bytes(log: Path, folder: Path) -> tuple[tuple[str, ...], list[tuple[ob
     state = StateDir(folder / "state-bytes")
     coordinator = Coordinator(
         state, Settings(), identify_log(log), "agrid", WORKERS, USUAL.sample,
-        rebalance=RebalanceRule("tornado", high=1e9),
+        rebalance=RebalanceRule("tornado", high=0.0, patience=1 << 30),
     )  # fmt: skip
     source = LogSource(str(log))
     sizes: dict[str, float] = {}

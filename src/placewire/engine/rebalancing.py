@@ -161,9 +161,13 @@ class Rebalancer:
         return counted if all(imbalance(one) > rule.high for one in loads) else None
 
     def wants_lines(self, leaves: Leaves) -> bool:
-        """Whether workers have to sum up along columns and rows, for shifts of their borders."""
+        """Whether workers have to sum up along columns and rows, for shifts of their borders.
+
+        That costs more than counting by leaf, and is wanted once the loads have drifted apart.
+        """
         boxes = leaves.part_worker.size == leaves.total <= leaves.workers
-        return self.rule.name in ("auto", "tornado") and boxes
+        now = self.strained > 0 or self.rule.eager
+        return self.rule.name in ("auto", "tornado") and boxes and now
 
     def strains(self, leaves: Leaves, cost: LoadModel) -> bool:
         """Whether the workers' loads have been too far apart for long enough."""
