@@ -169,11 +169,17 @@ def run(
     log: Annotated[
         str, typer.Option(help="What is told on standard error: plain lines, or json.")
     ] = "plain",
+    plan: Annotated[str | None, typer.Option(help="Instead of the configuration's plan.")] = None,
+    workers: Annotated[
+        str | None, typer.Option(help="Instead of its workers.", metavar="N or A..B")
+    ] = None,
+    rebalance: Annotated[str | None, typer.Option(help="Instead of its rebalancing.")] = None,
 ) -> None:
     """Run sources to sinks until it is stopped; goes on where it was when it is started again."""
     from placewire.cli.run import RunOptions, run_config
 
-    print(run_config(RunOptions(config, once, seconds, log)), file=sys.stderr)
+    options = RunOptions(config, once, seconds, log, plan, workers, rebalance)
+    print(run_config(options), file=sys.stderr)
 
 
 @app.command()

@@ -18,6 +18,8 @@ import msgspec
 
 from placewire.cli.kernels import ready_kernels
 from placewire.engine.elastic import read_workers
+from placewire.engine.plannames import parse_plans
+from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, read_config, settings_of_config
 
@@ -32,6 +34,9 @@ class RunOptions(NamedTuple):
     once: bool
     seconds: float | None
     log: str
+    plan: str | None = None
+    workers: str | None = None
+    rebalance: str | None = None
 
 
 class Teller:
@@ -83,6 +88,11 @@ def run_config(options: RunOptions) -> str:
     if options.log not in ("plain", "json"):
         raise Unusable(f"log: must be plain or json, got {options.log!r}")
     config = read_config(options.config)
+    given = {name: getattr(options, name) for name in ("plan", "workers", "rebalance")}
+    given = {name: value for name, value in given.items() if value is not None}
+    config = msgspec.structs.replace(config, **given)
+    read_rebalance(config.rebalance)
+    parse_plans(config.plan)
     settings_of_config(config)
     if config.workers is not None:
         read_workers(config.workers)

@@ -17,7 +17,7 @@ from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.adjusting import imbalance
-from placewire.state.manifest import WorkersEntry
+from placewire.state.manifest import Manifest, WorkersEntry
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
 
@@ -92,6 +92,10 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
         print(f"\n{KINDS[did.kind]} subscriptions, by worker in batch {did.batch}:")
         held = standing.loads.held_by_worker if did.kind == BOOLEAN and standing.loads else None
         print_rows(console, WORKER_HEADINGS, worker_rows(did, held))
+    history = history_rows(manifest)
+    if len(history) > 1:
+        print("\nthe last batches, all kinds of subscription:")
+        print_rows(console, HISTORY_HEADINGS, history)
     if standing.loads is None and standing.manifest.plan.get("changed") == manifest.batch:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if standing.loads is not None and most:
@@ -161,10 +165,38 @@ def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
     }
 
 
+HISTORY_HEADINGS: tuple[Heading, ...] = (
+    ("", "batch"), ("", "workers"), ("", "objects"), ("", "candidates"), ("", "matches"),
+    ("busiest", "ms"), ("of the", "mean"),
+)  # fmt: skip
+
+
+def history_rows(manifest: Manifest) -> list[list[str]]:
+    """What workers did batch by batch, as the manifest keeps it."""
+    entries = manifest.signals.history if manifest.signals is not None else []
+    batches: dict[int, list[WorkersEntry]] = {}
+    for entry in entries:
+        batches.setdefault(entry.batch, []).append(entry)
+    rows = []
+    for batch, some in batches.items():
+        busy = np.sum([entry.busy_s for entry in some], axis=0)
+        counts = [sum(sum(getattr(e, name)) for e in some) for name in COUNTS[:3]]
+        rows.append(
+            [
+                str(batch),
+                str(busy.size),
+                *map(figure, counts),
+                figure(1e3 * float(busy.max())),
+                f"{imbalance(busy):.2f}",
+            ]
+        )
+    return rows
+
+
 def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     """The same as one JSON object."""
     manifest = standing.manifest
-    said = ("name", "method", "workers", "version", "why", "changed", "next_why")
+    said = ("name", "method", "workers", "sized", "version", "why", "changed", "next_why")
     facts: dict[str, Any] = {
         "batch": manifest.batch,
         "events": manifest.counters.events,
@@ -183,6 +215,11 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
             }
             for entry in standing.workers
         },
+        "history": [
+            {"batch": entry.batch, "kind": KINDS[entry.kind]}
+            | {name: getattr(entry, name) for name in COUNTS}
+            for entry in (manifest.signals.history if manifest.signals is not None else [])
+        ],
     }
     loads = standing.loads
     if loads is not None:
