@@ -185,7 +185,7 @@ def history_rows(manifest: Manifest) -> list[list[str]]:
             [
                 str(batch),
                 str(busy.size),
-                *map(figure, counts),
+                *(f"{count:,}" for count in counts),
                 figure(1e3 * float(busy.max())),
                 f"{imbalance(busy):.2f}",
             ]
