@@ -74,8 +74,9 @@ class Planners:
 
     @property
     def waiting(self) -> bool:
-        """Whether a plan is still to be made."""
-        return 0 in (self.boolean.version, self.near.version, self.relevant.version)
+        """Whether a plan of subscriptions that there are is still to be made."""
+        others = (self.near, self.relevant)
+        return self.boolean.version == 0 or any(p.asked and p.version == 0 for p in others)
 
     def know_machines(self, count: Callable[[], int]) -> None:
         """How many machines the workers run on, as `auto` will ask."""
