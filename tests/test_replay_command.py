@@ -419,15 +419,18 @@ def test_settings_that_are_no_text_are_refused(command: Command) -> None:
         (["replay", "LOG", "more", "--results", "R"], "more"),
         (
             ["replay", "LOG", "--results", "R", "--workers", "0"],
-            "--workers: must be a whole number, 1..4096, got 0",
+            "workers: must be a whole number, 1..4096, or a range of them as 2..8, got 0",
         ),
         (["replay", "LOG", "--results", "R", "--workers", "-1"], "workers"),
         (
             ["replay", "LOG", "--results", "R", "--workers", "two"],
-            "--workers: must be a whole number, 1..4096, got two",
+            "workers: must be a whole number, 1..4096, or a range of them as 2..8, got two",
         ),
         (["replay", "LOG", "--results", "R", "--workers", "1e3"], "workers"),
-        (["replay", "LOG", "--results", "R", "--workers", "1000000"], "1..4096, got 1000000"),
+        (
+            ["replay", "LOG", "--results", "R", "--workers", "1000000"],
+            "1..4096, or a range of them as 2..8, got 1000000",
+        ),
         (
             ["replay", "LOG", "--results", "R", "--batch-rows", "0"],
             "--batch-rows: must be a whole number, 1 or more, got 0",
