@@ -117,7 +117,7 @@ def test_rows_that_are_no_objects_are_told(spark: SparkSession) -> None:
     assert [r["object"] for r in match(objects, subscriptions).collect()] == ["a"]
     told = {r["id"]: r["error"] for r in refused_objects(objects).collect()}
     assert told == {
-        "b": "lon: must be from -180 to 180, got 500.0",
+        "b": "lon must be in [-180, 180], got 500.0",
         "c": "lon: is missing, got null",
     }
 

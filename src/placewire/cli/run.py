@@ -46,7 +46,7 @@ class Teller:
         self.form = form
         self.started = time.monotonic()
         self.last_s = 0.0
-        self.first: dict[str, Any] | None = None
+        self.before = 0  # events that were done when it started
         self.latest: dict[str, Any] = {}
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
@@ -58,12 +58,13 @@ class Teller:
         elif what == "started":
             after = f" after batch {facts['batch']}" if facts["batch"] >= 0 else ""
             print(f"started{after}; Ctrl-C or SIGTERM ends it", file=sys.stderr)
+        if what == "started" and not self.latest:
+            self.before = facts["events"]
         if what == "batch":
             self._note(facts)
 
     def _note(self, facts: dict[str, Any]) -> None:
         self.latest = facts
-        self.first = self.first or facts
         now = time.monotonic()
         if self.form == "plain" and now - self.last_s >= SAYS_S:
             self.last_s = now
@@ -74,12 +75,10 @@ class Teller:
         facts = self.latest
         if not facts:
             return "no events yet"
-        rate = facts["events"] - (self.first or facts)["events"]
-        rate /= max(time.monotonic() - self.started, 1e-9)
-        behind = f", {facts['behind']} events behind" if facts.get("behind") is not None else ""
+        rate = (facts["events"] - self.before) / max(time.monotonic() - self.started, 1e-9)
         return (
             f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
-            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s{behind}"
+            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s"
         )
 
 
@@ -108,7 +107,7 @@ def run_config(options: RunOptions) -> str:
             run.go(options.once)
     finally:
         session.stop()
-    return teller.line() if options.log == "plain" else ""
+    return f"ended after {teller.line()}" if options.log == "plain" else ""
 
 
 def open_session(config: RunConfig) -> Any:

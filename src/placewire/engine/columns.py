@@ -136,12 +136,12 @@ def say_fault(name: str, value: Any) -> str:
         return f"id must have 1 to 256 characters, got {len(str(value))}"
     if name in ("lon", "lat"):
         most = 180 if name == "lon" else 90
-        return f"{name}: must be from -{most} to {most}, got {value}"
+        return f"{name} must be in [-{most}, {most}], got {value}"
     if name == "ts":
         return f"ts: must be a time of the years 1 to 9999 with an offset or Z, got {value}"
     size = len(str(value).encode("utf-8", "replace"))
     most = MOST_TEXT_BYTES if name == "text" else MOST_DATA_BYTES
-    return f"{name}: must have at most {most} bytes, got {size}"
+    return f"{name} must be at most {most} bytes, got {size}"
 
 
 def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -85,9 +85,9 @@ class Run:
         frames = [open_source(self.spark, source, config.with_data) for source in sources]
         trigger = {"availableNow": True} if available else {"processingTime": config.every}
         query = stream.start_frames(frames, to=self.sinks, trigger=trigger, after=self._after)
-        self.tell(
-            "started", {"batch": stream.coordinator.latest.batch if stream.coordinator else -1}
-        )
+        assert stream.coordinator is not None
+        latest = stream.coordinator.latest
+        self.tell("started", {"batch": latest.batch, "events": latest.counters.events})
         stopper = threading.Thread(target=self._watch, args=(stream, query), daemon=True)
         stopper.start()
         try:
