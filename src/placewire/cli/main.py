@@ -363,6 +363,54 @@ def import_(
 
 
 @app.command()
+def serve(
+    state: Annotated[Path, typer.Option(help="Where everything is kept; made if it is not there.")],
+    host: Annotated[str, typer.Option(help="Beyond loopback everybody needs a key.")] = "127.0.0.1",
+    port: Annotated[int, number(int, "The port to listen on.", 1, 65_535)] = 7878,
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings that change results, TOML.")
+    ] = None,
+    runner: Annotated[
+        str, typer.Option(help="spark, or local: in one process, for small streams.")
+    ] = "spark",
+    plan: Annotated[str, typer.Option(help="How work is distributed, as of replay.")] = "shared",
+    workers: Annotated[
+        str, typer.Option(help="How many workers, or a range as 2..8.", metavar="N or A..B")
+    ] = str(os.cpu_count() or 1),
+    rebalance: Annotated[str, typer.Option(help="How a plan is adjusted, as of replay.")] = "auto",
+    ledger: Annotated[
+        str,
+        typer.Option(
+            help="A PostgreSQL URL for who owns what and for results.",
+            show_default="a file in the state",
+        ),
+    ] = "",
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Nobody may come without a key.")
+    ] = False,
+    rate: Annotated[
+        float, number(float, "Events a second that each key may send; 0 for any.", 0)
+    ] = 0.0,
+    keep: Annotated[str, typer.Option(help="How long results can be read again.")] = "P7D",
+    seconds: Annotated[
+        float | None, number(float, "End after so many seconds.", 0, name="--for")
+    ] = None,
+    part: Annotated[str, typer.Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
+    held: Annotated[bool, typer.Option("--held", hidden=True)] = False,
+) -> None:
+    """Serve: HTTP in, streams and webhooks out, a live map; until it is stopped."""
+    from placewire.cli.serve import ServeOptions, run_serve
+
+    options = ServeOptions(
+        state, host, port, settings, runner, plan, workers, rebalance, ledger, require_keys,
+        rate, keep, seconds, part, held,
+    )  # fmt: skip
+    code = run_serve(options, sys.argv[2:])
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
 def demo(
     objects: Annotated[int, number(int, "How many objects.", 1)] = 500_000,
     subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 300_000,

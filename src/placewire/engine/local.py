@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from placewire.engine.batches import BatchContext, Ran, Routed, WorkerSummary
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.dispatcher import dispatch_block
-from placewire.engine.log import BlockRef, Offset, batch_end
+from placewire.engine.log import BlockRef, Offset
 from placewire.engine.pieces import match_routed
-from placewire.engine.reading import LogSource
+from placewire.engine.reading import Source
 from placewire.state.manifest import Manifest
 
 
@@ -33,7 +33,7 @@ def run_blocks(context: BatchContext, refs: list[BlockRef]) -> Ran:
 
 def replay_log(
     coordinator: Coordinator,
-    log: LogSource,
+    log: Source,
     batch_rows: int,
     workers: int = 1,
     after: Callable[[Manifest], None] | None = None,
@@ -47,7 +47,7 @@ def replay_log(
             return
         manifest = coordinator.step(
             coordinator.latest.batch + 1,
-            batch_end(refs),
+            log.end(refs),
             lambda context, refs=refs: run_blocks(context, refs),  # type: ignore[misc]
         )
         if after is not None:

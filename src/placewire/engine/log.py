@@ -118,14 +118,23 @@ def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
 
 
 def plan_batch(
-    path: str, start: Offset, rows: int, most_bytes: int, blocks: int, growing: bool = False
+    path: str,
+    start: Offset,
+    rows: int,
+    most_bytes: int,
+    blocks: int,
+    growing: bool = False,
+    until: int | None = None,
 ) -> list[BlockRef]:
     """The blocks of the next batch: at most `rows` lines and about `most_bytes`, whole lines.
 
     There are at least `blocks` blocks when there are that many lines, so that every worker has
-    some. Of a `growing` log the last line counts only once its newline is there.
+    some. Of a `growing` log the last line counts only once its newline is there. Bytes from
+    `until` on are not looked at.
     """
     size = os.path.getsize(path)
+    if until is not None:
+        size = min(size, until)
     if start.byte >= size:
         return []
     parts: list[NDArray[np.int64]] = []

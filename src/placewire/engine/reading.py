@@ -1,16 +1,30 @@
-"""Where a log is read from: which file, in which form, finished or still growing."""
+"""Where a log is read from: a file, finished or still growing, or the journal of a service."""
 
 from __future__ import annotations
 
 import mmap
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from placewire.engine.log import CHUNK_BYTES, BlockRef, Offset, plan_batch
+from placewire.engine.log import CHUNK_BYTES, BlockRef, Offset, batch_end, plan_batch
 from placewire.engine.parquet import plan_row_groups
+from placewire.model.errors import Unusable
+from placewire.state.journal import Mark, list_files, read_id
 
 BATCH_BYTES = 1 << 28
 OBJECT = re.compile(rb'"type"\s*:\s*"object"')
+
+
+class Source(Protocol):
+    """What the coordinator's batches are cut from."""
+
+    def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
+        """The blocks of the next batch, with at most `cap` events from the first object on."""
+
+    def end(self, refs: list[BlockRef]) -> Offset:
+        """Where a batch of these blocks ends."""
 
 
 class LogSource(NamedTuple):
@@ -33,6 +47,50 @@ class LogSource(NamedTuple):
             return refs
         before = lines_before_object(self.path, start.byte, refs[-1].end)
         return refs if before + cap >= rows else self.plan(start, before + cap, blocks)
+
+    def end(self, refs: list[BlockRef]) -> Offset:
+        return batch_end(refs)
+
+
+class JournalSource:
+    """A journal, followed as it grows; a batch has lines of one of its files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = Mark(folder)
+
+    def waiting(self, start: Offset) -> int:
+        """How many bytes there are after an offset."""
+        return self.mark.get() - start.byte
+
+    def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
+        until = self.mark.get()
+        if start.byte >= until:
+            return []
+        begun = [file for file in list_files(self.folder) if file.first_byte <= start.byte]
+        if not begun:
+            raise Unusable(f"journal {self.folder}: has no byte {start.byte} any more")
+        file = begun[-1]
+        local = Offset(start.seq, start.byte - file.first_byte)
+        path, limit = str(file.path), until - file.first_byte
+        refs = plan_batch(path, local, rows, BATCH_BYTES, blocks, True, limit)
+        if not refs or cap >= rows:
+            return refs
+        before = lines_before_object(path, local.byte, refs[-1].end)
+        if before + cap >= rows:
+            return refs
+        return plan_batch(path, local, before + cap, BATCH_BYTES, blocks, True, limit)
+
+    def end(self, refs: list[BlockRef]) -> Offset:
+        local = batch_end(refs)
+        first_byte = int(Path(refs[-1].path).stem.split("-")[1])
+        return Offset(local.seq, first_byte + local.byte)
+
+
+def name_journal(folder: Path) -> Callable[[Offset], str]:
+    """What makes it the same journal when a state goes on."""
+    name = f"journal:{read_id(folder)}"
+    return lambda _: name
 
 
 def lines_before_object(path: str, start: int, end: int) -> int:

@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import Offset, batch_end
-from placewire.engine.reading import LogSource
+from placewire.engine.log import Offset
+from placewire.engine.reading import Source
 from placewire.model.errors import Unusable
 from placewire.spark.pipeline import run_on_spark
 from placewire.spark.portions import answer_on_spark, report_on_spark
@@ -28,7 +28,7 @@ from placewire.state.manifest import Manifest
 def replay_on_spark(
     session: SparkSession,
     coordinator: Coordinator,
-    log: LogSource,
+    log: Source,
     *,
     batch_rows: int,
     workers: int = 1,
@@ -54,7 +54,7 @@ def replay_on_spark(
             refs = log.plan_capped(start, batch_rows, cap, max(at_work, 2))
             if refs:
                 run = partial(run_on_spark, session, refs, at_work)
-                after(coordinator.step(coordinator.latest.batch + 1, batch_end(refs), run))
+                after(coordinator.step(coordinator.latest.batch + 1, log.end(refs), run))
             if until() if until is not None else not refs:
                 finished.append(True)
         except Exception as error:

@@ -1,0 +1,144 @@
+"""`placewire serve`: the service, as one command or in its two parts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+from placewire.cli.kernels import ready_kernels
+from placewire.engine.elastic import read_workers
+from placewire.engine.plannames import parse_plans
+from placewire.engine.rebalancing import read_rebalance
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import read_settings
+from placewire.model.times import parse_duration
+
+PARTS = ("all", "gateway", "pipeline")
+
+
+class ServeOptions(NamedTuple):
+    """What the user typed."""
+
+    state: Path
+    host: str
+    port: int
+    settings: Path | None
+    runner: str
+    plan: str
+    workers: str
+    rebalance: str
+    ledger: str
+    require_keys: bool
+    rate: float
+    keep: str
+    seconds: float | None
+    part: str
+    held: bool  # by a supervisor, whose end is ours
+
+
+def run_serve(options: ServeOptions, given: list[str]) -> int:
+    """Run the service or a part of it until it is stopped; raises Unusable."""
+    if options.part not in PARTS:
+        raise Unusable(f"part: must be one of {', '.join(PARTS)}, got {options.part!r}")
+    if options.runner not in ("spark", "local"):
+        raise Unusable(f"runner: must be spark or local, got {options.runner!r}")
+    read_settings(options.settings)
+    parse_plans(options.plan)
+    read_workers(options.workers)
+    read_rebalance(options.rebalance)
+    keep_us = read_keep(options.keep)
+    stopping = threading.Event()
+    if options.held:
+        from placewire.serve.processes import end_with_parent
+
+        end_with_parent(stopping)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    if options.seconds is not None:
+        clock = threading.Timer(options.seconds, stopping.set)
+        clock.daemon = True
+        clock.start()
+    if options.part == "pipeline":
+        return serve_pipeline(options, stopping)
+    if options.part == "gateway":
+        return serve_gateway(options, keep_us, stopping)
+    from placewire.serve.processes import Child, check_exposure, listen, say, supervise
+
+    check_exposure(gateway_options(options, keep_us))
+    listen(options.host, options.port).close()
+    command = [sys.executable, "-m", "placewire.cli.main", "serve", *given, "--held"]
+    children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
+    return supervise(children, stopping, say)
+
+
+def read_keep(text: str) -> int:
+    try:
+        return parse_duration(text)
+    except InvalidEvent as error:
+        raise Unusable(f"keep: {error}") from None
+
+
+def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-untyped-def]
+    from placewire.serve.gateway import GatewayOptions
+    from placewire.serve.processes import needs_keys
+
+    return GatewayOptions(
+        state=options.state,
+        settings=read_settings(options.settings),
+        host=options.host,
+        port=options.port,
+        ledger=options.ledger,
+        require_keys=options.require_keys or needs_keys(options.host),
+        rate=options.rate,
+        keep_us=keep_us,
+        hosts=(options.host,),
+    )
+
+
+def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event) -> int:
+    """The gateway, in this process."""
+    from placewire.serve.processes import run_gateway, say
+
+    say(f"Placewire is at http://{options.host}:{options.port}, its state in {options.state}")
+    run_gateway(gateway_options(options, keep_us), stopping)
+    return 0
+
+
+def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
+    """The pipeline, in this process."""
+    from placewire.serve.pipeline import PipelineOptions, run_pipeline, wait_for_journal
+
+    given = PipelineOptions(
+        options.state,
+        read_settings(options.settings),
+        options.runner,
+        options.plan,
+        options.workers,
+        options.rebalance,
+    )
+    ready_kernels(options.plan)
+    if not wait_for_journal(given.state, stopping):
+        return 0
+    if options.runner == "local":
+        run_pipeline(given, stopping)
+        return 0
+    from placewire.spark.session import local_master, make_session
+
+    sessions = []
+
+    def start():  # type: ignore[no-untyped-def]
+        workers = max(read_workers(options.workers).most, 1)
+        cores = min(workers, os.cpu_count() or 1)
+        sessions.append(make_session(local_master(cores), chatter=Path(os.devnull)))
+        return sessions[-1]
+
+    try:
+        run_pipeline(given, stopping, start)
+    finally:
+        for session in sessions:
+            session.stop()
+    return 0

@@ -1,0 +1,132 @@
+"""Access: who calls, and what they may do.
+
+A key is shown once, when it is made; the ledger has its digest. Without keys, which is allowed on
+loopback only, everybody who can reach the port may do everything, but no page of another origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from placewire.serve.errors import Refused
+from placewire.serve.ledger import Key, Ledger
+
+ROLES = ("publish", "subscribe", "admin")
+LOCAL = "local"  # the name of those who come without a key
+KNOWN_S = 2.0  # how long keys are taken as they were read
+MOST_NAME = 64
+
+
+class Caller(NamedTuple):
+    """Who calls, by the name of their key."""
+
+    name: str
+    roles: tuple[str, ...]
+
+    @property
+    def admin(self) -> bool:
+        return "admin" in self.roles
+
+    @property
+    def scope(self) -> str | None:
+        """Whose subscriptions they see: their own, or, as None, everybody's."""
+        return None if self.admin and self.name != LOCAL else self.name
+
+
+NOBODY = Caller("", ())
+EVERYBODY = Caller(LOCAL, ROLES)
+
+
+class Access:
+    """Finds out who calls; `required` says that nobody may come without a key."""
+
+    def __init__(self, ledger: Ledger, required: bool, hosts: tuple[str, ...] = ()) -> None:
+        self.ledger = ledger
+        self.required = required
+        self.hosts = hosts  # names by which the service may be called, beside loopback's
+        self._keys: dict[str, Key] = {}
+        self._read_s = -KNOWN_S
+
+    def identify(self, headers: Mapping[str, str], key: str | None = None) -> Caller:
+        """Who calls, by headers, or by the `key` of an address; raises Refused."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme and scheme.lower() != "bearer":
+            raise Refused(401, "authorization: must be 'Bearer KEY'", CHALLENGE)
+        given = given.strip() or key or ""
+        if given:
+            found = self._find(given)
+            if found is None:
+                raise Refused(401, "authorization: the key is not known", CHALLENGE)
+            return Caller(found.name, found.roles)
+        if self.required:
+            raise Refused(401, "authorization: a key is needed, got none", CHALLENGE)
+        self._check_origin(headers)
+        return EVERYBODY
+
+    def _find(self, given: str) -> Key | None:
+        digest = digest_key(given)
+        if digest not in self._keys or time.monotonic() - self._read_s > KNOWN_S:
+            self._keys = {key.digest: key for key in self.ledger.all_keys()}
+            self._read_s = time.monotonic()
+        return self._keys.get(digest)
+
+    def forget(self) -> None:
+        """Read the keys anew at the next call."""
+        self._read_s = -KNOWN_S
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        """Refuse pages of elsewhere, and names that somebody else has pointed at this machine."""
+        host = headers.get("host", "")
+        if host and not self._is_ours(urlsplit(f"//{host}").hostname or ""):
+            raise Refused(403, f"host: must be a name of this machine, got {host[:100]!r}")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            raise Refused(403, f"origin: must be this service's own, got {origin[:100]!r}")
+
+    def _is_ours(self, name: str) -> bool:
+        return name == "localhost" or name in self.hosts or is_loopback(name)
+
+
+CHALLENGE = {"www-authenticate": "Bearer"}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def need_role(caller: Caller, role: str) -> None:
+    """Raise Refused unless the caller has a role; an admin has all."""
+    if role not in caller.roles and not caller.admin:
+        raise Refused(403, f"key {caller.name!r}: needs the role {role!r}")
+
+
+def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, Key]:
+    """A new key: itself, to be shown once, and what is kept of it; raises Refused."""
+    if not 1 <= len(name) <= MOST_NAME or not name.isprintable() or name == LOCAL:
+        raise Refused(422, f"name: must be 1 to 64 printable characters, got {name[:80]!r}")
+    if not roles or any(role not in ROLES for role in roles):
+        raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {list(roles)!r}")
+    key = f"pw_{secrets.token_urlsafe(24)}"
+    ordered = tuple(role for role in ROLES if role in roles)
+    return key, Key(name, digest_key(key), ordered, time.time_ns() // 1_000)
+
+
+def digest_key(key: str) -> str:
+    """What is kept of a key: it is random enough that no slow hash is needed."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def sign(secret: str, moment: str, body: bytes) -> str:
+    """The signature of something that is sent out."""
+    return hmac.new(secret.encode(), moment.encode() + b"." + body, "sha256").hexdigest()

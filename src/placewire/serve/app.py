@@ -1,0 +1,144 @@
+"""The application: routes, errors as JSON, headers that keep a page safe."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from placewire.model.errors import InvalidEvent
+from placewire.serve.errors import Refused
+from placewire.serve.gateway import Gateway
+from placewire.serve.routes import objects, results, service, subscriptions
+from placewire.serve.routes.calling import reply
+
+PAGE = Path(__file__).parent / "page"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
+    " img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", POLICY.encode()),
+]
+KEPT = {b"%2f": b"%2F", b"%25": b"%25"}  # what stays escaped in a path, so that ids may have it
+
+log = logging.getLogger("placewire.serve")
+
+ROUTES = [
+    Route("/health", service.health),
+    Route("/v1/objects", objects.publish, methods=["POST"]),
+    Route("/v1/objects/{seq:int}", objects.read_back),
+    Route("/v1/subscriptions", subscriptions.create, methods=["POST"]),
+    Route("/v1/subscriptions", subscriptions.list_all),
+    Route("/v1/subscriptions/{id}", subscriptions.put, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}", subscriptions.end, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}", subscriptions.get),
+    Route("/v1/subscriptions/{id}/standing", subscriptions.standing),
+    Route("/v1/subscriptions/{id}/results", results.read),
+    Route("/v1/subscriptions/{id}/events", results.events),
+    Route("/v1/events", results.events),
+    WebSocketRoute("/v1/subscriptions/{id}/socket", results.socket),
+    WebSocketRoute("/v1/socket", results.socket),
+    Route("/v1/query", service.query, methods=["POST"]),
+    Route("/v1/dead-letters", service.dead_letters),
+    Route("/v1/keys", service.add_key, methods=["POST"]),
+    Route("/v1/keys", service.keys),
+    Route("/v1/keys/{name}", service.end_key, methods=["DELETE"]),
+    Route("/v1/live", service.live),
+]
+
+
+def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
+    """The application; the gateway is opened when it starts and closed when it ends."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        app.state.gateway = open_gateway()
+        try:
+            yield
+        finally:
+            app.state.gateway.close()
+
+    pages = [Mount("/", StaticFiles(directory=PAGE, html=True))] if PAGE.is_dir() else []
+    app = Starlette(
+        routes=[*ROUTES, *pages],
+        lifespan=life,
+        exception_handlers={
+            Refused: refuse,
+            InvalidEvent: refuse_event,
+            HTTPException: refuse_route,
+            Exception: fail,
+        },
+    )
+    app.state.gateway = None
+    app.add_middleware(Guard)
+    return app
+
+
+async def refuse(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    answer = reply({"error": error.why}, error.status)
+    answer.headers.update(error.headers)
+    return answer
+
+
+async def refuse_event(_: Request, error: Exception) -> Response:
+    return reply({"error": str(error)}, 422)
+
+
+async def refuse_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = reply(
+        {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
+    )
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def fail(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return reply({"error": f"{request.method} {request.url.path}: failed, see the log"}, 500)
+
+
+class Guard:
+    """Keeps escaped slashes in a path, and adds the headers that every answer has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        raw = scope.get("raw_path") or scope["path"].encode()
+        scope = {**scope, "path": decode_path(raw.partition(b"?")[0])}
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
+            await send(message)
+
+        await self.app(scope, receive, send_safely)
+
+
+def decode_path(raw: bytes) -> str:
+    """A path as it was meant, but for slashes and percent signs inside of names."""
+    first, *rest = raw.split(b"%")
+    text = first
+    for part in rest:
+        kept = KEPT.get(b"%" + part[:2].lower())
+        text += kept + part[2:] if kept is not None else unquote_to_bytes(b"%" + part)
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,214 @@
+"""Group commit: requests that wait together are written together, and replied to afterwards.
+
+One thread writes. It decides, in the order in which requests came, who may change which
+subscription and which request has been answered before; then lines and notes go to disk for good,
+then to the ledger, then the pipeline may see them, then replies go out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
+from placewire.model.times import parse_timestamp
+from placewire.serve.errors import Refused
+from placewire.serve.ledger import Change, Ledger
+from placewire.state.journal import Note
+from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
+
+MOST_LINES = 20_000  # in one write
+APPLY_AT_ONCE = 10_000
+AGAIN_S = 1.0  # after which a ledger that failed is tried again
+
+
+class Request:
+    """Lines of one owner that are accepted together, or not at all."""
+
+    def __init__(
+        self, lines: Sequence[bytes], owner: str, changes: Sequence[Change] = (), key: str = ""
+    ) -> None:
+        self.lines = lines
+        self.owner = owner
+        self.changes = changes  # their seqs count from the first line
+        self.key = key
+        self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+
+class Committer:
+    """Writes the journal and keeps the ledger's subscriptions in step with it."""
+
+    def __init__(self, writer: JournalWriter, ledger: Ledger) -> None:
+        self.writer = writer
+        self.ledger = ledger
+        self.failed = ""  # why nothing can be written, until it can
+        self.lines = 0
+        self.writes = 0
+        self._waiting: list[Request] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._owed_changes: list[Change] = []  # that are written, and not in the ledger yet
+        self._owed_notes: list[Note] = []
+        catch_up(ledger, writer.folder, writer.next_seq)
+        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
+        self._thread.start()
+
+    async def commit(self, request: Request) -> dict[str, Any]:
+        """Write a request; gives its `seq`, and for an old idempotency key the first reply.
+
+        Raises Refused.
+        """
+        with self._changed:
+            if self._closing:
+                raise Refused(503, "the service is stopping")
+            self._waiting.append(request)
+            self._changed.notify()
+        return await request.reply
+
+    def close(self) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+        self.writer.close()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting and not self._closing:
+                    self._changed.wait(AGAIN_S if self._owed_notes else None)
+                if not self._waiting and self._closing:
+                    return
+                lines = taken = 0
+                while taken < len(self._waiting) and lines < MOST_LINES:
+                    lines += len(self._waiting[taken].lines)
+                    taken += 1
+                group, self._waiting = self._waiting[:taken], self._waiting[taken:]
+            try:
+                if group:
+                    self._write(group)
+                elif self._owed_notes:
+                    self._tell_ledger()
+            except Exception as error:
+                self.failed = first_line(error)
+                for request in group:
+                    settle(request, Refused(503, f"nothing can be written: {self.failed}"))
+
+    def _write(self, group: Sequence[Request]) -> None:
+        owners: dict[str, str | None] = {}  # of subscriptions, as this group leaves them
+        replies: dict[tuple[str, str], dict[str, Any]] = {}
+        lines: list[bytes] = []
+        notes: list[Note] = []
+        changes: list[Change] = []
+        answers: list[tuple[Request, dict[str, Any]]] = []
+        seq, at_us = self.writer.next_seq, time.time_ns() // 1_000
+        names = [change.id for request in group for change in request.changes]
+        held = self.ledger.find_all(names) if names else {}
+        for name, one in held.items():
+            owners[name] = None if one.ended_seq is not None else one.owner
+        for request in group:
+            if request.key:
+                known = replies.get((request.owner, request.key))
+                known = known or self.ledger.reply_of(request.owner, request.key)
+                if known is not None:
+                    answers.append((request, known))
+                    continue
+            taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
+            if taken:
+                why = f"subscription {taken[0].id!r}: belongs to another key"
+                settle(request, Refused(403, why))
+                continue
+            reply: dict[str, Any] = {"seq": seq}
+            if len(request.changes) == 1:
+                reply["replaced"] = owners.get(request.changes[0].id) is not None
+            for change in request.changes:
+                owners[change.id] = None if change.ends else request.owner
+                changes.append(change._replace(seq=seq + change.seq, owner=request.owner))
+            if request.key or request.changes:
+                note = Note(seq, len(request.lines), request.owner, request.key, at_us)
+                notes.append(note if not request.key else with_reply(note, reply))
+                replies[request.owner, request.key] = reply
+            lines += request.lines
+            seq += len(request.lines)
+            answers.append((request, reply))
+        if lines:
+            self.writer.append(lines, notes)
+            self.lines += len(lines)
+            self.writes += 1
+            self._owed_changes += changes
+            self._owed_notes += notes
+            why = self._tell_ledger()
+        for request, reply in answers:
+            late = lines and why and (request.changes or request.key)
+            settle(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
+
+    def _tell_ledger(self) -> str:
+        """Bring the ledger up to the journal, then let the pipeline see it; or say why not."""
+        if self._owed_notes:
+            try:
+                self.ledger.apply(self._owed_changes, self._owed_notes, self.writer.next_seq)
+            except Exception as error:
+                self.failed = f"the ledger cannot be written: {first_line(error)}"
+                return self.failed
+            self._owed_changes, self._owed_notes = [], []
+        self.writer.publish()
+        self.failed = ""
+        return ""
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def with_reply(note: Note, reply: dict[str, Any]) -> Note:
+    return Note(note.seq, note.rows, note.owner, note.key, note.at_us, reply)
+
+
+def settle(request: Request, outcome: dict[str, Any] | Exception) -> None:
+    """Hand an outcome to the request's own loop, if somebody still waits there."""
+    future = request.reply
+
+    def hand() -> None:
+        if future.done():
+            return
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    future.get_loop().call_soon_threadsafe(hand)
+
+
+def catch_up(ledger: Ledger, folder: Path, end_seq: int) -> None:
+    """Apply what a crash kept from the ledger: changes that the journal has."""
+    first = ledger.applied_seq
+    notes = list(read_notes(folder, first))
+    owners = {note.seq + row: note.owner for note in notes for row in range(note.rows)}
+    changes: list[Change] = []
+    for seq, line in read_entries(folder, first) if owners else ():
+        change = read_change(line) if seq in owners else None
+        if change is not None:
+            changes.append(change._replace(seq=seq, owner=owners[seq]))
+        if len(changes) >= APPLY_AT_ONCE:
+            ledger.apply(changes, [], seq + 1)
+            changes.clear()
+    if first < end_seq:
+        ledger.apply(changes, notes, end_seq)
+
+
+def read_change(line: bytes) -> Change | None:
+    """What a line changes, if anything; its seq and its owner are not in it."""
+    event = decode_event(line)
+    if isinstance(event, UnsubscribeEvent):
+        return Change(0, event.id, "", ends=True)
+    if not isinstance(event, SubscribeEvent):
+        return None
+    expires = None if event.expires is UNSET else parse_timestamp(event.expires)
+    return Change(
+        0, event.id, "", False, event.kind, line.decode(), parse_timestamp(event.ts), expires
+    )

@@ -1,0 +1,13 @@
+"""What a client is told when something cannot be done."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """A request that is not carried out: a status of HTTP, and what, where, got."""
+
+    def __init__(self, status: int, why: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+        self.headers = headers or {}

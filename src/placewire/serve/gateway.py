@@ -1,0 +1,221 @@
+"""The gateway: everything that answers requests, put together over one state directory."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from placewire.engine.admitting import Admission
+from placewire.engine.origin import check_same
+from placewire.engine.reading import name_journal
+from placewire.engine.snapshot import Snapshot
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import Settings, with_identity
+from placewire.model.times import format_timestamp
+from placewire.serve.access import Access, Caller
+from placewire.serve.committing import Committer, Request
+from placewire.serve.errors import Refused
+from placewire.serve.gauges import Latency, Rate
+from placewire.serve.hub import Hub
+from placewire.serve.incoming import Incoming
+from placewire.serve.keeper import Keeper
+from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
+from placewire.serve.limits import Rates
+from placewire.serve.live import Live
+from placewire.serve.pipeline import beat_path
+from placewire.state.journal import JournalReader, journal_folder
+from placewire.state.journalwriter import JournalWriter, read_entries
+from placewire.state.layout import StateDir
+from placewire.state.lexicons import keep_lexicon, open_lexicon
+from placewire.state.manifest import Manifest, read_latest
+
+DAY_US = 86_400_000_000
+STALE_S = 10.0  # without a word from the pipeline it is said to be away
+
+
+class GatewayOptions(NamedTuple):
+    """How the gateway is run."""
+
+    state: Path
+    settings: Settings
+    host: str = "127.0.0.1"
+    port: int = 7878
+    ledger: str = ""  # a URL of PostgreSQL; otherwise a file in the state
+    require_keys: bool = False
+    rate: float = 0.0  # events a second for each key; 0: no limit
+    keep_us: int = 7 * DAY_US  # results
+    hosts: tuple[str, ...] = ()
+    allow_private: bool = False  # webhooks to private addresses
+
+
+class Gateway:
+    """What handlers of requests use. Made in its event loop; `close` when that ends."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        self.options = options
+        self.loop = asyncio.get_running_loop()
+        self.state = StateDir(options.state.absolute())
+        self.state.open()
+        self.settings = with_identity(options.settings)
+        keep_lexicon(self.state, self.settings)
+        self.manifest = read_latest(self.state)
+        folder = journal_folder(self.state)
+        writer = JournalWriter(folder)
+        if self.manifest is not None:
+            check_same(self.state, self.manifest, self.settings, name_journal(folder))
+        self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
+        self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
+        self.admission.now_us = self._clock(folder)
+        self.committer = Committer(writer, self.ledger)
+        self.journal = JournalReader(folder)
+        self.access = Access(self.ledger, options.require_keys, options.hosts)
+        self.rates = Rates(options.rate)
+        self.hub = Hub()
+        self.live = Live(self)
+        self.accepted, self.results = Rate(), Rate()
+        self.latency = Latency()
+        self._snapshot: Snapshot | None = None
+        self._asking = threading.Lock()
+        self.keeper = Keeper(self.state, self.ledger, self._told, options.keep_us)
+        self.keeper.start()
+
+    def close(self) -> None:
+        self.committer.close()
+        self.keeper.close()
+        self.ledger.close()
+
+    def _clock(self, folder: Path) -> int | None:
+        """The clock after all that the journal has: what is committed, and the rest."""
+        admission = self.admission
+        admission.now_us = self.manifest.now_us if self.manifest is not None else None
+        first = self.manifest.next_seq if self.manifest is not None else 0
+        for _, line in read_entries(folder, first):
+            try:
+                admission.advance(admission.admit(line).ts_us)
+            except InvalidEvent:
+                continue
+        return admission.now_us
+
+    # In.
+
+    def spare_admission(self) -> Admission:
+        """A second one, for a thread of its own; its clock is not looked at."""
+        return Admission(self.settings, self.admission.lexicon)
+
+    async def accept(
+        self,
+        caller: Caller,
+        lines: list[Incoming],
+        changes: list[Change] | None = None,
+        key: str = "",
+    ) -> dict[str, Any]:
+        """Write lines to the journal; gives the reply with their first `seq`.
+
+        Raises InvalidEvent if a time leaps, and Refused. From here to the queue of the journal
+        nothing waits, so that the clock sees lines in the order in which they are written.
+        """
+        self.rates.take(caller.name, len(lines))
+        before = self.admission.now_us
+        try:
+            for line in lines:
+                self.admission.advance(line.ts_us)
+        except InvalidEvent:
+            self.admission.now_us = before
+            raise
+        request = Request([line.line for line in lines], caller.name, changes or (), key)
+        reply = await self.committer.commit(request)
+        self.latency.note_written(int(reply["seq"]))
+        self.accepted.add(len(lines))
+        return reply
+
+    # Out.
+
+    def _told(self, manifest: Manifest, entries: list[Entry]) -> None:
+        """Called by the keeper, in its thread."""
+        self.loop.call_soon_threadsafe(self._hear, manifest, entries)
+
+    def _hear(self, manifest: Manifest, entries: list[Entry]) -> None:
+        self.manifest = manifest
+        self.results.add(len(entries))
+        self.latency.note_results(entries)
+        self.hub.publish(entries)
+        self.live.hear(manifest)
+
+    def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
+        """The answer to a query as of the last commit; for threads. Raises InvalidEvent."""
+        with self._asking:
+            if self._snapshot is None:
+                self._snapshot = Snapshot(self.state.root)
+            seen, latest = self._snapshot.manifest, self.manifest
+            if latest is not None and (seen is None or seen.batch < latest.batch):
+                self._snapshot.refresh()
+            return self._snapshot.answer(query, with_data)
+
+    def object_at(self, seq: int) -> dict[str, Any] | None:
+        """The object of an event, if that is one and the journal still has it; for threads."""
+        line = self.journal.read(seq)
+        try:
+            event = msgspec.json.decode(line) if line is not None else None
+        except msgspec.DecodeError:
+            return None
+        return event if isinstance(event, dict) and event.get("type") == "object" else None
+
+    def status_of(self, held: Held) -> str:
+        """Whether a subscription is live, as far as events were accepted."""
+        if held.ended_seq is not None:
+            return "ended"
+        now_us = self.admission.now_us
+        if held.expires_us is not None and now_us is not None and held.expires_us <= now_us:
+            return "expired"
+        return "live"
+
+    def find_own(self, caller: Caller, name: str) -> Held:
+        """A subscription that a caller may see; raises Refused. For threads."""
+        held = self.ledger.find(name)
+        if held is None or caller.scope not in (None, held.owner):
+            raise Refused(404, f"subscription {name[:256]!r}: is not known")
+        return held
+
+    @property
+    def committed_seq(self) -> int:
+        return self.manifest.next_seq if self.manifest is not None else 0
+
+    def pipeline_status(self) -> str:
+        """Whether the pipeline has said lately that it lives."""
+        try:
+            beat = beat_path(self.state).stat().st_mtime
+        except OSError:
+            return "starting"
+        return "running" if time.time() - beat < STALE_S else "away"
+
+    def health(self) -> dict[str, Any]:
+        """How the service is."""
+        from placewire import __version__
+
+        trouble = self.committer.failed or self.committer.writer.broken or self.keeper.failed
+        seq = self.committer.writer.next_seq
+        return {
+            "status": trouble or "ok",
+            "seq": seq,
+            "committed_seq": self.committed_seq,
+            "lag_events": seq - self.committed_seq,
+            "pipeline": self.pipeline_status(),
+            "version": __version__,
+        }
+
+    def now_text(self) -> str | None:
+        now_us = self.admission.now_us
+        return None if now_us is None else format_timestamp(now_us)
+
+
+def open_gateway(options: GatewayOptions) -> Gateway:
+    """The gateway over a state; raises Unusable."""
+    try:
+        return Gateway(options)
+    except OSError as error:
+        raise Unusable(f"state {options.state}: cannot be used: {error}") from None

@@ -1,0 +1,76 @@
+"""The hub: new results go to all who listen, and nobody waits for anybody.
+
+A listener has a place for a few results. One that does not keep up is told to read on in the
+ledger, where everything is; it costs the others nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from placewire.serve.ledger import Entry
+
+MOST_WAITING = 512  # results kept for one listener; more are read from the ledger
+
+
+class Listener:
+    """One stream's place in the hub."""
+
+    def __init__(self, subscription: str | None, owner: str | None) -> None:
+        self.subscription = subscription  # None: all of the owner's
+        self.owner = owner  # None: everybody's
+        self.waiting: deque[Entry] = deque()
+        self.missed = False
+        self.woken = asyncio.Event()
+
+    def offer(self, entry: Entry) -> None:
+        """Take a result, or note that there are some that are not here."""
+        if len(self.waiting) >= MOST_WAITING:
+            self.waiting.clear()
+            self.missed = True
+        if not self.missed:
+            self.waiting.append(entry)
+        self.woken.set()
+
+
+class Hub:
+    """Who listens to what; used in the gateway's one event loop only."""
+
+    def __init__(self) -> None:
+        self._by_subscription: dict[str, set[Listener]] = {}
+        self._by_owner: dict[str | None, set[Listener]] = {}
+        self.listeners = 0
+        self.delivered = 0  # results handed to streams
+
+    def join(self, listener: Listener) -> None:
+        self._room(listener).add(listener)
+        self.listeners += 1
+
+    def leave(self, listener: Listener) -> None:
+        room = self._room(listener)
+        room.discard(listener)
+        self.listeners -= 1
+        if not room:
+            if listener.subscription is not None:
+                self._by_subscription.pop(listener.subscription, None)
+            else:
+                self._by_owner.pop(listener.owner, None)
+
+    def _room(self, listener: Listener) -> set[Listener]:
+        if listener.subscription is not None:
+            return self._by_subscription.setdefault(listener.subscription, set())
+        return self._by_owner.setdefault(listener.owner, set())
+
+    def publish(self, entries: Iterable[Entry]) -> None:
+        """Offer new results to those who listen to them."""
+        everybodys = self._by_owner.get(None, ())
+        for entry in entries:
+            for listener in self._by_subscription.get(entry.subscription, ()):
+                if listener.owner in (None, entry.owner):
+                    listener.offer(entry)
+            for listener in self._by_owner.get(entry.owner, ()):
+                listener.offer(entry)
+            for listener in everybodys:
+                listener.offer(entry)

@@ -1,0 +1,134 @@
+"""What clients send, as lines of the log: types, times and ids filled in, each line checked."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from placewire.engine.admitting import Admission, Admitted
+from placewire.kernels.jsonlines import find_lines, scan_objects
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import ObjectEvent, SubscribeEvent
+from placewire.model.times import format_timestamp
+from placewire.serve.bodies import decode_object
+from placewire.serve.committing import read_change
+from placewire.serve.errors import Refused
+from placewire.serve.ledger import Change
+
+MOST_ERRORS = 100  # shown of a bulk
+
+
+class Incoming(NamedTuple):
+    """A line that may be written, and its time."""
+
+    line: bytes
+    ts_us: int
+
+
+class Bulk(NamedTuple):
+    """Lines of one body: those that may be written, and what is wrong with the others."""
+
+    lines: list[Incoming]
+    changes: list[Change]  # their seqs count from the first line
+    rejected: int
+    errors: list[dict[str, Any]]
+
+
+def now_text() -> str:
+    return format_timestamp(time.time_ns() // 1_000)
+
+
+def complete(given: dict[str, Any], kind: str, **fixed: str) -> bytes:
+    """An event with what its sender left out; raises InvalidEvent."""
+    if given.get("type", kind) != kind:
+        raise InvalidEvent(f"type: must be {kind!r}, got {shown(given['type'])}")
+    for name, value in fixed.items():
+        if given.get(name, value) != value:
+            raise InvalidEvent(
+                f"{name}: must be {value!r} as in the address, got {shown(given[name])}"
+            )
+    event = {**given, **fixed, "type": kind}
+    event.setdefault("ts", now_text())
+    if kind == "subscribe":
+        event.setdefault("id", secrets.token_hex(8))
+    try:
+        return msgspec.json.encode(event)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidEvent(f"the event cannot be written as JSON: {error}") from None
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_object(admission: Admission, given: dict[str, Any]) -> Incoming:
+    """One object; raises InvalidEvent."""
+    admitted = admission.admit(complete(given, "object"))
+    return Incoming(admitted.line, admitted.ts_us)
+
+
+def read_subscription(admission: Admission, given: dict[str, Any], **fixed: str) -> Admitted:
+    """One subscription; raises InvalidEvent."""
+    admitted = admission.admit(complete(given, "subscribe", **fixed))
+    refuse_nul(admitted.event.id)
+    return admitted
+
+
+def refuse_nul(name: str) -> None:
+    """Ids of subscriptions go to databases, and PostgreSQL has no NUL; raises InvalidEvent."""
+    if "\x00" in name:
+        raise InvalidEvent("id must not have a NUL character")
+
+
+def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
+    """A body of lines. What a plain line says is read by a kernel, any other line strictly."""
+    lines = body.replace(b"\r\n", b"\n").split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    times: dict[int, int] = {}
+    if kind == "object" and lines:
+        raw = np.frombuffer(b"\n".join(lines) + b"\n", np.uint8)
+        plain, _ = scan_objects(raw, find_lines(raw))
+        times = dict(zip(plain.line.tolist(), plain.ts_us.tolist(), strict=True))
+    kept: list[Incoming] = []
+    changes: list[Change] = []
+    errors: list[dict[str, Any]] = []
+    rejected = 0
+    for number, line in enumerate(lines):
+        if number in times:
+            kept.append(Incoming(line, times[number]))
+            continue
+        try:
+            admitted = admit_line(admission, line, kind)
+            if isinstance(admitted.event, SubscribeEvent):
+                change = read_change(admitted.line)
+                assert change is not None
+                changes.append(change._replace(seq=len(kept)))
+            kept.append(Incoming(admitted.line, admitted.ts_us))
+        except (InvalidEvent, Refused) as error:
+            rejected += 1
+            if len(errors) < MOST_ERRORS:
+                errors.append({"line": number + 1, "error": str(error)})
+    return Bulk(kept, changes, rejected, errors)
+
+
+def admit_line(admission: Admission, line: bytes, kind: str) -> Admitted:
+    """One line of a bulk, completed if something was left out; raises InvalidEvent or Refused."""
+    try:
+        admitted = admission.admit(line)
+        expected = ObjectEvent if kind == "object" else SubscribeEvent
+        fits = isinstance(admitted.event, expected)
+    except InvalidEvent:
+        fits = False
+    if not line.strip():
+        raise InvalidEvent("an event must be one JSON object, got an empty line")
+    if not fits:
+        admitted = admission.admit(complete(decode_object(line), kind))
+    if kind == "subscribe":
+        refuse_nul(admitted.event.id)
+    return admitted

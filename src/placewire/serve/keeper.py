@@ -1,0 +1,106 @@
+"""The keeper: committed results go from the outbox to the ledger, then to those who listen.
+
+It has its cursor in the state as any sink has: what it has not got yet is not swept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from placewire.engine.delivery import Cursor
+from placewire.engine.outbox import dead_letters, result_lines
+from placewire.model.errors import Unusable
+from placewire.serve.ledger import Entry, Ledger
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest, committed_batches, manifest_path, read_manifest
+
+LOOKS_S = 0.01
+AGAIN_S = 1.0
+FORGETS_S = 600.0
+
+Tell = Callable[[Manifest, list[Entry]], None]
+
+
+class Keeper:
+    """Follows the manifests of a state in a thread of its own."""
+
+    def __init__(self, state: StateDir, ledger: Ledger, tell: Tell, keep_us: int) -> None:
+        self.state = state
+        self.ledger = ledger
+        self.tell = tell
+        self.keep_us = keep_us
+        self.failed = ""
+        self.batch = ledger.batch
+        self._closing = threading.Event()
+        self._forgot_s = 0.0
+        self._thread = threading.Thread(target=self._follow, name="keeper", daemon=True)
+        known = committed_batches(state) if state.manifests.exists() else []
+        if known and known[0] > self.batch + 1:
+            raise Unusable(
+                f"ledger: has results up to batch {self.batch}, and state {state.root} keeps those"
+                f" from batch {known[0]} on: it belongs to another ledger"
+            )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        while not self._closing.is_set():
+            try:
+                if manifest_path(self.state, self.batch + 1).exists():
+                    self._take(read_manifest(self.state, self.batch + 1))
+                else:
+                    self._closing.wait(LOOKS_S)
+                    self._forget()
+                self.failed = ""
+            except Exception as error:
+                # Whatever it is, nothing is lost: the cursor stays where it is.
+                self.failed = " ".join(str(error).split()) or type(error).__name__
+                self._closing.wait(AGAIN_S)
+
+    def _take(self, manifest: Manifest) -> None:
+        pieces = result_lines(self.state, manifest, with_data=True)
+        lines = [line for piece in pieces for line in bytes(piece).splitlines()]
+        letters = dead_letters(self.state, manifest)
+        at_us = time.time_ns() // 1_000
+        entries = self.ledger.record(manifest.batch, lines, letters, at_us)
+        self.batch = manifest.batch
+        note_cursor(self.state, manifest.batch)
+        self.tell(manifest, entries)
+
+    def _forget(self) -> None:
+        """Now and then, drop what is older than results are kept."""
+        if time.monotonic() - self._forgot_s >= FORGETS_S:
+            self._forgot_s = time.monotonic()
+            self.ledger.forget_before(time.time_ns() // 1_000 - self.keep_us)
+
+
+def cursor_path(state: StateDir) -> Path:
+    return state.root / "sinks" / "ledger.json"
+
+
+def note_cursor(state: StateDir, batch: int) -> None:
+    """Say what may be swept. It need not survive a power cut: the ledger itself knows."""
+    path = cursor_path(state)
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(msgspec.json.encode(Cursor(batch)))
+    os.replace(temporary, path)
+
+
+def read_cursor(state: StateDir) -> int:
+    """The last batch that the ledger has, as far as it has said so."""
+    try:
+        return msgspec.json.decode(cursor_path(state).read_bytes(), type=Cursor).batch
+    except (OSError, msgspec.DecodeError):
+        return -1

@@ -1,0 +1,93 @@
+"""The ledger in PostgreSQL, by a URL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from placewire.model.errors import Unusable
+from placewire.serve.ledger.database import Cursor, Row
+
+try:
+    import psycopg
+except ImportError:  # an extra
+    psycopg = None  # type: ignore[assignment]
+
+
+def to_postgres(sql: str) -> str:
+    """SQL with its driver's placeholders; the ledger's own has neither in its texts."""
+    return sql.replace("?", "%s")
+
+
+class PostgresCursor:
+    """A cursor that takes the ledger's SQL."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        return self._cursor.execute(to_postgres(sql), values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Any:
+        return self._cursor.executemany(to_postgres(sql), list(rows))
+
+    def fetchone(self) -> Any:
+        return self._cursor.fetchone()
+
+    def fetchall(self) -> list[Any]:
+        return list(self._cursor.fetchall())
+
+
+class Postgres:
+    """A database on a server; a connection that was lost is made again."""
+
+    def __init__(self, url: str) -> None:
+        if psycopg is None:
+            raise Unusable(
+                "ledger: PostgreSQL needs psycopg, which is not installed:"
+                " pip install 'placewire[postgres]'"
+            )
+        self.url = url
+        self._lock = threading.Lock()
+        self._writer: Any = None
+        self._reading = threading.local()
+        try:
+            self._writer = self._connect()
+        except psycopg.Error as error:
+            said = " ".join(str(error).split())
+            raise Unusable(f"ledger: PostgreSQL cannot be reached: {said}") from None
+
+    def _connect(self) -> Any:
+        return psycopg.connect(self.url, autocommit=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        with self._lock:
+            if self._writer.closed:
+                self._writer = self._connect()
+            try:
+                with self._writer.transaction(), self._writer.cursor() as cursor:
+                    yield PostgresCursor(cursor)
+            except psycopg.OperationalError:
+                with suppress(psycopg.Error):
+                    self._writer.close()
+                raise
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        for last in (False, True):
+            connection = getattr(self._reading, "connection", None)
+            if connection is None or connection.closed:
+                connection = self._reading.connection = self._connect()
+            try:
+                return list(connection.execute(to_postgres(sql), values).fetchall())
+            except psycopg.OperationalError:
+                with suppress(psycopg.Error):
+                    connection.close()
+                if last:
+                    raise
+        raise AssertionError
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,78 @@
+"""What the ledger's rows say."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class Change(NamedTuple):
+    """A subscribe or an unsubscribe as the journal has it, and whose it is."""
+
+    seq: int
+    id: str
+    owner: str
+    ends: bool = False
+    kind: str = ""
+    body: str = ""  # the event as JSON
+    since_us: int = 0
+    expires_us: int | None = None
+
+
+class Held(NamedTuple):
+    """A subscription as the ledger holds it; `numbers` results were numbered so far."""
+
+    id: str
+    owner: str
+    kind: str
+    seq: int
+    since_us: int
+    expires_us: int | None
+    ended_seq: int | None
+    owned_seq: int  # since which event its owner has had the id without a break
+    first_number: int  # results before this one were another owner's
+    numbers: int
+    body: str
+    standing: str | None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One result: its place among all, its number among its subscription's, its stable id."""
+
+    position: int
+    subscription: str
+    owner: str
+    number: int
+    seq: int
+    type: str
+    id: str
+    body: bytes
+    at_us: int = 0  # when the ledger got it
+
+
+class Key(NamedTuple):
+    """An API key as the ledger knows it: never the key itself."""
+
+    name: str
+    digest: str
+    roles: tuple[str, ...]
+    made_us: int
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What a result's line says of itself."""
+
+    seq: int
+    type: str
+    subscription: str = ""
+    at: str = ""
+    add: list[dict[str, Any]] = []
+    drop: list[dict[str, Any]] = []
+    terms: list[Any] = []
+
+    @property
+    def result_id(self) -> str:
+        """The stable id: the same whenever the result is made again."""
+        end = f":{self.at}" if self.at else ""
+        return f"{self.seq}:{self.type}:{self.subscription}{end}"

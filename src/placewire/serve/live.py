@@ -1,0 +1,108 @@
+"""What a page shows live: a sample of objects as they come, figures every second, plan changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from placewire.serve.incoming import Incoming
+from placewire.state.manifest import Manifest
+
+if TYPE_CHECKING:
+    from placewire.serve.gateway import Gateway
+
+TICKS_A_SECOND = 4
+MOST_A_TICK = 50
+MOST_WAITING = 64  # messages for one page; one that does not keep up misses some
+
+
+class Live:
+    """Gathers what is shown and hands it to every page that listens."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.pages: set[asyncio.Queue[bytes]] = set()
+        self._objects: list[dict[str, Any]] = []
+        self._skipped = 0
+        self._plan: dict[str, Any] = {}
+        self._ticking: asyncio.Task[None] | None = None
+
+    def join(self) -> asyncio.Queue[bytes]:
+        page: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
+        self.pages.add(page)
+        if self._ticking is None:
+            self._ticking = asyncio.create_task(self._tick())
+        page.put_nowait(message("status", self.status()))
+        return page
+
+    def leave(self, page: asyncio.Queue[bytes]) -> None:
+        self.pages.discard(page)
+
+    def show(self, first_seq: int, lines: Iterable[Incoming]) -> None:
+        """Objects that were accepted; costs nothing while nobody looks."""
+        if not self.pages:
+            return
+        for seq, line in enumerate(lines, first_seq):
+            if len(self._objects) >= MOST_A_TICK:
+                self._skipped += 1
+                continue
+            event = msgspec.json.decode(line.line)
+            self._objects.append(
+                {"seq": seq} | {name: event[name] for name in ("id", "lon", "lat", "text", "ts")}
+            )
+
+    def hear(self, manifest: Manifest) -> None:
+        """A commit: the plan may be another one now."""
+        plan = plan_facts(manifest)
+        if self._plan and plan != self._plan:
+            line = manifest.plan.get("sized") or manifest.plan.get("why") or "the plan has changed"
+            self._send(message("plan", plan | {"line": line}))
+        self._plan = plan
+
+    async def _tick(self) -> None:
+        ticks = 0
+        while self.pages:
+            await asyncio.sleep(1 / TICKS_A_SECOND)
+            ticks += 1
+            if self._objects:
+                self._send(message("objects", {"objects": self._objects, "skipped": self._skipped}))
+                self._objects, self._skipped = [], 0
+            if ticks % TICKS_A_SECOND == 0:
+                self._send(message("status", self.status()))
+        self._ticking = None
+
+    def _send(self, text: bytes) -> None:
+        for page in self.pages:
+            if not page.full():
+                page.put_nowait(text)
+
+    def status(self) -> dict[str, Any]:
+        """The figures of the moment."""
+        gateway = self.gateway
+        health = gateway.health()
+        return {
+            "now": gateway.now_text(),
+            "seq": health["seq"],
+            "committed_seq": health["committed_seq"],
+            "lag_events": health["lag_events"],
+            "pipeline": health["pipeline"],
+            "objects_per_s": round(gateway.accepted.per_s(), 1),
+            "results_per_s": round(gateway.results.per_s(), 1),
+            "latency_ms": gateway.latency.quantiles_ms(),
+            "streams": gateway.hub.listeners,
+            "plan": plan_facts(gateway.manifest) if gateway.manifest else {},
+        }
+
+
+def plan_facts(manifest: Manifest) -> dict[str, Any]:
+    """Which boolean plan is in force."""
+    plan = manifest.plan
+    return {name: plan[name] for name in ("name", "version", "workers") if name in plan}
+
+
+def message(event: str, facts: dict[str, Any]) -> bytes:
+    """A message of server-sent events."""
+    return b"event: " + event.encode() + b"\ndata: " + msgspec.json.encode(facts) + b"\n\n"

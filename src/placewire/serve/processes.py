@@ -1,0 +1,199 @@
+"""The processes of the service: a gateway, a pipeline, and a supervisor that keeps both up.
+
+Children end when their supervisor does, however that came about: they read its pipe to the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import uvicorn
+
+from placewire.model.errors import Unusable
+from placewire.serve.access import is_loopback
+from placewire.serve.app import make_app
+from placewire.serve.gateway import GatewayOptions, open_gateway
+from placewire.serve.ledger import open_ledger
+from placewire.state.layout import StateDir
+
+BACKLOG = 4_096
+GRACE_S = 3  # for requests under way when the gateway ends
+PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)
+WELL_S = 30.0  # a child that lived so long begins anew with short pauses
+STOPS_S = 30.0
+UNUSABLE = 2
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The service's port; raises Unusable."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise Unusable(f"port {port} of {host}: cannot be used: {error}") from None
+    return found
+
+
+def check_exposure(options: GatewayOptions) -> None:
+    """Beyond this machine nobody may come without a key, so there must be one; raises Unusable."""
+    if not options.require_keys:
+        return
+    state = StateDir(options.state)
+    state.open()
+    ledger = open_ledger(options.ledger or state.root / "ledger.sqlite")
+    try:
+        if not ledger.all_keys():
+            raise Unusable(
+                f"serve on {options.host}: needs keys, and there is none; make one with"
+                f" `placewire keys add NAME --role admin --state {options.state}`"
+            )
+    finally:
+        ledger.close()
+
+
+def needs_keys(host: str) -> bool:
+    return not is_loopback(host)
+
+
+def run_gateway(options: GatewayOptions, stopping: threading.Event) -> None:
+    """Serve until `stopping`; raises Unusable."""
+    check_exposure(options)
+    sock = listen(options.host, options.port)
+    problem: list[Unusable] = []
+
+    async def serve() -> None:
+        try:
+            gateway = open_gateway(options)
+        except Unusable as error:
+            problem.append(error)
+            return
+        config = uvicorn.Config(
+            make_app(lambda: gateway),
+            log_level="critical",
+            access_log=False,
+            timeout_graceful_shutdown=GRACE_S,
+            server_header=False,
+            ws_max_size=1 << 16,
+        )
+        server = uvicorn.Server(config)
+        watching = asyncio.create_task(watch(server))
+        await server.serve([sock])
+        watching.cancel()
+
+    async def watch(server: uvicorn.Server) -> None:
+        while not stopping.is_set():
+            await asyncio.sleep(0.05)
+        server.should_exit = True
+
+    with contextlib.closing(sock):
+        if uses_uvloop():
+            import uvloop
+
+            uvloop.run(serve())
+        else:
+            asyncio.run(serve())
+    if problem:
+        raise problem[0]
+
+
+def uses_uvloop() -> bool:
+    try:
+        import uvloop  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def end_with_parent(stopping: threading.Event) -> None:
+    """Stop when standard input ends: the supervisor that holds it is gone."""
+
+    def read() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 1):
+                pass
+        stopping.set()
+        time.sleep(STOPS_S)
+        os._exit(1)
+
+    threading.Thread(target=read, name="parent", daemon=True).start()
+
+
+class Child:
+    """A process that is started again when it dies."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        self.command = list(command)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_s = 0.0
+        self.again_s = 0.0
+        self.deaths = 0
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE)
+        self.started_s = time.monotonic()
+
+    def look(self, tell: Callable[[str], None]) -> int | None:
+        """Start it if it is due; gives an exit code that ends everything, if it had one."""
+        now = time.monotonic()
+        if self.process is None:
+            if now >= self.again_s:
+                self.start()
+            return None
+        code = self.process.poll()
+        if code is None:
+            return None
+        if code == UNUSABLE:
+            return code
+        self.deaths = 0 if now - self.started_s > WELL_S else self.deaths
+        pause = PAUSES_S[min(self.deaths, len(PAUSES_S) - 1)]
+        self.deaths += 1
+        tell(f"{self.name}: ended with {code}; again in {pause:g} s")
+        self.process, self.again_s = None, now + pause
+        return None
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> None:
+        if self.process is None:
+            return
+        try:
+            self.process.wait(STOPS_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def supervise(
+    children: Sequence[Child], stopping: threading.Event, tell: Callable[[str], None]
+) -> int:
+    """Keep children up until `stopping`, or until one is unusable; gives an exit code."""
+    code = 0
+    while not stopping.is_set() and not code:
+        for child in children:
+            code = code or child.look(tell) or 0
+        stopping.wait(0.1)
+    # The gateway first: what it has accepted is on disk, and nobody is told otherwise.
+    for child in children:
+        child.stop()
+    for child in children:
+        child.wait()
+    return code
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+"""Objects: published one by one or many at once, and read back by their seq."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placewire.serve.access import Caller
+from placewire.serve.bodies import (
+    JSON,
+    MOST_BULK_BYTES,
+    MOST_BYTES,
+    decode_object,
+    media_type,
+    read_body,
+)
+from placewire.serve.errors import Refused
+from placewire.serve.gateway import Gateway
+from placewire.serve.incoming import read_bulk, read_object
+from placewire.serve.routes.calling import needs, reply
+
+INLINE_BYTES = 1 << 16  # a larger body is read in a thread
+MOST_KEY = 200
+
+
+def idempotency_key(request: Request) -> str:
+    """What tells a repeated request from a new one; raises Refused."""
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > MOST_KEY or not key.isprintable():
+        raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
+    return key
+
+
+@needs("publish")
+async def publish(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """One object, or with lines many."""
+    key = idempotency_key(request)
+    if media_type(request) == JSON:
+        line = read_object(gateway.admission, decode_object(await read_body(request, MOST_BYTES)))
+        written = await gateway.accept(caller, [line], key=key)
+        gateway.live.show(written["seq"], [line])
+        return reply({"seq": written["seq"]}, 202)
+    body = await read_body(request, MOST_BULK_BYTES)
+    if len(body) > INLINE_BYTES:
+        bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
+    else:
+        bulk = read_bulk(gateway.admission, body, "object")
+    told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
+    if not bulk.lines:
+        if not bulk.rejected:
+            raise Refused(422, "body: must have lines, got none")
+        return reply({"error": "no line was accepted", **told}, 422)
+    written = await gateway.accept(caller, bulk.lines, key=key)
+    gateway.live.show(written["seq"], bulk.lines)
+    return reply({"first_seq": written["seq"], **told}, 202)
+
+
+@needs("subscribe")
+async def read_back(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """The object of an event."""
+    seq = request.path_params["seq"]
+    found = await asyncio.to_thread(gateway.object_at, seq) if seq < 1 << 62 else None
+    if found is None:
+        raise Refused(404, f"event {seq}: is no object, or not kept any more")
+    return reply({"seq": seq, "object": found})

@@ -1,0 +1,87 @@
+"""Results: read from a number on, or followed as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket
+
+from placewire.serve.access import Caller, need_role
+from placewire.serve.bodies import read_flag, read_number
+from placewire.serve.errors import Refused
+from placewire.serve.gateway import Gateway
+from placewire.serve.hub import Listener
+from placewire.serve.routes.calling import gateway_of, name_of, needs, stream_key
+from placewire.serve.streams import STALLED_S, EventStream, Stream, encode_plain, encoder, watch
+
+MOST_RESULTS = 1_000
+LAST = (1 << 62) - 1
+
+
+@needs("subscribe")
+async def read(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Results of one subscription, from a number on."""
+    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
+    limit = read_number(request, "limit", 100, 1, MOST_RESULTS)
+    after = max(read_number(request, "after", 0, 0, LAST), held.first_number - 1)
+    entries = await asyncio.to_thread(gateway.ledger.results_of, held.id, after, limit)
+    text = b",".join([encode_plain(entry) for entry in entries])
+    following = entries[-1].number if entries else after
+    body = b'{"results":[' + text + b'],"next":%d}' % following
+    return Response(body, media_type="application/json")
+
+
+async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Caller) -> Stream:
+    """What a client wants to follow, from where on; raises Refused."""
+    one = "id" in connection.path_params
+    if one:
+        held = await asyncio.to_thread(gateway.find_own, caller, name_of(connection))
+        first, last = held.first_number - 1, held.numbers
+        listener = Listener(held.id, held.owner)
+    else:
+        first, last = 0, await asyncio.to_thread(lambda: gateway.ledger.position)
+        listener = Listener(None, caller.scope)
+    given = connection.headers.get("last-event-id") or connection.query_params.get("after", "")
+    if given == "latest":
+        return Stream(gateway, listener, last)
+    if given and not (given.isascii() and given.isdecimal() and len(given) < 19):
+        raise Refused(422, f"after: must be a number or 'latest', got {given[:40]!r}")
+    return Stream(gateway, listener, max(int(given or 0), first))
+
+
+@needs("subscribe")
+async def events(request: Request, gateway: Gateway, caller: Caller) -> Any:
+    """Server-sent events."""
+    with_objects = read_flag(request, "objects")
+    stream = await open_stream(request, gateway, caller)
+    return EventStream(stream, encoder(gateway, with_objects))
+
+
+async def socket(websocket: WebSocket) -> None:
+    """The same by WebSocket: a text message a result."""
+    try:
+        gateway = gateway_of(websocket)
+        caller = gateway.access.identify(websocket.headers, stream_key(websocket))
+        need_role(caller, "subscribe")
+        stream = await open_stream(websocket, gateway, caller)
+    except Refused as error:
+        body = msgspec.json.encode({"error": error.why})
+        await websocket.send_denial_response(
+            Response(body, error.status, error.headers, media_type="application/json")
+        )
+        return
+    await websocket.accept()
+    watcher = asyncio.create_task(watch(websocket.receive, stream.close))
+    try:
+        async for entries in stream.batches():
+            for entry in entries:
+                async with asyncio.timeout(STALLED_S):
+                    await websocket.send_text(encode_plain(entry).decode())
+    except (TimeoutError, OSError, RuntimeError):
+        pass  # the client is gone, or as good as gone
+    finally:
+        watcher.cancel()

@@ -1,0 +1,129 @@
+"""Subscriptions: made, replaced, ended, listed; each belongs to the key that made it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placewire.model.times import format_timestamp
+from placewire.serve.access import Caller
+from placewire.serve.bodies import (
+    JSON,
+    MOST_BULK_BYTES,
+    MOST_BYTES,
+    decode_object,
+    media_type,
+    read_body,
+    read_number,
+)
+from placewire.serve.committing import read_change
+from placewire.serve.errors import Refused
+from placewire.serve.gateway import Gateway
+from placewire.serve.incoming import Incoming, complete, read_bulk, read_subscription
+from placewire.serve.ledger import Change, Held
+from placewire.serve.routes.calling import name_of, needs, reply
+from placewire.serve.routes.objects import idempotency_key
+
+MOST_LISTED = 1_000
+
+
+def describe(gateway: Gateway, held: Held) -> dict[str, Any]:
+    """A subscription as it is shown."""
+    event = msgspec.json.decode(held.body)
+    return {
+        "id": held.id,
+        "kind": held.kind,
+        "owner": held.owner,
+        "seq": held.seq,
+        "since": format_timestamp(held.since_us),
+        "status": gateway.status_of(held),
+        "results": held.numbers - held.first_number + 1,
+        "subscription": {name: event[name] for name in event if name != "type"},
+    }
+
+
+async def write_subscription(
+    request: Request, gateway: Gateway, caller: Caller, **fixed: str
+) -> Response:
+    """Make or replace one."""
+    given = decode_object(await read_body(request, MOST_BYTES))
+    admitted = read_subscription(gateway.admission, given, **fixed)
+    change = read_change(admitted.line)
+    assert change is not None
+    line = Incoming(admitted.line, admitted.ts_us)
+    written = await gateway.accept(caller, [line], [change], idempotency_key(request))
+    replaced = bool(written.get("replaced"))
+    told = {"id": change.id, "seq": written["seq"], "replaced": replaced}
+    return reply(told, 200 if replaced else 201)
+
+
+@needs("subscribe")
+async def create(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """One subscription, or with lines many."""
+    if media_type(request) == JSON:
+        return await write_subscription(request, gateway, caller)
+    key = idempotency_key(request)
+    body = await read_body(request, MOST_BULK_BYTES)
+    bulk = await asyncio.to_thread(read_bulk, gateway.spare_admission(), body, "subscribe")
+    told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
+    if not bulk.lines:
+        if not bulk.rejected:
+            raise Refused(422, "body: must have lines, got none")
+        return reply({"error": "no line was accepted", **told}, 422)
+    written = await gateway.accept(caller, bulk.lines, bulk.changes, key)
+    return reply({"first_seq": written["seq"], **told}, 201)
+
+
+@needs("subscribe")
+async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Make or replace the subscription of this id."""
+    if media_type(request) != JSON:
+        raise Refused(415, f"content-type: must be {JSON}")
+    return await write_subscription(request, gateway, caller, id=name_of(request))
+
+
+@needs("subscribe")
+async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """End one."""
+    name = name_of(request)
+    held = await asyncio.to_thread(gateway.find_own, caller, name)
+    if held.ended_seq is not None:
+        raise Refused(404, f"subscription {name!r}: has ended")
+    admitted = gateway.admission.admit(complete({}, "unsubscribe", id=name))
+    line = Incoming(admitted.line, admitted.ts_us)
+    owner = Caller(held.owner, caller.roles)  # an admin may end anybody's
+    written = await gateway.accept(owner, [line], [Change(0, name, "", ends=True)])
+    return reply({"id": name, "seq": written["seq"]})
+
+
+@needs("subscribe")
+async def list_all(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """One's own, by id."""
+    limit = read_number(request, "limit", 100, 1, MOST_LISTED)
+    after = request.query_params.get("after", "").replace("\x00", "")
+    held = await asyncio.to_thread(gateway.ledger.list_held, caller.scope, after, limit + 1)
+    shown = [describe(gateway, one) for one in held[:limit]]
+    return reply(
+        {"subscriptions": shown, "next": held[limit - 1].id if len(held) > limit else None}
+    )
+
+
+@needs("subscribe")
+async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """One of them."""
+    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
+    return reply(describe(gateway, held))
+
+
+@needs("subscribe")
+async def standing(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Where a ranked subscription stands: its list, or its last report."""
+    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
+    if held.kind == "boolean":
+        raise Refused(404, f"subscription {held.id!r}: a boolean one has no standing, see results")
+    empty: dict[str, Any] = {"terms": []} if held.kind == "trending" else {"objects": []}
+    return reply(msgspec.json.decode(held.standing) if held.standing else empty)

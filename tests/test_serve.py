@@ -1,0 +1,292 @@
+"""The service over HTTP: accepted and durable, matched, numbered, delivered, owned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from placewire import run
+from placewire.serve.access import make_key
+from placewire.state.journal import journal_folder
+from placewire.state.journalwriter import read_entries
+from service import Events, Service, serving
+
+COFFEE = {
+    "kind": "boolean",
+    "region": {"circle": {"lon": -73.98, "lat": 40.75, "radius_m": 2000}},
+    "where": "coffee AND (free OR sale)",
+}
+
+
+def thing(name: str, text: str = "Free coffee", lat: float = 40.75, **more: Any) -> dict[str, Any]:
+    return {"id": name, "lon": -73.98, "lat": lat, "text": text, **more}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("serve") / "state") as running:
+        yield running
+
+
+def test_an_object_becomes_a_numbered_result(service: Service) -> None:
+    assert service.subscribe("numbered", **COFFEE)["replaced"] is False
+    reply = service.http.post("/v1/objects", json=thing("o1"))
+    assert reply.status_code == 202
+    seq = reply.json()["seq"]
+    service.publish(thing("o2"), thing("o3", "tea"))
+    service.until(lambda: len(service.results("numbered")) == 2)
+    first, second = service.results("numbered")
+    assert first["result"] == {
+        "seq": seq, "type": "match", "subscription": "numbered", "object": "o1",
+    }  # fmt: skip
+    assert (first["number"], first["id"]) == (1, f"{seq}:match:numbered")
+    assert (second["number"], second["result"]["object"]) == (2, "o2")
+    assert service.results("numbered", after=1) == [second]
+    back = service.http.get(f"/v1/objects/{seq}").json()
+    assert (back["seq"], back["object"]["text"]) == (seq, "Free coffee")
+
+
+def test_streams_resume_where_they_were(service: Service) -> None:
+    service.subscribe("streamed", **COFFEE)
+    path = "/v1/subscriptions/streamed/events"
+    listening = Events(service, path)
+    service.publish(thing("a"))
+    event = listening.next()
+    assert (event["id"], event["event"]) == ("1", "match")
+    assert event["data"]["result"]["object"] == "a"
+    listening.close()
+    service.publish(thing("b"))
+    service.caught_up()
+    service.until(lambda: len(service.results("streamed")) == 2)
+    again = Events(service, path, **{"last-event-id": "1"})
+    assert again.next()["data"]["result"]["object"] == "b"
+    service.publish(thing("c"))
+    assert again.next()["data"]["result"]["object"] == "c"
+    again.close()
+    latest = Events(service, f"{path}?after=latest&objects=1")
+    service.publish(thing("d", "free coffee again"))
+    data = latest.next()["data"]
+    assert data["objects"]["d"]["text"] == "free coffee again"
+    latest.close()
+
+
+def test_a_socket_has_the_same(service: Service) -> None:
+    service.subscribe("socketed", **COFFEE)
+    service.publish(thing("w1"))
+    url = service.url.replace("http", "ws") + "/v1/subscriptions/socketed/socket"
+    with connect(url) as socket:
+        assert json.loads(socket.recv(30))["result"]["object"] == "w1"
+        service.publish(thing("w2"))
+        told = json.loads(socket.recv(30))
+        assert (told["number"], told["result"]["object"]) == (2, "w2")
+
+
+def test_one_stream_has_all_of_ones_own(service: Service) -> None:
+    service.subscribe("all-1", **COFFEE)
+    service.subscribe("all-2", kind="nearest", lon=-73.98, lat=40.75, keywords=["cocoa"], k=1)
+    service.caught_up()
+    stream = Events(service, "/v1/events?after=latest")
+    service.publish(thing("x", "free coffee and cocoa"))
+    got: list[dict[str, Any]] = []
+    while not {"all-1", "all-2"} <= {data["subscription"] for data in got}:
+        got.append(stream.next()["data"])
+    positions = [data["position"] for data in got]
+    assert positions == sorted(positions)
+    stream.close()
+
+
+def test_ranked_lists_stand(service: Service) -> None:
+    service.subscribe("ranked", kind="nearest", lon=-73.98, lat=40.75, keywords=["bagel"], k=2)
+    for name, lat in (("far", 40.9), ("near", 40.76), ("nearest", 40.755)):
+        service.publish(thing(name, "bagel", lat))
+    service.until(lambda: len(service.results("ranked")) == 3)
+    listed = service.http.get("/v1/subscriptions/ranked/standing").json()["objects"]
+    assert [one["object"] for one in listed] == ["nearest", "near"]
+    assert service.http.get("/v1/subscriptions/numbered/standing").status_code == 404
+
+
+def test_subscriptions_are_listed_replaced_and_ended(service: Service) -> None:
+    service.subscribe("listed", **COFFEE)
+    assert service.subscribe("listed", kind="boolean", where="tea")["replaced"] is True
+    shown = service.http.get("/v1/subscriptions/listed").json()
+    assert (shown["status"], shown["subscription"]["where"]) == ("live", "tea")
+    page = service.http.get("/v1/subscriptions?limit=1").json()
+    assert len(page["subscriptions"]) == 1
+    following = service.http.get(f"/v1/subscriptions?limit=1&after={page['next']}").json()
+    assert following["subscriptions"][0]["id"] > page["next"]
+    assert service.http.delete("/v1/subscriptions/listed").status_code == 200
+    assert service.http.get("/v1/subscriptions/listed").json()["status"] == "ended"
+    assert service.http.delete("/v1/subscriptions/listed").status_code == 404
+    service.publish(thing("t", "tea"))
+    service.caught_up()
+    assert service.results("listed") == []
+
+
+def test_ids_may_have_any_characters(service: Service) -> None:
+    for name in ("a/b", "100%", "%2F", "ü ñ", "a?b#c", "results"):
+        made = service.http.post("/v1/subscriptions", json={"id": name, **COFFEE})
+        assert made.json()["id"] == name
+        shown = service.http.get(f"/v1/subscriptions/{quote(name, safe='')}")
+        assert shown.json().get("id") == name, shown.text
+
+
+def test_an_idempotency_key_repeats_the_reply(service: Service) -> None:
+    headers = {"idempotency-key": "once"}
+    first = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
+    again = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
+    assert first == again
+    assert service.http.get("/health").json()["seq"] == first["seq"] + 1
+
+
+def test_a_query_is_answered_from_the_last_commit(service: Service) -> None:
+    service.publish(thing("q", "a rare quokka"))
+    service.caught_up()
+    asked = {"kind": "boolean", "where": "quokka", "last": "PT1H"}
+    answer = service.http.post("/v1/query", json=asked).json()
+    assert answer == {"type": "answer", "total": 1, "objects": [{"object": "q"}]}
+    bad = service.http.post("/v1/query", json={"kind": "boolean", "last": "PT1H"})
+    assert bad.status_code == 422
+    assert "region" in bad.json()["error"]
+
+
+def test_results_are_those_of_the_journal_as_a_log(service: Service) -> None:
+    service.caught_up()
+    lines = [line for _, line in read_entries(journal_folder(service.gateway.state), 0)]
+    expected = [r for r in run(lines).results if "subscription" in r]
+    service.until(lambda: service.gateway.ledger.position == len(expected))
+    kept = service.gateway.ledger.results_after(None, 0, 100_000)
+    assert [json.loads(entry.body) for entry in kept] == expected
+
+
+REFUSED = [
+    ("post", "/v1/objects", {"id": "o", "lon": 200, "lat": 0, "text": "x"}, 422, "lon must be"),
+    ("post", "/v1/objects", {"id": "o", "lon": 0, "lat": 0}, 422, "text"),
+    ("post", "/v1/objects", [1], 422, "one JSON object, got list"),
+    ("post", "/v1/objects", {**thing("o"), "type": "subscribe"}, 422, "type: must be 'object'"),
+    ("post", "/v1/objects", {**thing("o"), "ts": "9999-01-01T00:00:00Z"}, 422, "max_ahead"),
+    ("put", "/v1/subscriptions/s", {"kind": "nearest"}, 422, "needs the field 'lon'"),
+    ("put", "/v1/subscriptions/s", {"id": "t", **COFFEE}, 422, "id: must be 's'"),
+    ("put", "/v1/subscriptions/" + "x" * 300, COFFEE, 422, "1 to 256"),
+    ("put", "/v1/subscriptions/a%00b", COFFEE, 422, "NUL"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "says"), REFUSED)
+def test_what_is_wrong_is_said(
+    service: Service, method: str, path: str, body: Any, status: int, says: str
+) -> None:
+    seq = service.http.get("/health").json()["seq"]
+    reply = service.http.request(method, path, json=body)
+    assert reply.status_code == status, reply.text
+    assert says in reply.json()["error"]
+    assert service.http.get("/health").json()["seq"] == seq
+
+
+def test_lines_are_accepted_one_by_one(service: Service) -> None:
+    body = (
+        json.dumps(thing("l1")) + '\n{"id":"l2"}\n\nnot json\n' + json.dumps(thing("l3")) + "\r\n"
+    )
+    headers = {"content-type": "application/x-ndjson"}
+    reply = service.http.post("/v1/objects", content=body, headers=headers).json()
+    assert (reply["accepted"], reply["rejected"]) == (2, 3)
+    assert [error["line"] for error in reply["errors"]] == [2, 3, 4]
+    none = service.http.post("/v1/objects", content="{}\n", headers=headers)
+    assert none.status_code == 422
+
+
+def test_pages_of_elsewhere_are_refused(service: Service) -> None:
+    evil = service.http.post(
+        "/v1/objects", json=thing("e"), headers={"origin": "https://evil.example"}
+    )
+    assert evil.status_code == 403
+    pointed = service.http.get("/v1/subscriptions", headers={"host": "evil.example"})
+    assert pointed.status_code == 403
+
+
+def test_keys_own_their_subscriptions(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", require_keys=True) as service:
+        assert service.gateway is not None
+        keys = {}
+        for name, roles in (
+            ("ann", ("subscribe",)),
+            ("bob", ("subscribe", "publish")),
+            ("root", ("admin",)),
+        ):
+            keys[name], kept = make_key(name, roles)
+            assert service.gateway.ledger.add_key(kept)
+
+        def call(who: str, method: str, path: str, **more: Any) -> httpx.Response:
+            headers = {"authorization": f"Bearer {keys[who]}"} if who else {}
+            return service.http.request(method, path, headers=headers, **more)
+
+        assert call("", "get", "/v1/subscriptions").status_code == 401
+        assert call("", "get", "/health").status_code == 200
+        assert call("ann", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 201
+        assert call("bob", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 403
+        assert call("bob", "get", "/v1/subscriptions/s").status_code == 404
+        assert call("bob", "delete", "/v1/subscriptions/s").status_code == 404
+        assert call("ann", "post", "/v1/objects", json=thing("o")).status_code == 403
+        assert call("bob", "post", "/v1/objects", json=thing("o1")).status_code == 202
+        service.until(lambda: call("ann", "get", "/v1/subscriptions/s/results").json()["results"])
+        assert call("bob", "get", "/v1/subscriptions/s/events").status_code == 404
+        assert call("ann", "get", "/v1/dead-letters").status_code == 403
+        assert call("root", "get", "/v1/subscriptions/s").json()["owner"] == "ann"
+        # An id that was given up may be another's, who sees nothing of what was before.
+        assert call("ann", "delete", "/v1/subscriptions/s").status_code == 200
+        assert call("bob", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 201
+        call("bob", "post", "/v1/objects", json=thing("o2"))
+        found = service.until(
+            lambda: call("bob", "get", "/v1/subscriptions/s/results").json()["results"]
+        )
+        assert [one["result"]["object"] for one in found] == ["o2"]
+        made = call("root", "post", "/v1/keys", json={"name": "cy", "roles": ["publish"]})
+        keys["cy"] = made.json()["key"]
+        assert call("cy", "post", "/v1/objects", json=thing("o3")).status_code == 202
+        assert call("root", "delete", "/v1/keys/cy").status_code == 200
+        assert call("cy", "post", "/v1/objects", json=thing("o4")).status_code == 401
+
+
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    service = Service(tmp_path / "state")
+    service.start_gateway()
+    service.subscribe("kept", **COFFEE)
+    headers = {"idempotency-key": "k"}
+    first = service.http.post("/v1/objects", json=thing("o1"), headers=headers).json()
+    service.stop_gateway()
+    # The ledger has lost everything: it follows from the journal.
+    (tmp_path / "state" / "ledger.sqlite").unlink()
+    service.start_gateway()
+    again = service.http.post("/v1/objects", json=thing("o1"), headers=headers).json()
+    assert again == first
+    service.start_pipeline()
+    service.until(lambda: len(service.results("kept")) == 1)
+    service.stop_pipeline()
+    service.publish(thing("o2"))
+    service.stop_gateway()
+    service.start_pipeline()
+    service.start_gateway()
+    service.until(lambda: len(service.results("kept")) == 2)
+    assert [one["number"] for one in service.results("kept")] == [1, 2]
+    service.stop_pipeline()
+    service.stop_gateway()
+    assert not service.problems
+
+
+def test_too_much_at_once_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", pipeline=False, rate=5) as service:
+        for number in range(10):
+            assert service.http.post("/v1/objects", json=thing(f"o{number}")).status_code == 202
+        more = service.http.post("/v1/objects", json=thing("more"))
+        assert more.status_code == 429
+        assert int(more.headers["retry-after"]) >= 1
+        large = service.http.post(
+            "/v1/objects", content=b"x" * (1 << 18), headers={"content-type": "application/json"}
+        )
+        assert large.status_code == 413
