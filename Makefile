@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint kafka bench clean
+.PHONY: setup demo test lint kafka bench page clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,10 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
+
+# The libraries and outlines of the live map, from npm into the package; only to change their versions.
+page:
+	cd page && npm ci --ignore-scripts && node vendor.mjs
 
 clean:
 	rm -rf $(VENV) .cache bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis

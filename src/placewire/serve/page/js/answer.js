@@ -1,0 +1,37 @@
+// The answer to one question about what was: a list in order, or bars.
+import { byId, el, setText } from "./dom.js";
+import { drawBars, drawRanked } from "./standing.js";
+import { theme } from "./theme.js";
+import { sayDuration, sayPlural } from "./words.js";
+
+export class Answer {
+  #box = byId("answer");
+
+  /** @param {import("./cards.js").Cards} cards */
+  constructor(cards, visit) {
+    this.cards = cards;
+    this.visit = visit;
+  }
+
+  show(query, answer) {
+    const ago = `in the last ${sayDuration(query.last)}`;
+    const list = el("ol", { class: query.kind === "trending" ? "bars" : "ranking", "aria-label": "Answer, in order" });
+    const title = el("h3", { tabindex: "-1" });
+    if (answer.terms) {
+      drawBars(list, answer.terms);
+      setText(title, answer.terms.length ? `Most frequent ${ago}` : `No words ${ago}`);
+      this.cards.showRanks([], "");
+    } else {
+      const places = answer.objects.map((place) => ({
+        ...(answer.details && Object.hasOwn(answer.details, place.object) ? answer.details[place.object] : {}), ...place }));
+      drawRanked(list, places, this.visit);
+      const total = answer.total ?? places.length;
+      setText(title, `${total ? sayPlural(total, "object") : "No object"} ${ago}${total > 50 ? ", the first 50:" : ""}`);
+      this.cards.showRanks(places, theme.colour("accent"));
+    }
+    this.#box.replaceChildren(title, list);
+    this.#box.hidden = false;
+    title.focus({ preventScroll: true });
+    this.#box.scrollIntoView({ block: "nearest" });
+  }
+}

@@ -1,0 +1,175 @@
+// The subscriptions that are live here: what they wait for, in which colour, and how their results stand.
+import { Refusal, service } from "./api.js";
+import { device } from "./memory.js";
+import { recall } from "./recall.js";
+import { Standing } from "./standing.js";
+import { HUES, theme } from "./theme.js";
+
+const PAGE_SIZE = 100;
+const MOST_MINE = 200;
+const RECONCILE_MS = 4000;
+const RECALLED = 300; // so many of the last results are looked through for texts
+
+/**
+ * @typedef {{id:string, kind:string, wish:Record<string, any>, results:number, mine:boolean, hue:number, order:number,
+ *   standing:Standing|null, reconcileAt:number, recalled:boolean}} Entry
+ */
+
+/** Tells of `list` (which there are), `standing` (detail: the entry) and `results` (detail: the entry). */
+export class Subscriptions extends EventTarget {
+  /** @type {Map<string, Entry>} */
+  entries = new Map();
+  /** The next page, when there are more than are shown. @type {string|null} */
+  next = null;
+  #mine = new Set(device.read("mine", []));
+  #hues = 0;
+  #orders = 0;
+
+  /** The live ones from the service: those made here, and a page of the others that this key may see. */
+  async load() {
+    const { subscriptions, next } = await service.subscriptions(null, PAGE_SIZE);
+    const seen = new Map(subscriptions.map((listed) => [listed.id, listed]));
+    for (const id of [...this.#mine].slice(-20)) {
+      if (!seen.has(id)) await this.#fetch(id, seen);
+    }
+    for (const id of this.entries.keys()) {
+      if (seen.get(id)?.status !== "live") this.entries.delete(id);
+    }
+    for (const listed of seen.values()) this.#take(listed);
+    this.next = next;
+    this.#tell("list");
+    await Promise.all([...this.entries.values()].filter((entry) => entry.mine && entry.standing).slice(0, 12)
+      .map((entry) => this.reconcile(entry)));
+  }
+
+  async #fetch(id, seen) {
+    try {
+      seen.set(id, await service.subscription(id));
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 404) throw error;
+      this.#forget(id);
+    }
+  }
+
+  async loadMore() {
+    if (this.next === null) return;
+    const { subscriptions, next } = await service.subscriptions(this.next, PAGE_SIZE);
+    for (const listed of subscriptions) this.#take(listed);
+    this.next = next;
+    this.#tell("list");
+  }
+
+  /** Subscribes; a name that is in use gets a number unless it was chosen by hand. */
+  async add(wish, name, chosen) {
+    let id = name;
+    for (let n = 2; !chosen && this.entries.has(id); n += 1) id = `${name}-${n}`;
+    const reply = await service.subscribe({ id, ...wish });
+    this.#remember(reply.id);
+    this.entries.delete(reply.id);
+    this.#take({ id: reply.id, kind: wish.kind, status: "live", subscription: wish, results: 0 });
+    this.#tell("list");
+    return { entry: this.entries.get(reply.id), replaced: reply.replaced };
+  }
+
+  async end(id) {
+    await service.unsubscribe(id);
+    this.entries.delete(id);
+    this.#forget(id);
+    this.#tell("list");
+  }
+
+  /** Counts a result and applies it to the standing. @returns {Entry|undefined} */
+  apply(id, result, details) {
+    const entry = this.entries.get(id);
+    if (!entry) return undefined;
+    entry.results += 1;
+    if (entry.standing) {
+      entry.standing.apply(result, details);
+      if (result.type === "update") this.#reconcileSoon(entry);
+      this.#tell("standing", entry);
+    }
+    this.#tell("results", entry);
+    return entry;
+  }
+
+  /** Takes the list as the service has it: what was missed is there, what was wrongly dropped is back. */
+  async reconcile(entry) {
+    try {
+      entry.standing?.replace(await service.standing(entry.id));
+      this.#tell("standing", entry);
+      await this.#recall(entry);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error; // the streams say what is wrong with the service
+    }
+  }
+
+  /** Texts of objects that came before this page was opened: from the results that are kept, once. */
+  async #recall(entry) {
+    if (entry.recalled || !entry.standing?.places.some((place) => place.text === undefined)) return;
+    entry.recalled = true;
+    const details = new Map();
+    await recall(service.results(entry.id), Math.max(0, entry.results - RECALLED), entry.results, ({ objects }) => {
+      for (const [object, detail] of Object.entries(objects ?? {})) details.set(object, detail);
+    });
+    entry.standing.learn(details);
+    this.#tell("standing", entry);
+  }
+
+  #reconcileSoon(entry) {
+    if (entry.reconcileAt) return;
+    entry.reconcileAt = setTimeout(() => {
+      entry.reconcileAt = 0;
+      if (this.entries.get(entry.id) === entry) void this.reconcile(entry);
+    }, RECONCILE_MS);
+  }
+
+  #take(listed) {
+    if (listed.status !== "live") return;
+    const wish = { kind: listed.kind, ...listed.subscription };
+    const old = this.entries.get(listed.id);
+    if (old) {
+      old.results = Math.max(old.results, listed.results ?? 0);
+      return;
+    }
+    const ranked = wish.kind !== "boolean";
+    this.entries.set(listed.id, {
+      id: listed.id, kind: wish.kind, wish, results: listed.results ?? 0, mine: this.#mine.has(listed.id),
+      hue: this.#hues++ % HUES, order: this.#orders++, standing: ranked ? new Standing(wish.kind, wish.k) : null, reconcileAt: 0, recalled: false,
+    });
+  }
+
+  /** Those made here first, the newest first. */
+  sorted() {
+    return [...this.entries.values()].sort((a, b) => Number(b.mine) - Number(a.mine) || b.order - a.order);
+  }
+
+  /** The colour of a subscription, listed or not, as CSS has it. */
+  colourOf(id) {
+    const hue = this.entries.get(id)?.hue ?? [...id].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 9973, 7) % HUES;
+    return `hue-${hue}`;
+  }
+
+  rgbOf(id) {
+    return theme.colour(this.colourOf(id));
+  }
+
+  #remember(id) {
+    this.#mine.delete(id);
+    this.#mine.add(id);
+    this.#store();
+  }
+
+  #forget(id) {
+    this.#mine.delete(id);
+    this.#store();
+  }
+
+  #store() {
+    this.#mine = new Set([...this.#mine].slice(-MOST_MINE));
+    device.set("mine", JSON.stringify([...this.#mine]));
+  }
+
+  #tell(type, detail = undefined) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}
