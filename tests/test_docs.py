@@ -79,6 +79,11 @@ def test_every_option_and_every_clause_of_import_is_documented() -> None:
     assert [clause for clause in READERS if f"`{clause}`" not in text] == []
 
 
+def test_every_option_of_explain_is_documented() -> None:
+    text = (ROOT / "docs" / "explain.md").read_text()
+    assert [flag for flag in sorted(commands()["explain"]) if f"`{flag}" not in text] == []
+
+
 def test_every_option_and_name_of_run_is_documented() -> None:
     text = (ROOT / "docs" / "running.md").read_text()
     names = {*RunConfig.__struct_fields__} - {"source", "sink"}

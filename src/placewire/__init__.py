@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placewire.api import Results, open_snapshot, replay, run
+    from placewire.api import Results, explain, open_snapshot, replay, run
     from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
@@ -25,6 +25,7 @@ __all__ = [
     "Snapshot",
     "Stream",
     "Unusable",
+    "explain",
     "match",
     "open_snapshot",
     "refused_objects",
@@ -35,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "Results": "placewire.api",
+    "explain": "placewire.api",
     "open_snapshot": "placewire.api",
     "replay": "placewire.api",
     "run": "placewire.api",

@@ -14,12 +14,14 @@ import msgspec
 
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.elastic import read_workers
+from placewire.engine.explaining import explain as explain_pair
 from placewire.engine.local import replay_log
 from placewire.engine.log import Offset, check_growth, check_lines, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.rebalancing import read_rebalance
 from placewire.engine.sink import FileSink
 from placewire.engine.snapshot import Snapshot
+from placewire.engine.standing import open_state
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
 from placewire.model.settings import Settings, settings_of
@@ -60,6 +62,32 @@ def open_snapshot(state: Path | str) -> Snapshot:
     The state may be in use: a snapshot is of one commit, and `refresh` goes to the latest.
     """
     return Snapshot(Path(state))
+
+
+def explain(
+    object: dict[str, Any] | int | str,
+    subscription: dict[str, Any] | str,
+    state: Path | str | None = None,
+    settings: Settings | dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Why an object did or did not match a subscription: a verdict, its reasons and its cost.
+
+    The object is a dict, or a seq or id that the state retains; the subscription a dict, or an id
+    of the state. Without a state `settings` may be given, as for `replay`. docs/explain.md says
+    what comes out. Raises InvalidEvent, or Unusable.
+    """
+    place = None if state is None else open_state(Path(state))
+    return explain_pair(place, object, subscription, read_options(settings))
+
+
+def read_options(settings: Settings | dict[str, Any] | None) -> Settings | None:
+    """Settings that may be a dict; raises Unusable."""
+    if settings is None or isinstance(settings, Settings):
+        return settings
+    try:
+        return settings_of(settings)
+    except InvalidEvent as error:
+        raise Unusable(f"settings: {error}") from None
 
 
 def replay(
@@ -104,11 +132,7 @@ def replay(
     for name, number in numbers.items():
         if number is not None and number < 1:
             raise Unusable(f"{name}: must be 1 or more, got {number}")
-    if settings is not None and not isinstance(settings, Settings):
-        try:
-            settings = settings_of(settings)
-        except InvalidEvent as error:
-            raise Unusable(f"settings: {error}") from None
+    settings = read_options(settings)
     with state_directory(state) as root:
         coordinator = Coordinator(
             StateDir(root),

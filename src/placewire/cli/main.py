@@ -158,6 +158,35 @@ def query(
 
 
 @app.command()
+def explain(
+    object: Annotated[
+        str,
+        typer.Option(
+            help="The object: its seq or its id in the state, or its JSON.",
+            metavar="SEQ, ID or JSON",
+        ),
+    ],
+    subscription: Annotated[
+        str,
+        typer.Option(
+            help="The subscription: its id in the state, or its JSON.", metavar="ID or JSON"
+        ),
+    ],
+    state: Annotated[
+        Path | None, typer.Option(help="The state of a replay, running or not.")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="Settings that change results, TOML, if there is no state.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell why an object did or did not match a subscription, and what finding out costs."""
+    from placewire.cli.explain import ExplainOptions, run_explain
+
+    run_explain(ExplainOptions(state, object, subscription, settings, json))
+
+
+@app.command()
 def run(
     config: Annotated[Path, typer.Option(help="Sources, sinks and how to run, TOML.")],
     once: Annotated[

@@ -145,18 +145,18 @@ class Snapshot:
         self.closed = True
 
 
-def decode_object(query: dict[str, Any] | str | bytes) -> dict[str, Any]:
-    """A query as a dict; raises InvalidEvent."""
+def decode_object(query: dict[str, Any] | str | bytes, what: str = "a query") -> dict[str, Any]:
+    """A query, or what else it is, as a dict; raises InvalidEvent."""
     if isinstance(query, dict):
         return query
     if not isinstance(query, str | bytes):
-        raise InvalidEvent(f"a query must be one JSON object, got {type(query).__name__}")
+        raise InvalidEvent(f"{what} must be one JSON object, got {type(query).__name__}")
     try:
         line = query.encode() if isinstance(query, str) else query
         given = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidEvent(f"a query must be one JSON object: {error}") from None
+        raise InvalidEvent(f"{what} must be one JSON object: {error}") from None
     if not isinstance(given, dict):
-        raise InvalidEvent(f"a query must be one JSON object, got {type(given).__name__}")
+        raise InvalidEvent(f"{what} must be one JSON object, got {type(given).__name__}")
     refuse_repeated_keys(line)
     return given

@@ -1,0 +1,270 @@
+"""`placewire explain`: why an object did or did not match a subscription, in words or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.tree import Tree
+
+from placewire.engine.explaining import explain
+from placewire.engine.snapshot import decode_object
+from placewire.engine.standing import open_state
+from placewire.engine.verdicts import listed, metres, quoted, say_region
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import read_settings
+
+MOST_TERMS = 40  # of an object, that are shown
+MOST_POSTS = 4
+UNKNOWN = "#{} (a word that no retained object has)"
+
+
+class ExplainOptions(NamedTuple):
+    """What the user typed."""
+
+    state: Path | None
+    object: str
+    subscription: str
+    settings: Path | None
+    json: bool
+
+
+def run_explain(options: ExplainOptions) -> None:
+    """Explain a pair; raises Unusable for input that cannot be."""
+    state = None if options.state is None else open_state(options.state)
+    settings = None if options.settings is None else read_settings(options.settings)
+    try:
+        told = explain(
+            state, read_object(options.object), read_name(options.subscription), settings
+        )
+    except InvalidEvent as error:
+        raise Unusable(str(error)) from None
+    if sys.stdout is None:
+        raise Unusable("standard output is closed")
+    if options.json:
+        print(json.dumps(told, ensure_ascii=False))
+    else:
+        print_explanation(Console(highlight=False, soft_wrap=True), told)
+
+
+def read_object(text: str) -> dict[str, Any] | int | str:
+    """JSON, a seq, or an id; an id of digits is written as a JSON string."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    if text.startswith('"'):
+        return unquoted(text)
+    return decode_object(text, "the object") if text.lstrip().startswith("{") else text
+
+
+def read_name(text: str) -> dict[str, Any] | str:
+    """JSON, or an id."""
+    if text.startswith('"'):
+        return unquoted(text)
+    return decode_object(text, "the subscription") if text.lstrip().startswith("{") else text
+
+
+def unquoted(text: str) -> str:
+    """An id as a JSON string; one that is none is the id itself."""
+    try:
+        return msgspec.json.decode(text, type=str)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+
+
+def print_explanation(console: Console, told: dict[str, Any]) -> None:
+    """The verdict, the pair, the reasons, the cost."""
+    colour = {True: "green", False: "red", None: "yellow"}[told["matches"]]
+    head, _, rest = told["verdict"].partition(":")
+    console.print(f"[bold {colour}]{head}[/]:{escape(rest)}")
+    console.print()
+    for line in pair_lines(told):
+        console.print(line)
+    for part in ("region", "where", "nearest", "relevant", "trending"):
+        if told.get(part) is not None:
+            PRINTERS[part](console, told[part])
+    interval = told["interval"]
+    console.print(f"[bold]live[/] {mark(interval['live'])}, {escape(interval['why'])}")
+    if "cost" in told:
+        for line in cost_lines(told["cost"], told["subscription"]["kind"]):
+            console.print(line)
+    if "plan" in told:
+        console.print(plan_line(told["plan"]))
+
+
+def mark(holds: bool | None) -> str:
+    """Yes or no, or that it is not known."""
+    return {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}[holds]
+
+
+def pair_lines(told: dict[str, Any]) -> list[str]:
+    """Which object and which subscription."""
+    placed, asked = told["object"], told["subscription"]
+    name = escape(placed["id"]) if placed["id"] is not None else "as given"
+    seq = f"seq {placed['seq']}" if placed["seq"] is not None else "not in the log"
+    at = f", {placed['ts']}" if placed["ts"] else ""
+    line = f"[bold]object[/] {name} ({seq}{at}) at {placed['lon']:.9g}, {placed['lat']:.9g}"
+    if placed["namesakes"]:
+        line += f"; the latest of {placed['namesakes'] + 1} retained objects of this id"
+    terms = placed["terms"]
+    shown = ", ".join(terms[:MOST_TERMS]) or "none"
+    more = f" and {len(terms) - MOST_TERMS} more" if len(terms) > MOST_TERMS else ""
+    name = escape(asked["id"]) if asked["id"] is not None else "as given"
+    where = "of the state" if asked["in_state"] else "not in a state"
+    lines = [line, f"  terms: {escape(shown)}{more}"]
+    lines.append(f"[bold]subscription[/] {name}, {asked['kind']}, {where}")
+    return [*lines, *([f"  {asked['note']}"] if "note" in asked else [])]
+
+
+def print_region(console: Console, region: dict[str, Any]) -> None:
+    if region["kind"] != "everywhere":
+        said = say_region(region).removeprefix("it is ")
+        console.print(f"[bold]region[/] {mark(region['inside'])}, {said}")
+
+
+def print_where(console: Console, where: dict[str, Any]) -> None:
+    note = "" if where["as_written"] else ", as the state keeps it"
+    tree = Tree(f"[bold]where[/] {mark(where['holds'])}{note}")
+    grow(tree, where["tree"])
+    console.print(tree)
+
+
+def grow(tree: Tree, node: dict[str, Any]) -> None:
+    """Add a node and what is below it."""
+    if "term" in node:
+        word = node["term"]
+        name = UNKNOWN.format(node["hash"][:8]) if word is None else escape(word)
+        tree.add(f"{name} {'[green]there[/]' if node['holds'] else '[red]not there[/]'}")
+        return
+    kind = next(kind for kind in ("all", "any", "none") if kind in node)
+    branch = tree.add(f"{kind} of these: {mark(node['holds'])}")
+    for child in node[kind]:
+        grow(branch, child)
+
+
+def print_nearest(console: Console, told: dict[str, Any]) -> None:
+    keywords = told["keywords"]
+    words = ", ".join(
+        f"{escape(quoted(one))} {'[green]there[/]' if one['holds'] else '[red]not there[/]'}"
+        for one in keywords
+    )
+    console.print(f"[bold]keywords[/] ({told['mode']}) {words}")
+    within = f", within_m {metres(told['within_m'])}" if told["within_m"] is not None else ""
+    console.print(f"[bold]distance[/] {told['distance_m']:,.3f} m{within}")
+    if "held" in told:
+        kth = f", the last {told['kth_m']:,.3f} m away" if told["kth_m"] is not None else ""
+        console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
+
+
+def print_relevant(console: Console, told: dict[str, Any]) -> None:
+    alpha = told["alpha"]
+    score = "none, no term is shared" if told["score"] is None else f"{told['score']:.9f}"
+    tree = Tree(f"[bold]score[/] {score}")
+    place = f"{told['distance_m']:,.3f} m of {told['reach_m']:,.0f} m"
+    tree.add(f"{alpha:g} x SSim {told['ssim']:.9f}: {place}")
+    text = tree.add(f"{1 - alpha:g} x TSim {told['tsim']:.9f}")
+    for term in told["terms"]:
+        name = escape(quoted(term))
+        if term["holds"]:
+            adds = f"u {term['u']:.6f} x v {term['v']:.6f} = {term['adds']:.9f}"
+            text.add(f"{name} [green]there[/]: {adds} (idf {term['idf']:.6g})")
+        else:
+            text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, idf {term['idf']:.6g})")
+    console.print(tree)
+    if told["in_window"] is not None:
+        console.print(f"[bold]in the window[/] {mark(told['in_window'])}")
+    if "held" in told:
+        kth = f", the last with {told['kth_score']:.9f}" if told["kth_score"] is not None else ""
+        console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
+
+
+def print_trending(console: Console, told: dict[str, Any]) -> None:
+    if told["reports"] is None:
+        console.print("[bold]reports[/] not known: that takes the times of both")
+        return
+    line = f"[bold]reports[/] whose window has its time: {told['reports']}"
+    if told["first_due"]:
+        line += f", at {', '.join(told['first_due'])}"
+        line += ", ..." if told["reports"] > len(told["first_due"]) else ""
+    if "past" in told:
+        line += f"; {told['past']} of them past"
+    if "next_due" in told:
+        line += f", the next at {told['next_due']}"
+    console.print(line)
+
+
+def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
+    """What the object cost, and how it came by the subscription."""
+    pairs = ("match", "matches") if kind == "boolean" else ("candidate", "candidates")
+    done = [
+        many(cost["terms_probed"], "term", "terms") + " probed",
+        f"{cost['terms_posted']:,} with postings",
+        many(cost["cells"], "cell", "cells"),
+        many(cost["candidates"], "posting", "postings") + " looked at",
+        f"{cost['verified']:,} verified exactly",
+        many(cost["matches"], *pairs),
+    ]
+    among = many(cost["subscriptions"], "subscription", "subscriptions")
+    lines = [
+        f"[bold]cost[/] among {among.replace(' ', f' {kind} ', 1)}: {', '.join(done)}",
+        f"  this one: {escape(cost['why'])}",
+    ]
+    posted = cost["posted"]
+    for post in posted[:MOST_POSTS]:
+        name = "any text" if post["any_text"] else quoted(post)
+        reached = "reached" if post["reached"] else "not reached"
+        lines.append(f"  posted under {escape(name)}{say_cell(post)}: {reached}")
+    if len(posted) > MOST_POSTS:
+        rest = posted[MOST_POSTS:]
+        reached = str(sum(post["reached"] for post in rest))
+        more = many(len(rest), "posting", "postings").replace(" ", " more ", 1)
+        lines.append(f"  and {more}, {reached} of them reached")
+    return lines
+
+
+def say_cell(post: dict[str, Any]) -> str:
+    """The cell of a posting."""
+    if "cell" not in post:
+        return ""
+    cell = post["cell"]
+    if cell["level"] == 0:
+        return " in the cell that is the world"
+    box = ", ".join(f"{edge:.6g}" for edge in cell["box"])
+    return f" in cell {cell['code']} of level {cell['level']} ({box})"
+
+
+def many(count: int, one: str, several: str) -> str:
+    """A count with its noun."""
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def plan_line(plan: dict[str, Any]) -> str:
+    """Who works on the pair."""
+    line = f"[bold]plan[/] {escape(plan['name'])}, version {plan['version']}"
+    if "object_goes_to" not in plan:
+        return f"{line}: objects are matched where they are read"
+    line += f", {many(plan['workers'], 'worker', 'workers')}"
+    if "leaf" in plan:
+        line += f": the object is in leaf {plan['leaf']}"
+    for key, said in (
+        ("object_goes_to", "the object goes to"),
+        ("subscription_is_at", "the subscription is at"),
+        ("pair_meets_at", "they meet at"),
+    ):
+        if key in plan:
+            who = listed([str(worker) for worker in plan[key]]) if plan[key] else "none"
+            line += f"; {said} worker{'s' if len(plan[key]) > 1 else ''} {who}"
+    return line
+
+
+PRINTERS = {
+    "region": print_region,
+    "where": print_where,
+    "nearest": print_nearest,
+    "relevant": print_relevant,
+    "trending": print_trending,
+}

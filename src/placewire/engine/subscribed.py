@@ -1,0 +1,188 @@
+"""The subscription of a pair: one that is given as JSON, or a row of a state's segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placewire.engine.changecolumns import finish_rows
+from placewire.engine.ground import Ground, Live, NotKept, read_given, rows_of_id
+from placewire.engine.lastchanges import changes_of_id, last_manifests
+from placewire.engine.seen import Seen
+from placewire.engine.subscribing import ChangesBuilder
+from placewire.kernels.jit import read_only
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import UNSET, SubscribeEvent
+from placewire.model.expression import Node
+from placewire.model.subscriptions import RELEVANT, TRENDING, SubscriptionRows, take_rows
+from placewire.state.manifest import SegmentEntry
+from placewire.state.segment import make_plain_segment, whole_rows
+from placewire.text.query import parse_where
+
+GONE = ""  # the name of a segment that is not there
+COMPARED = (
+    *("kind", "k", "expires_us", "region_kind", "box", "shape", "cover_mode"),
+    *("literal_term", "literal_true", "literal_false"),
+)
+
+
+class Place(NamedTuple):
+    """Where a subscription is in a state: its segment and row.
+
+    One that has ended and is in no segment any more has one of its own, without an index.
+    """
+
+    live: Live
+    row: int
+
+    @property
+    def begin_seq(self) -> int:
+        return int(self.live.segment.rows.begin_seq[self.row])
+
+    @property
+    def kind(self) -> int:
+        return self.live.entry.kind
+
+    @property
+    def ended(self) -> bool:
+        return self.live.ended(self.row)
+
+    @property
+    def indexed(self) -> bool:
+        return self.live.entry.name != GONE
+
+
+class Subscribed(NamedTuple):
+    """The subscription: one row, the expression if it was given in words, its places by begin.
+
+    `place` is the one that is explained; `others` are those of the same id that are not.
+    """
+
+    id: str | None
+    rows: SubscriptionRows
+    node: Node | None
+    words: dict[int, str]
+    ts_us: int | None = None
+    place: Place | None = None
+    others: tuple[Place, ...] = ()
+    differs: bool = False  # the state's subscription of this id is another one
+
+    @property
+    def kind(self) -> int:
+        return int(self.rows.kind[0])
+
+    @property
+    def indexed(self) -> Place | None:
+        """Its place in a segment of the state that objects are held against."""
+        return self.place if self.place is not None and self.place.indexed else None
+
+
+def give_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subscribed:
+    """A subscription as it is written; in a state it may be one that is there."""
+    event, ts_us = read_given(given, "subscribe", "subscription")
+    assert isinstance(event, SubscribeEvent)
+    builder = ChangesBuilder(ground.analyzer, ground.settings, ground.lexicon)
+    begun_us = ts_us if ts_us is not None else (seen.ts_us or 0)
+    try:
+        builder.subscribe(0, begun_us, 0, event)
+    except InvalidEvent as error:
+        said = str(error)
+        if "id" not in given:
+            said = said.replace("subscription 'subscription'", "subscription", 1)
+        raise InvalidEvent(said) from None
+    rows, _, _ = finish_rows(builder.finish(), ground.analyzer)
+    rows = SubscriptionRows(*map(read_only, rows))
+    node = None
+    if event.kind == "boolean" and event.where is not UNSET:
+        node = parse_where(event.where, ground.analyzer.tokens)
+    terms = list(dict.fromkeys(builder.terms)) if event.kind != "trending" else []
+    words = dict(zip(ground.analyzer.hash_terms(terms).tolist(), terms, strict=True))
+    name = event.id if "id" in given else None
+    made = Subscribed(name, rows, node, words, ts_us)
+    places = all_places(ground, name) if name is not None else []
+    place = choose_place(places, seen)
+    if place is None:
+        return made
+    if not same_rows(made.rows, row_at(place)):
+        return made._replace(differs=True)
+    return made._replace(
+        rows=row_at(place), place=place, others=tuple(p for p in places if p is not place)
+    )
+
+
+def find_subscription(ground: Ground, name: str, seen: Seen) -> Subscribed:
+    """A subscription of the state by its id; raises NotKept."""
+    if ground.manifest is None:
+        raise InvalidEvent(f"subscription {name!r}: needs a state to be found in")
+    places = all_places(ground, name)
+    place = choose_place(places, seen)
+    if place is None:
+        raise NotKept(
+            f"subscription {name!r}: is not in the state: it was never made, or has ended and gone"
+        )
+    rows = row_at(place)
+    words: dict[int, str] = {}
+    if rows.kind[0] != TRENDING:
+        words = ground.words_of(rows.literal_term)
+        words |= {h: w for h, w in seen.words.items() if h in set(rows.literal_term.tolist())}
+    return Subscribed(
+        name, rows, None, words, None, place, tuple(p for p in places if p is not place)
+    )
+
+
+def find_places(segments: Sequence[Live], name: str) -> list[Place]:
+    """Where subscriptions of an id are, in order of begin; each once, as a live row if it is one.
+
+    A row that was written again is ended where it was before.
+    """
+    found: dict[int, Place] = {}
+    for live in segments:
+        rows = live.segment.rows
+        for row in rows_of_id(rows.id_offsets, rows.id_bytes, name).tolist():
+            place = Place(live, row)
+            if place.begin_seq not in found or not place.ended:
+                found[place.begin_seq] = place
+    return [found[begin] for begin in sorted(found)]
+
+
+def all_places(ground: Ground, name: str) -> list[Place]:
+    """The same of a state, with those that ended and that only the last blocks still have."""
+    if ground.state is None:
+        return []
+    found = {place.begin_seq: place for place in find_places(ground.segments, name)}
+    for change in changes_of_id(ground.state, last_manifests(ground.state), name):
+        if change.rows is not None and change.seq not in found:
+            gone = make_plain_segment(change.rows)
+            entry = SegmentEntry(GONE, 1, 1, kind=int(change.rows.kind[0]))
+            found[change.seq] = Place(Live(entry, gone, np.ones(1, np.uint64)), 0)
+    return [found[begin] for begin in sorted(found)]
+
+
+def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:
+    """The subscription that the object met: the last that began before it, or else the first.
+
+    A `relevant` one looks back over the window: it meets objects that came before it too.
+    """
+    if not places:
+        return None
+    before = [p for p in places if seen.seq is None or p.begin_seq < seen.seq]
+    if (not before or before[-1].kind == RELEVANT) and places[-1].kind == RELEVANT:
+        return places[-1]
+    return before[-1] if before else places[0]
+
+
+def row_at(place: Place) -> SubscriptionRows:
+    """The one row of a place."""
+    rows = take_rows(whole_rows(place.live.segment), np.array([place.row]))
+    return SubscriptionRows(*map(read_only, rows))
+
+
+def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
+    """Whether two subscriptions ask for the same; when a trending one began is no difference."""
+    if a.kind[0] == TRENDING == b.kind[0]:
+        times = a.literal_term.copy()
+        times[0] = b.literal_term[0]
+        a = a._replace(literal_term=times)
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
