@@ -20,6 +20,9 @@ from placewire.plan.adjusting import imbalance
 from placewire.state.manifest import Manifest, WorkersEntry
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
+SAID = (
+    "name", "method", "workers", "sized", "version", "why", "changed", "next_why", "next_workers",
+)  # fmt: skip
 
 
 class StatusOptions(NamedTuple):
@@ -79,14 +82,14 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
             continue
         line = f"plan {kind}={entry['name']}: version {entry['version']}"
         line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
-        if entry["version"] == 0 and entry.get("method") == "stripes":
+        if entry.get("method") == "stripes":
             line += ", by stripes until a sample of the log is full"
         if "changed" in entry:
             line += f", adjusted after batch {entry['changed']}"
         if entry.get("sized"):
             line += f"; {entry['sized']}"
         print(line + (f"; {entry['why']}" if entry.get("why") else ""))
-        if "next" in entry:
+        if "next_why" in entry:
             print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
     for did in standing.workers:
         print(f"\n{KINDS[did.kind]} subscriptions, by worker in batch {did.batch}:")
@@ -196,7 +199,6 @@ def history_rows(manifest: Manifest) -> list[list[str]]:
 def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     """The same as one JSON object."""
     manifest = standing.manifest
-    said = ("name", "method", "workers", "sized", "version", "why", "changed", "next_why")
     facts: dict[str, Any] = {
         "batch": manifest.batch,
         "events": manifest.counters.events,
@@ -205,7 +207,7 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
         "dead_letters": manifest.counters.dead_letters,
         "subscriptions": standing.subscriptions,
         "plans": {
-            kind: {name: entry[name] for name in said if name in entry}
+            kind: {name: entry[name] for name in SAID if name in entry}
             for kind, entry in plans_of(standing).items()
         },
         "workers": {
