@@ -328,7 +328,7 @@ class Coordinator:
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)
-        self.planners.hear(batch, ran.workers)
+        self.planners.hear(batch, ran.workers, self.live)
         self._go_over(batch)
         clock_us = now_us if now_us is not None else far_past
         plans = self.planners.next_versions(batch, self.live, clock_us)

@@ -7,9 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from placewire.engine.batches import BlockSummary, WorkerSummary
 from placewire.engine.facts import BlockFacts
+from placewire.engine.holdings import Holdings
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, PlanNames
 from placewire.engine.planning import Planner
@@ -59,6 +62,7 @@ class Planners:
             state, names.boolean, workers, latest.plan, latest.key, self.sampler, self.rebalancer
         )
         self.workers = self.boolean.workers
+        self.holdings = Holdings(self.workers)
         self.near = NearPlanner(
             state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
         )
@@ -163,10 +167,25 @@ class Planners:
         leaves = self.boolean.leaves
         return self.tallying and leaves is not None and self.rebalancer.wants_lines(leaves)
 
-    def hear(self, batch: int, workers: list[WorkerSummary]) -> None:
+    def hear(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
         """Take in what the workers of a batch tell."""
         leaves = self.boolean.leaves if self.tallying else None
-        self.signals.observe(batch, workers, leaves, self.workers)
+        held: dict[int, NDArray[np.float64]] = {}
+        by_leaf = None
+        if leaves is not None:
+            held[BOOLEAN], by_leaf = self.holdings.count_boolean(leaves, live.of_kind(BOOLEAN))
+        if self.rebalancer.active:
+            for planner in (self.near, self.relevant):
+                if planner.deals:
+                    some = live.of_kind(planner.kind)
+                    held[planner.kind] = self.holdings.count_dealt(planner.kind, some)
+            if self.near.leaves is not None:  # objects are divided: everybody has all
+                total = sum(one.segment.rows.total - one.ended for one in live.of_kind(NEAREST))
+                held[NEAREST] = np.full(self.workers, float(total))
+            self.holdings.forget({one.name for one in live.segments})
+        self.signals.observe(batch, workers, leaves, self.workers, held)
+        if by_leaf is not None:
+            self.signals.held = by_leaf
 
     def count_sent(self, blocks: list[BlockSummary]) -> None:
         """Note how many objects of a batch were sent to workers, by kind."""

@@ -110,6 +110,7 @@ class WorkersEntry(msgspec.Struct, frozen=True):
     matches: list[int]
     bytes: list[int]
     busy_s: list[float]
+    subscriptions: list[int] = []  # empty if they were not counted
 
 
 class SignalsEntry(msgspec.Struct, frozen=True):
