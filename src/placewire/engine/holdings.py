@@ -27,6 +27,9 @@ class Held(NamedTuple):
     by_leaf: NDArray[np.float64]
 
 
+EVERY = 4  # batches: segments that are merged soon need no counting of their own
+
+
 class Holdings:
     """Counts segments as they come; of rows that ended, a segment loses its share of each count."""
 
@@ -34,12 +37,15 @@ class Holdings:
         self.workers = workers
         self._leaves: Leaves | None = None  # that boolean segments were counted by
         self._boolean: dict[str, Held] = {}
+        self._last = Held(np.zeros(workers), np.zeros((0, workers)))
         self._dealt: dict[str, NDArray[np.float64]] = {}
 
-    def count_boolean(self, leaves: Leaves, segments: Sequence[LiveSegment]) -> Held:
-        """What is held under a plan that cuts."""
+    def count_boolean(self, batch: int, leaves: Leaves, segments: Sequence[LiveSegment]) -> Held:
+        """What is held under a plan that cuts: counted with some batches, and with a new plan."""
         if leaves is not self._leaves:
             self._leaves, self._boolean = leaves, {}
+        elif batch % EVERY:
+            return self._last
         self._boolean = {
             live.name: self._boolean.get(live.name) or hold(leaves, live.segment)
             for live in segments
@@ -49,7 +55,8 @@ class Holdings:
             held, alive = self._boolean[live.name], share_alive(live)
             by_worker += alive * held.by_worker
             by_leaf += alive * held.by_leaf
-        return Held(by_worker, by_leaf)
+        self._last = Held(by_worker, by_leaf)
+        return self._last
 
     def count_dealt(self, kind: int, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
         """How many subscriptions of a kind that is dealt out each worker has."""

@@ -172,8 +172,9 @@ class Planners:
         leaves = self.boolean.leaves if self.tallying else None
         held: dict[int, NDArray[np.float64]] = {}
         by_leaf = None
-        if leaves is not None:
-            held[BOOLEAN], by_leaf = self.holdings.count_boolean(leaves, live.of_kind(BOOLEAN))
+        if leaves is not None and not self.boolean.waits:
+            boolean = live.of_kind(BOOLEAN)
+            held[BOOLEAN], by_leaf = self.holdings.count_boolean(batch, leaves, boolean)
         if self.rebalancer.active:
             for planner in (self.near, self.relevant):
                 if planner.deals:
