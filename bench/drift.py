@@ -148,7 +148,8 @@ def play(
                 break
         planner = coordinator.planners.boolean
         if rule is NEVER and planner.leaves is not None and planner.cost is not None:
-            own = planner.source(coordinator.live.of_kind(BOOLEAN), planner.cost)
+            segments = coordinator.live.of_kind(BOOLEAN)
+            own = planner.changer.source(planner.leaves.name, segments, planner.cost)
             readings = coordinator.planners.rebalancer.read(planner.leaves, planner.cost, own)
             readings.sample()
             for leaf in range(planner.leaves.total):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from bench.tables import save_table
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import run_blocks
 from placewire.engine.log import Offset, batch_end, identify_log
+from placewire.engine.planners import Planners
 from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import ADJUSTERS, Readings, RebalanceRule
+from placewire.engine.rebalancing import ADJUSTERS, Readings, Rebalancer, RebalanceRule
+from placewire.engine.signals import Signals
+from placewire.engine.tally import Tally
 from placewire.model.settings import Settings
 from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, imbalance, sum_loads
 from placewire.plan.cost import LoadModel
@@ -31,6 +35,10 @@ from placewire.plan.sstdadjust import SstdRule, adjust_sstd
 from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
 
+COUNTING = (
+    (Tally, "add"), (Tally, "arrays"), (Planners, "hear"), (Signals, "save"),
+    (Rebalancer, "strains"),
+)  # fmt: skip
 COMBINATIONS = (
     ("PM",), ("FM",), ("FG",), ("PM", "FM"), ("PM", "FG"), ("FM", "FG"), ("PM", "FM", "FG"),
 )  # fmt: skip
@@ -115,19 +123,49 @@ def run_cost(choice: Choice) -> None:
         "counting": NEVER,
         "counting along lines": RebalanceRule("tornado", high=0.0, patience=1 << 30),
     }
+    shares: dict[str, list[float]] = {name: [] for name in rules}
     for _ in range(4):
         for name, rule in rules.items():
-            played = play(log, choice.folder, "agrid", rule)
+            with clocked(COUNTING) as spent:
+                played = play(log, choice.folder, "agrid", rule)
             some = [beat for beat in played.beats if beat.objects]
             times[name].append(sum(b.whole_s for b in some) / sum(b.objects for b in some))
-            say(f"{name}: {1e9 * times[name][-1]:.0f} ns an object")
+            shares[name].append(100 * sum(spent) / sum(b.whole_s for b in played.beats))
+            say(f"{name}: {1e9 * times[name][-1]:.0f} ns an object, {shares[name][-1]:.2f}%")
     base = min(times["off"])
     save_table(
         "drift-cost",
-        ("workers", "ns an object, least of four", "more than off, %"),
-        [(name, 1e9 * min(t), 100 * (min(t) / base - 1)) for name, t in times.items()],
+        ("workers", "ns an object, least of four", "more than off, %", "in counting itself, %"),
+        [
+            (name, 1e9 * min(t), 100 * (min(t) / base - 1), float(np.median(shares[name])))
+            for name, t in times.items()
+        ],
     )
     save_table("drift-bytes", *count_bytes(log, choice.folder))
+
+
+@contextlib.contextmanager
+def clocked(functions: Sequence[tuple[type, str]]) -> Iterator[list[float]]:
+    """Take the processor time of methods; one that another calls counts in both."""
+    spent: list[float] = []
+    before = [getattr(owner, name) for owner, name in functions]
+
+    def timed(function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **named: object) -> object:
+            started = time.thread_time()
+            found = function(*arguments, **named)
+            spent.append(time.thread_time() - started)
+            return found
+
+        return call
+
+    for (owner, name), function in zip(functions, before, strict=True):
+        setattr(owner, name, timed(function))
+    try:
+        yield spent
+    finally:
+        for (owner, name), function in zip(functions, before, strict=True):
+            setattr(owner, name, function)
 
 
 def count_bytes(log: Path, folder: Path) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:

@@ -34,8 +34,8 @@ from test_law import BUILT_KINDS
 
 MOMENTS = [
     ("placewire.engine.planning", "write_plan", "before", 2),
-    ("placewire.engine.planning", "write_plan", "after", 2),
-    ("placewire.engine.planning", "write_plan", "after", 3),
+    ("placewire.engine.changing", "write_plan", "before", 1),
+    ("placewire.engine.changing", "write_plan", "after", 1),
     ("placewire.engine.coordinator", "write_manifest", "before", 4),
     ("placewire.engine.coordinator", "write_manifest", "after", 4),
     ("placewire.engine.coordinator", "write_manifest", "before", 5),
@@ -156,8 +156,11 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
 
 
 def kill_at(module: str, name: str, when: str, count: int) -> None:
-    """Kill this process at the so manieth call of a function."""
+    """Kill this process at the so manieth call of a function, or of a class's method."""
     home = importlib.import_module(module)
+    if "." in name:
+        of, name = name.split(".")
+        home = getattr(home, of)
     original = getattr(home, name)
     left = [count]
 

@@ -33,8 +33,8 @@ from placewire.engine.calibrating import Calibration
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
+from placewire.engine.planmaking import CANDIDATES
 from placewire.engine.plannames import PLANS, PlanNames, parse_plans
-from placewire.engine.planning import CANDIDATES
 from placewire.engine.planref import read_plan, write_plan
 from placewire.engine.reading import LogSource
 from placewire.engine.surveying import Survey, survey_files
@@ -108,7 +108,7 @@ def command(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
     # The same costs on every machine, and none of the time it takes to measure them.
-    for module in ("cli.plan", "engine.planning"):
+    for module in ("cli.plan", "engine.planmaking"):
         monkeypatch.setattr(f"placewire.{module}.calibrate", lambda: CALIBRATION)
     monkeypatch.setattr("placewire.cli.drawing.DPI", 30)  # small pictures are as good here
     return Command(capsys, monkeypatch)
@@ -230,7 +230,7 @@ def test_loads_are_measured_by_the_model_that_is_asked_for(command: Command) -> 
 def test_auto_takes_what_fits_the_machines(command: Command) -> None:
     """Half of the index fits a machine: with more of them a plan that cuts it is cheaper."""
     write_town(Path("log.jsonl"))
-    for module in ("cli.plan", "engine.planning"):
+    for module in ("cli.plan", "engine.planmaking"):
         command.patch.setattr(f"placewire.{module}.memory_of_machine", lambda: 40 * 220.0)
     costs = []
     for machines in (1, 4):

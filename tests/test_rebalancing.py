@@ -322,22 +322,29 @@ def test_an_unknown_rebalancer_is_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_reads_ahead_what_it_will_get(seed: int) -> None:
-    """Gained ranges are those of leaves that a worker has later and not now."""
+@pytest.mark.parametrize("workers", [2, 3, 7])
+def test_a_worker_reads_ahead_what_it_will_get(seed: int, workers: int) -> None:
+    """Gained ranges are those of leaves that a worker has later and not now.
+
+    Where there will be more workers, one fetches for each that has no process of its own yet.
+    """
     rng = np.random.default_rng(seed)
     leaves = METHODS["grid"](draw_sample(seed), 3, LoadModel())
-    other = leaves._replace(part_worker=rng.permutation(leaves.part_worker))
+    part_worker = rng.permutation(leaves.part_worker)
+    if workers != 3:
+        part_worker = rng.integers(0, workers, part_worker.size).astype(np.int32)
+    other = leaves._replace(part_worker=part_worker, workers=workers)
     now, later = make_tables(leaves), make_tables(other)
     codes = rng.integers(0, 1 << 32, 4_000, dtype=np.uint64)
     for worker in range(3):
-        start, end = gained_ranges(now, later, worker)
+        start, end = gained_ranges(now, later, worker, 3)
         assert (start < end).all()
         assert (start[1:] >= end[:-1]).all()
         at = np.searchsorted(start, codes, "right") - 1
         inside = (at >= 0) & (codes < end[np.maximum(at, 0)]) if start.size else codes < 0
         has, will = (
-            has_worker(tables, worker)[np.searchsorted(tables.range_start, codes, "right") - 1]
-            for tables in (now, later)
+            has_worker(tables, some)[np.searchsorted(tables.range_start, codes, "right") - 1]
+            for tables, some in ((now, [worker]), (later, range(worker, workers, 3)))
         )
         gained = will & ~has
         assert inside[gained].all()

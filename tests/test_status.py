@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,17 @@ from typer.testing import CliRunner, Result
 
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
+from placewire.engine.batches import BatchContext, Ran
 from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
+from placewire.engine.local import replay_log, run_blocks
+from placewire.engine.log import BlockRef, Offset, batch_end, identify_log
 from placewire.engine.reading import LogSource
 from placewire.engine.rebalancing import RebalanceRule
+from placewire.engine.tally import BY_LEAF
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
+from placewire.model.subscriptions import BOOLEAN
+from placewire.state.arrays import open_arrays
 from placewire.state.layout import StateDir
 
 
@@ -44,6 +49,56 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_what_is_counted_by_leaf_adds_up_to_what_the_worker_did(tmp_path: Path) -> None:
+    """Bytes and seconds too, although leaves are not timed one by one."""
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=3_000, subscriptions=300, seed=5), log)
+    state = StateDir(tmp_path / "state")
+    coordinator = Coordinator(state, Settings(), identify_log(log), "kdt", 3, 600)
+    seen: list[int] = []
+
+    def check(context: BatchContext, refs: list[BlockRef]) -> Ran:
+        ran = run_blocks(context, refs)
+        for summary in ran.workers:
+            if summary.kind == BOOLEAN and summary.file:
+                arrays = open_arrays(state.file(summary.file)).arrays
+                for name in BY_LEAF:
+                    told = arrays[f"load.{name}"].sum()
+                    assert told == pytest.approx(getattr(summary, name)), name
+                assert (arrays["load.bytes"] > 8 * arrays["load.objects"]).all()
+                assert (arrays["load.busy_s"] > 0).all()
+                seen.append(arrays["load.leaf"].size)
+        return ran
+
+    while refs := LogSource(str(log)).plan(Offset(**coordinator.latest.offset), 400, 3):
+        end = batch_end(refs)
+        coordinator.step(coordinator.latest.batch + 1, end, partial(check, refs=refs))
+    coordinator.close()
+    assert len(seen) > 10
+    assert max(seen) > 1
+
+
+def test_dealt_subscriptions_are_counted_by_worker(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    write_log(CityLife(objects=3_000, subscriptions=600, seed=5), log)
+    plan = "nearest=dkm,relevant=prefix"
+    coordinator = Coordinator(
+        StateDir(tmp_path / "state"), Settings(), identify_log(log), plan, 3, 600
+    )
+    for _ in replay_log(coordinator, LogSource(str(log)), 500, 3):
+        pass
+    coordinator.close()
+    told = json.loads(ask("--state", str(tmp_path / "state"), "--json").stdout)
+    assert told["history"]
+    for kind, least in (("nearest", 1.0), ("relevant", 1.0)):
+        held = told["workers"][kind]["subscriptions"]
+        assert len(held) == 3
+        # Each `nearest` one has one worker; postings of a `relevant` one may have several.
+        assert sum(held) >= least * told["subscriptions"][kind] - 2
+        assert max(held) < told["subscriptions"][kind]
+    assert sum(told["workers"]["nearest"]["subscriptions"]) <= told["subscriptions"]["nearest"] + 2
+
+
 def ask(*words: str) -> Result:
     return CliRunner().invoke(app, ["status", *words])
 
@@ -67,8 +122,12 @@ def test_as_json_it_adds_up(states: Path) -> None:
     assert told["imbalance"] >= 1.0
     held = sum(leaf["subscriptions"] for leaf in told["leaves"])
     assert held >= sum(workers["subscriptions"]) * 0.99
-    assert sum(workers["subscriptions"]) > 0.5 * told["subscriptions"]["boolean"]
-    assert sum(leaf["matches"] for leaf in told["leaves"]) > 0
+    assert sum(workers["subscriptions"]) > 0.9 * told["subscriptions"]["boolean"]
+    assert max(workers["subscriptions"]) <= 1.01 * told["subscriptions"]["boolean"]
+    for name in ("objects", "candidates", "matches", "bytes", "busy_s"):
+        # Older batches fade: what was done by leaf lately is more than the last batch's.
+        assert sum(leaf[name] for leaf in told["leaves"]) > 0.99 * sum(workers[name]) > 0
+    assert told["history"][-1]["subscriptions"] == workers["subscriptions"]
     west, south, east, north = told["leaves"][0]["box"]
     assert -180 <= west < east <= 180
     assert -90 <= south < north <= 90
@@ -77,7 +136,9 @@ def test_as_json_it_adds_up(states: Path) -> None:
 def test_metrics_are_lines_of_a_name_and_a_number(states: Path) -> None:
     said = ask("--state", str(states / "kdt"), "--metrics").stdout
     assert "placewire_objects_total " in said
-    assert 'placewire_worker_objects{kind="boolean",worker="2"}' in said
+    for name in ("subscriptions", "objects", "candidates", "matches", "bytes", "busy_s"):
+        assert f'placewire_worker_{name}{{kind="boolean",worker="2"}}' in said
+        assert f'placewire_leaf_{name}{{leaf="' in said
     for line in said.splitlines():
         if not line.startswith("# "):
             name, value = line.rsplit(" ", 1)

@@ -19,7 +19,7 @@ from placewire.cli.statistics import print_statistics
 from placewire.cli.tables import figure, print_rows
 from placewire.engine.calibrating import calibrate
 from placewire.engine.log import detect_form
-from placewire.engine.planning import CANDIDATES, memory_of_machine
+from placewire.engine.planmaking import CANDIDATES, memory_of_machine
 from placewire.engine.planref import write_plan
 from placewire.engine.surveying import Survey, survey_files
 from placewire.model.errors import Unusable

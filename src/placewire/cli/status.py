@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from placewire.cli.drawing import can_draw
 from placewire.cli.tables import Heading, figure, print_rows
 from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
 from placewire.model.errors import Unusable
-from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.adjusting import imbalance
 from placewire.state.manifest import Manifest, WorkersEntry
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
+BY_WORKER = ("subscriptions", *COUNTS)
+SAID = (
+    "name", "method", "workers", "sized", "version", "why", "changed", "next_why", "next_workers",
+)  # fmt: skip
 
 
 class StatusOptions(NamedTuple):
@@ -40,7 +42,7 @@ def run_status(options: StatusOptions) -> None:
     if options.json:
         print(json.dumps(to_facts(standing, options.leaves)))
     elif options.metrics:
-        sys.stdout.write(to_metrics(standing))
+        sys.stdout.write(to_metrics(standing, options.leaves))
     else:
         print_status(Console(highlight=False), standing, options.leaves)
     if options.map is not None:
@@ -79,19 +81,18 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
             continue
         line = f"plan {kind}={entry['name']}: version {entry['version']}"
         line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
-        if entry["version"] == 0 and entry.get("method") == "stripes":
+        if entry.get("method") == "stripes":
             line += ", by stripes until a sample of the log is full"
         if "changed" in entry:
             line += f", adjusted after batch {entry['changed']}"
         if entry.get("sized"):
             line += f"; {entry['sized']}"
         print(line + (f"; {entry['why']}" if entry.get("why") else ""))
-        if "next" in entry:
+        if "next_why" in entry:
             print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
     for did in standing.workers:
         print(f"\n{KINDS[did.kind]} subscriptions, by worker in batch {did.batch}:")
-        held = standing.loads.held_by_worker if did.kind == BOOLEAN and standing.loads else None
-        print_rows(console, WORKER_HEADINGS, worker_rows(did, held))
+        print_rows(console, WORKER_HEADINGS, worker_rows(did))
     history = history_rows(manifest)
     if len(history) > 1:
         print("\nthe last batches, all kinds of subscription:")
@@ -114,16 +115,16 @@ WORKER_HEADINGS: list[Heading] = [
 LEAF_HEADINGS: list[Heading] = [
     ("", "leaf"), ("", "west"), ("", "south"), ("", "east"), ("", "north"), ("", "workers"),
     ("subscrip-", "tions"), ("", "objects"), ("candidates", "looked at"), ("", "matches"),
-    ("share of", "load, %"),
+    ("", "bytes"), ("busy,", "ms"), ("share of", "load, %"),
 ]  # fmt: skip
 
 
-def worker_rows(entry: WorkersEntry, held: NDArray[np.float64] | None) -> list[list[str]]:
+def worker_rows(entry: WorkersEntry) -> list[list[str]]:
     mean = max(float(np.mean(entry.busy_s)), 1e-12)
     return [
         [
             str(worker),
-            "" if held is None else f"{held[worker]:,.0f}",
+            f"{entry.subscriptions[worker]:,}" if entry.subscriptions else "",
             f"{entry.objects[worker]:,}",
             f"{entry.candidates[worker]:,}",
             f"{entry.matches[worker]:,}",
@@ -138,18 +139,16 @@ def worker_rows(entry: WorkersEntry, held: NDArray[np.float64] | None) -> list[l
 def leaf_rows(loads: LeafLoads, most: int) -> list[list[str]]:
     whole = max(float(loads.load.sum()), 1e-12)
     rows = []
-    for leaf in np.argsort(-loads.load, kind="stable")[:most].tolist():
-        first, last = loads.leaves.part_offsets[leaf : leaf + 2]
-        workers = sorted(set(loads.leaves.part_worker[first:last].tolist()))
+    for leaf in loads.heaviest(most):
+        done = loads.of_leaf(leaf)
+        busy_s = done.pop("busy_s")
         rows.append(
             [
                 str(leaf),
                 *(f"{edge:.2f}" for edge in loads.degrees(leaf)),
-                " ".join(map(str, workers)),
-                f"{loads.held[leaf]:,.0f}",
-                f"{loads.objects[leaf]:,.0f}",
-                f"{loads.candidates[leaf]:,.0f}",
-                f"{loads.matches[leaf]:,.0f}",
+                " ".join(map(str, loads.workers_of(leaf))),
+                *(f"{count:,.0f}" for count in done.values()),
+                figure(1e3 * busy_s),
                 f"{100 * loads.load[leaf] / whole:.1f}",
             ]
         )
@@ -196,7 +195,6 @@ def history_rows(manifest: Manifest) -> list[list[str]]:
 def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     """The same as one JSON object."""
     manifest = standing.manifest
-    said = ("name", "method", "workers", "sized", "version", "why", "changed", "next_why")
     facts: dict[str, Any] = {
         "batch": manifest.batch,
         "events": manifest.counters.events,
@@ -205,43 +203,35 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
         "dead_letters": manifest.counters.dead_letters,
         "subscriptions": standing.subscriptions,
         "plans": {
-            kind: {name: entry[name] for name in said if name in entry}
+            kind: {name: entry[name] for name in SAID if name in entry}
             for kind, entry in plans_of(standing).items()
         },
         "workers": {
             KINDS[entry.kind]: {
                 "batch": entry.batch,
-                **{name: getattr(entry, name) for name in COUNTS},
+                **{name: getattr(entry, name) for name in BY_WORKER},
             }
             for entry in standing.workers
         },
         "history": [
             {"batch": entry.batch, "kind": KINDS[entry.kind]}
-            | {name: getattr(entry, name) for name in COUNTS}
+            | {name: getattr(entry, name) for name in BY_WORKER}
             for entry in (manifest.signals.history if manifest.signals is not None else [])
         ],
     }
     loads = standing.loads
     if loads is not None:
-        heaviest = np.argsort(-loads.load, kind="stable")[:most].tolist()
         facts["imbalance"] = imbalance(loads.by_worker)
-        facts["workers"]["boolean"]["subscriptions"] = loads.held_by_worker.tolist()
         facts["leaves"] = [
-            {
-                "leaf": leaf,
-                "box": list(loads.degrees(leaf)),
-                "subscriptions": float(loads.held[leaf]),
-                "objects": float(loads.objects[leaf]),
-                "candidates": float(loads.candidates[leaf]),
-                "matches": float(loads.matches[leaf]),
-                "load_ns": float(loads.load[leaf]),
-            }
-            for leaf in heaviest
+            {"leaf": leaf, "box": list(loads.degrees(leaf)), "workers": loads.workers_of(leaf)}
+            | loads.of_leaf(leaf)
+            | {"load_ns": float(loads.load[leaf])}
+            for leaf in loads.heaviest(most)
         ]
     return facts
 
 
-def to_metrics(standing: Standing) -> str:
+def to_metrics(standing: Standing, most: int) -> str:
     """Lines in the text format that Prometheus reads."""
     manifest = standing.manifest
     lines: list[str] = []
@@ -264,17 +254,24 @@ def to_metrics(standing: Standing) -> str:
         if entry
     }
     add("plan_version", "gauge", "the plan in force", versions)
-    for count in COUNTS:
+    for count in BY_WORKER:
         values = {
             f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
             for entry in standing.workers
             for worker, value in enumerate(getattr(entry, count))
         }
         add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
-    if standing.loads is not None:
-        worst = imbalance(standing.loads.by_worker)
-        held = enumerate(standing.loads.held_by_worker)
-        values = {f'{{kind="boolean",worker="{worker}"}}': float(n) for worker, n in held}
-        add("worker_subscriptions", "gauge", "subscriptions that a worker looks at", values)
+    loads = standing.loads
+    if loads is not None:
+        worst = imbalance(loads.by_worker)
         add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
+        shown = [
+            (leaf, worker) for leaf in loads.heaviest(most) for worker in loads.workers_of(leaf)
+        ]
+        for name, table in {"subscriptions": loads.held, **loads.named_counts}.items():
+            values = {
+                f'{{leaf="{leaf}",worker="{worker}"}}': float(table[leaf, worker])
+                for leaf, worker in shown
+            }
+            add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker lately", values)
     return "\n".join(lines) + "\n"

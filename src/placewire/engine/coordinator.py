@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,6 @@ class Coordinator:
         self.expect_changes = True
         self.pacer = Pacer()
         names = parse_plans(plan)
-        self._planning = names, sample_events, rebalance
         state.check()
         self._lock = state.lock()
         try:
@@ -116,7 +116,7 @@ class Coordinator:
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )
             rule = buffer._replace(by_time=window.by_time)
-            self.live = LiveSegments(state, self.latest.segments, rule, horizon)
+            self.live = LiveSegments(state, self.latest.segments, rule, horizon, self.latest.heirs)
             self.live.deal_literals = self.planners.relevant.deal
             self.store = LiveStore(
                 state,
@@ -126,8 +126,10 @@ class Coordinator:
                 archive,
                 self.latest.leaving,
             )
-            self.planners.boolean.retained = lambda: take_retained(state, self.store.entries)
-            self._refill()
+            self.planners.boolean.changer.retained = lambda: take_retained(
+                state, self.store.entries
+            )
+            self._refill(self.planners)
             self.ask: Ask = answer_here
             self.report: Report = report_here
             self.settler = Settler(
@@ -188,46 +190,56 @@ class Coordinator:
         self.latest = manifest
         if batch % SWEEP_EVERY == 0:
             self.sweep()
-        self._follow_load()
         return manifest
 
-    def _follow_load(self) -> None:
-        """Add or retire workers, as somebody asks for by hand or as the load does."""
-        asked, planners = self.planners.boolean.wanted_workers, self.planners
+    def _wanted_workers(self) -> tuple[int, str]:
+        """How many workers there should be, as somebody asks for by hand or the load does."""
+        planners = self.planners
+        asked = planners.boolean.wanted_workers
         if asked:
             self.elastic = None  # who asks by hand knows better than the load
-            self.resize(asked, f"workers {planners.workers} to {asked}: asked for by hand")
-        elif self.elastic is not None:
-            wanted = self.elastic.wanted(planners.signals.history, planners.workers)
-            if wanted != planners.workers:
-                self.resize(wanted, self.elastic.why)
+            return asked, f"workers {planners.workers} to {asked}: asked for by hand"
+        if self.elastic is None:
+            return planners.workers, ""
+        wanted = self.elastic.wanted(planners.signals.history, planners.workers)
+        return wanted, self.elastic.why
 
-    def resize(self, workers: int, why: str = "") -> None:
-        """Go on with another number of workers, as a run does that is resumed with it.
+    def _resize(self, batch: int, now_us: int) -> dict[str, Any]:
+        """Prepare for another number of workers, if that is wanted, as from the next commit on.
 
-        The sample is kept, so that plans are made anew with the next commit.
+        Gives what the manifest says of it. The sample is kept, so that the plans are there at once.
         """
-        former = self.planners
-        former.boolean.wanted_workers = 0
-        names, sample_events, rebalance = self._planning
-        if former.boolean.by_hand:
-            names = names._replace(boolean=former.boolean.by_hand)
-        if workers == former.workers or named_plan(names.boolean) is not None:
-            return
-        planners = Planners(self.state, names, workers, self.latest, sample_events, rebalance)
-        planners.take_over(former)
-        planners.boolean.sized = why
-        if self.elastic is not None:
-            self.elastic.since = self.latest.batch
-        self.planners = planners
-        self.live.deal_literals = planners.relevant.deal
-        self.settler.near = planners.near
-        self._refill()
+        planners = self.planners
+        wanted, why = self._wanted_workers()
+        fixed = not planners.boolean.by_hand and named_plan(planners.names.boolean) is not None
+        if wanted == planners.workers or fixed:
+            planners.boolean.wanted_workers = 0
+            return {}
+        planners.boolean.next = None
+        planners.coming = coming = planners.resized(wanted, why, self.latest)
+        self._refill(coming)
+        said = coming.prepare(batch, self.live, now_us)
+        return said if planners.boolean.wanted_workers == 0 else said | {"wanted_workers": wanted}
 
-    def _refill(self) -> None:
+    def _go_over(self, batch: int) -> None:
+        """Let another number of workers take over that was prepared with the last commit."""
+        coming = self.planners.coming
+        if coming is None:
+            return
+        coming.signals.history = self.planners.signals.history
+        self.planners = coming
+        self.live.deal_literals = coming.relevant.deal
+        self.settler.near = coming.near
+        self.live.take_heirs()
+        coming.near.deal_rest(batch, self.live)
+        coming.relevant.deal_rest(batch, self.live)
+        if self.elastic is not None:
+            self.elastic.since = batch
+
+    def _refill(self, planners: Planners) -> None:
         """Let a plan that is still to be made begin with what the state retains."""
-        sampler = self.planners.sampler
-        if self.planners.waiting and self.latest.batch >= 0 and not sampler.enough:
+        sampler = planners.sampler
+        if planners.waiting and self.latest.batch >= 0 and not sampler.enough:
             sampler.refill(lambda most: take_retained(self.state, self.store.entries, most))
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
@@ -250,7 +262,8 @@ class Coordinator:
             with_text=self.store.archive is not None,
             tally=planners.tallying,
             lines=planners.lining,
-            next_plan=planners.boolean.next.file if planners.boolean.next else "",
+            next_plan=planners.next_file,
+            heirs=tuple(self.live.heirs.named.values()),
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -315,10 +328,11 @@ class Coordinator:
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)
-        self.planners.hear(batch, ran.workers)
-        plans = self.planners.next_versions(
-            batch, self.live, now_us if now_us is not None else far_past
-        )
+        self.planners.hear(batch, ran.workers, self.live)
+        self._go_over(batch)
+        clock_us = now_us if now_us is not None else far_past
+        plans = self.planners.next_versions(batch, self.live, clock_us)
+        plans["plan"] |= self._resize(batch, clock_us)
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,
@@ -329,6 +343,7 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch, latest.next_seq),
+            heirs=dict(self.live.heirs.named),
             **plans,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,

@@ -38,15 +38,22 @@ class DealingPlanner:
         self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.method = "shared" if name == "auto" else name
         self.version = 1 if name in UNPLANNED else 0
+        self.waits = name not in UNPLANNED  # for a sample, and a subscription of the kind
         self.rule_file = ""
         self.rebalancer: Rebalancer | None = None
         self.rests = 1  # how many times as long to wait before the next time
 
     def goes_on(self, saved: dict[str, Any]) -> bool:
-        """Take over the plan that the last commit named, if it is this one."""
+        """Take over the plan that the last commit named, if it is this one.
+
+        Versions go on from the last in any case.
+        """
         if saved.get("name") != self.name or saved.get("workers") != self.workers:
+            stays = saved.get("name") == self.name and self.name in UNPLANNED
+            self.version = max(self.version, int(saved.get("version", -1)) + (not stays))
             return False
         self.version = int(saved["version"])
+        self.waits = bool(saved.get("waits", self.version == 0))
         self.method, self.why = saved["method"], saved["why"]
         self.rule_file = saved.get("rule", "")
         return True
@@ -59,7 +66,7 @@ class DealingPlanner:
         and once the sample is full it waits for the first such subscription.
         """
         wanted = self.asked or self.name != "auto"
-        return self.version == 0 and wanted and not self.sampler.enough
+        return self.waits and wanted and not self.sampler.enough
 
     @property
     def deals(self) -> bool:
@@ -73,7 +80,7 @@ class DealingPlanner:
         """
         if self.rebalancer is None or not self.rebalancer.active or not self.deals:
             return None
-        planned = self.version > 0 and self.workers > 1
+        planned = not self.waits and self.workers > 1
         known = self.sampler.objects.seen >= FEW or self.rebalancer.rule.eager
         if not planned or not known:
             return None
@@ -92,6 +99,8 @@ class DealingPlanner:
             "version": self.version,
             "why": self.why,
         }
+        if self.waits:
+            entry["waits"] = True
         if self.made is not None:
             entry["made"] = self.made
         if self.rule_file:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.engine.planref import PlanRef
+from placewire.engine.planref import NearRef, PlanRef, RelevantRef
+from placewire.index.groups import GroupIndex
 from placewire.kernels.jit import read_only
 from placewire.kernels.touching import ranges_touching_postings
 from placewire.route.leafroute import RouteTables
 from placewire.state.segment import Segment
 
+PAGE = 4_096  # bytes
 MOST_RANGES = 64  # more are joined, nearest first: a little too much is read
 WORLD_END = np.uint64(1) << np.uint64(32)
 WORLD = np.zeros(1, np.uint64), np.full(1, WORLD_END)  # all codes
@@ -25,23 +28,28 @@ def open_next(root: str, file: str) -> RouteTables:
     return PlanRef(0, "", file, "").tables(root)
 
 
-def gained_ranges(now: RouteTables, later: RouteTables, worker: int) -> Ranges:
-    """Where codes begin and end that a worker gets by the later plan and does not have now."""
+def gained_ranges(now: RouteTables, later: RouteTables, worker: int, workers: int) -> Ranges:
+    """Where codes begin and end that a worker gets by the later plan and does not have now.
+
+    If that has more workers, those there are now fetch for the others too, turn by turn.
+    """
     cuts = np.union1d(now.range_start, later.range_start).astype(np.uint64)
-    has = has_worker(now, worker)[np.searchsorted(now.range_start, cuts, "right") - 1]
-    will = has_worker(later, worker)[np.searchsorted(later.range_start, cuts, "right") - 1]
+    has = has_worker(now, [worker])[np.searchsorted(now.range_start, cuts, "right") - 1]
+    most = int(later.part_worker.max(initial=0)) + 1
+    mine = has_worker(later, range(worker, most, workers))
+    will = mine[np.searchsorted(later.range_start, cuts, "right") - 1]
     gained = np.flatnonzero(will & ~has)
     ends = np.append(cuts[1:], WORLD_END)
     return join_ranges(cuts[gained], ends[gained], MOST_RANGES)
 
 
-def has_worker(tables: RouteTables, worker: int) -> NDArray[np.bool_]:
-    """Whether a worker has a part of the leaf of each range."""
+def has_worker(tables: RouteTables, some: Sequence[int]) -> NDArray[np.bool_]:
+    """Whether some workers have a part of the leaf of each range."""
     leaf = np.repeat(
         np.arange(tables.part_offsets.size - 1), np.diff(tables.part_offsets).astype(np.int64)
     )
     mine = np.zeros(tables.part_offsets.size - 1, np.bool_)
-    mine[leaf[tables.part_worker == worker]] = True
+    mine[leaf[np.isin(tables.part_worker, some)]] = True
     return mine[tables.range_leaf]
 
 
@@ -62,7 +70,7 @@ def fetch(
 ) -> int:
     """Read what a worker is about to get of the live segments; gives how many postings."""
     now, later = plan.tables(root), open_next(root, next_file)
-    start, end = gained_ranges(now, later, worker)
+    start, end = gained_ranges(now, later, worker, plan.workers)
     return touch(start, end, segments) if start.size else 0
 
 
@@ -83,3 +91,30 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
             sums,
         )
     return total
+
+
+def fetch_heirs(
+    heirs: Sequence[Segment], routes: Mapping[int, NearRef | RelevantRef | None], worker: int
+) -> int:
+    """Read a worker's parts of segments that take over after the batch; gives how many postings.
+
+    Only kinds whose subscriptions are dealt out have parts; under other plans all of a segment is
+    everybody's, and there is nothing to be fetched for one worker.
+    """
+    total = 0
+    for heir in heirs:
+        route = routes.get(heir.kind)
+        if route is None:
+            continue
+        parts = heir.groups if heir.balls is None else heir.balls.parts
+        for part in parts[worker :: route.workers]:
+            listed = part.posting_row if isinstance(part, GroupIndex) else part.postings
+            total += int(listed.shape[0])
+            for array in part:
+                touch_pages(array)
+    return total
+
+
+def touch_pages(array: NDArray[Any]) -> int:
+    """Read a byte of each page of an array."""
+    return int(array.reshape(-1).view(np.uint8)[::PAGE].sum(dtype=np.uint64))

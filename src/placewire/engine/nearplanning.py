@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from placewire.engine.calibrating import calibrate
 from placewire.engine.dealing import DealingPlanner
 from placewire.engine.nearchoice import choose_near
-from placewire.engine.planning import memory_of_machine
+from placewire.engine.planmaking import memory_of_machine
 from placewire.engine.planref import NearRef, PlanRef, write_plan
 from placewire.engine.sampling import Sampler
 from placewire.index.balls import Deal, points_of
@@ -48,6 +48,7 @@ from placewire.route.choice import spread_workers
 from placewire.route.live import LiveTerms
 from placewire.route.measures import Objects
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.heirs import deal_near
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.livesegment import LiveSegment
@@ -176,12 +177,37 @@ class NearPlanner(DealingPlanner):
         self.sent += sent
         self.broadcast += objects * self.workers
 
+    def forget_map(self) -> None:
+        """Segments were dealt out anew: the map of balls has to be made anew, too."""
+        self._known = set()
+
+    def deal_rest(self, batch: int, live: LiveSegments) -> None:
+        """Deal out what came for another number of workers while the plan was still to come."""
+        if self.rule is None:
+            return
+        live.wait()
+        rest = [
+            one
+            for one in live.of_kind(NEAREST)
+            if one.segment.balls is not None and one.segment.balls.deal.parts != self.workers
+        ]
+        if rest:
+            deals = {one.name: self.deal(whole_rows(one.segment)) for one in rest}
+            live.hand_over(batch, rest, deal_near(lambda one: deals[one.name]))
+            live.take_heirs((NEAREST,))
+
+    def prepare(self, batch: int, live: LiveSegments, now_us: int) -> None:
+        """Make the plan before it is in force."""
+        self.asked = bool(live.of_kind(NEAREST))
+        if self.waits and self.sampler.enough:
+            self._plan(batch, live, now_us, ahead=True)
+
     def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         counted = self.drifted() if self.asked else None
-        if (self.version == 0 and self.sampler.enough) or counted is not None:
-            self._plan(batch, live, now_us, counted)
+        if (self.waits and self.sampler.enough) or counted is not None:
+            self._plan(batch, live, now_us, counted, ahead=counted is not None)
         self._settle_loads(live, now_us)
         entry = self.entry()
         if self.broadcast:
@@ -200,16 +226,22 @@ class NearPlanner(DealingPlanner):
         live: LiveSegments,
         now_us: int,
         counted: NDArray[np.float64] | None = None,
+        ahead: bool = False,
     ) -> None:
-        """Make the plan of what was seen, or level it by what the workers were counted to do."""
+        """Make the plan of what was seen, or level it by what the workers were counted to do.
+
+        Made `ahead` it comes into force with the next commit.
+        """
         if not self.asked:
             return
         live.wait()
         near = [one for one in live.segments if one.results is not None]
         if not near:  # the merge has left none
             return
-        chooses = self.name == "auto" and self.version == 0
-        self.version, self.made = self.version + 1, batch
+        chooses = self.name == "auto" and self.waits
+        # One that is made before its workers come has had its version from the start.
+        self.version += not (ahead and self.waits)
+        self.waits, self.made = False, batch
         codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
         radius = np.concatenate([one.results.radius for one in near if one.results is not None])
@@ -252,8 +284,10 @@ class NearPlanner(DealingPlanner):
             one.name: Deal(self.workers, owner[first:last], cost[first:last])
             for one, first, last in zip(near, starts[:-1], starts[1:], strict=True)
         }
-        live.redeal(batch, lambda one: anew[one.name])
-        self._known = set()
+        live.hand_over(batch, near, deal_near(lambda one: anew[one.name]))
+        if not ahead:
+            live.take_heirs((NEAREST,))
+            self.forget_map()
         if not chooses:
             self.why = (
                 f"{alive.size} subscriptions {way} after {self.sampler.events} events,"

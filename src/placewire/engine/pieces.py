@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from placewire.engine.batches import BatchContext, PieceSummary, Routed, WorkerSummary
 from placewire.engine.candidates import RelevantTarget, match_relevant
 from placewire.engine.decode import DecodedBlock
-from placewire.engine.fetching import fetch
+from placewire.engine.fetching import fetch, fetch_heirs
 from placewire.engine.nearing import NearColumns, NearTarget, match_near
 from placewire.engine.relating import RelevanceBlock
 from placewire.engine.tally import Tally
@@ -75,6 +75,10 @@ def match_routed(
         entries = [entry for entry in context.segments if entry.kind == BOOLEAN]
         live = [open_live(context, entry)[0] for entry in entries]
         tally.fetched = fetch(context.root, context.route, context.next_plan, worker, live)
+    if context.heirs:
+        heirs = [open_segment(state.file(name)) for name in context.heirs]
+        routes = {NEAREST: context.near, RELEVANT: context.relevant}
+        tally.fetched += fetch_heirs(heirs, routes, worker)
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if entry.kind == part.kind]

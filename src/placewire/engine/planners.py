@@ -6,8 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
 from placewire.engine.batches import BlockSummary, WorkerSummary
 from placewire.engine.facts import BlockFacts
+from placewire.engine.holdings import Holdings
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, PlanNames
 from placewire.engine.planning import Planner
@@ -44,14 +49,20 @@ class Planners:
         latest: Manifest,
         sample_events: int,
         rebalance: RebalanceRule = USUAL_REBALANCE,
+        sampler: Sampler | None = None,
     ) -> None:
-        self.sampler = Sampler(sample_events)
+        self.state = state
+        self.names = names
+        self.rebalance = rebalance
+        self.coming: Planners | None = None  # of other workers, in force with the next commit
+        self.sampler = sampler or Sampler(sample_events)
         self.signals = Signals(state, latest.signals)
         self.rebalancer = Rebalancer(rebalance, self.signals)
         self.boolean = Planner(
             state, names.boolean, workers, latest.plan, latest.key, self.sampler, self.rebalancer
         )
         self.workers = self.boolean.workers
+        self.holdings = Holdings(self.workers)
         self.near = NearPlanner(
             state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
         )
@@ -62,25 +73,61 @@ class Planners:
         self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
         self.relevant.asked = any(entry.kind == RELEVANT for entry in latest.segments)
 
-    def take_over(self, former: Planners) -> None:
-        """Go on with what the planners of another number of workers knew."""
-        self.sampler = former.sampler
-        for planner in (self.boolean, self.near, self.relevant):
-            planner.sampler = former.sampler
-        self.know_machines(former.boolean.machines)
-        self.boolean.asked = former.boolean.asked
-        self.boolean.by_hand = former.boolean.by_hand
-        self.boolean.retained = former.boolean.retained
+    def resized(self, workers: int, why: str, latest: Manifest) -> Planners:
+        """Planners of another number of workers that go on with what these know."""
+        own = {"name": self.boolean.name, "by_hand": self.boolean.by_hand}
+        former = msgspec.structs.replace(
+            latest,
+            plan=own | {"asked": self.boolean.asked, "version": self.boolean.version},
+            near_plan={"name": self.near.name, "version": self.near.version},
+            relevant_plan={"name": self.relevant.name, "version": self.relevant.version},
+            signals=None,
+        )
+        coming = Planners(
+            self.state,
+            self.names,
+            workers,
+            former,
+            self.sampler.sample_events,
+            self.rebalance,
+            self.sampler,
+        )
+        coming.know_machines(self.boolean.machines)
+        coming.boolean.changer.retained = self.boolean.changer.retained
+        coming.boolean.sized = why
+        return coming
+
+    def prepare(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
+        """Make the plans before they are in force; gives what the manifest says of it."""
+        self.near.prepare(batch, live, now_us)
+        self.relevant.prepare(batch, live, now_us)
+        file = self.boolean.prepare(
+            batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
+        )
+        files = [self.near.rule_file, self.relevant.rule_file]
+        if self.near.leaves is not None:
+            files += [self.near.leaves.file, self.near.leaves.live]
+        said: dict[str, Any] = {"next_workers": self.workers, "next_why": self.boolean.sized}
+        said["next_files"] = [name for name in files if name]
+        return said | ({"next": file} if file else {})
 
     @property
     def waiting(self) -> bool:
         """Whether a plan of subscriptions that there are is still to be made."""
         others = (self.near, self.relevant)
-        return self.boolean.version == 0 or any(p.asked and p.version == 0 for p in others)
+        return self.boolean.waits or any(p.asked and p.waits for p in others)
 
     def know_machines(self, count: Callable[[], int]) -> None:
         """How many machines the workers run on, as `auto` will ask."""
         self.boolean.machines = self.near.machines = self.relevant.machines = count
+
+    @property
+    def next_file(self) -> str:
+        """The file of a boolean plan that comes into force with the next commit."""
+        if self.coming is not None:
+            ref = self.coming.boolean.ref
+            return "" if ref is None else ref.file
+        return self.boolean.next.file if self.boolean.next is not None else ""
 
     @property
     def sampling(self) -> bool:
@@ -120,10 +167,26 @@ class Planners:
         leaves = self.boolean.leaves
         return self.tallying and leaves is not None and self.rebalancer.wants_lines(leaves)
 
-    def hear(self, batch: int, workers: list[WorkerSummary]) -> None:
+    def hear(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
         """Take in what the workers of a batch tell."""
         leaves = self.boolean.leaves if self.tallying else None
-        self.signals.observe(batch, workers, leaves, self.workers)
+        held: dict[int, NDArray[np.float64]] = {}
+        by_leaf = None
+        if leaves is not None and not self.boolean.waits:
+            boolean = live.of_kind(BOOLEAN)
+            held[BOOLEAN], by_leaf = self.holdings.count_boolean(batch, leaves, boolean)
+        if self.rebalancer.active:
+            for planner in (self.near, self.relevant):
+                if planner.deals:
+                    some = live.of_kind(planner.kind)
+                    held[planner.kind] = self.holdings.count_dealt(planner.kind, some)
+            if self.near.leaves is not None:  # objects are divided: everybody has all
+                total = sum(one.segment.rows.total - one.ended for one in live.of_kind(NEAREST))
+                held[NEAREST] = np.full(self.workers, float(total))
+            self.holdings.forget({one.name for one in live.segments})
+        self.signals.observe(batch, workers, leaves, self.workers, held)
+        if by_leaf is not None:
+            self.signals.held = by_leaf
 
     def count_sent(self, blocks: list[BlockSummary]) -> None:
         """Note how many objects of a batch were sent to workers, by kind."""
@@ -134,6 +197,9 @@ class Planners:
 
     def next_versions(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plans' entries for the manifest, by field; plans are made once enough was seen."""
+        for planner in (self.near, self.relevant):
+            if live.take_heirs((planner.kind,)):
+                planner.forget_map()
         near_plan = self.near.next_version(batch, live, now_us)
         relevant_plan = self.relevant.next_version(batch, live, now_us)
         # Last, since planning may take a merge over, whose index is of earlier thresholds.

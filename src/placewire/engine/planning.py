@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from placewire.engine.calibrating import calibrate
+from placewire.engine.changing import NextPlan, PlanChanger
+from placewire.engine.planmaking import make_plan
 from placewire.engine.plannames import PLANS, UNPLANNED, is_file
 from placewire.engine.planref import PlanRef, SavedPlan, read_plan, write_plan
-from placewire.engine.rebalancing import Rebalancer, Source
+from placewire.engine.rebalancing import Rebalancer
 from placewire.engine.sampling import Sampler
-from placewire.engine.worker import make_probe, match_all
-from placewire.kernels.cells import codes_to_points
 from placewire.model.errors import Unusable
-from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plan.adjusting import reweigh
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.methods import METHODS
-from placewire.plan.questions import Questions, add_questions
-from placewire.plan.reservoir import Columns, Reservoir
-from placewire.plan.sample import make_sample
+from placewire.plan.questions import Questions
 from placewire.plan.uniform import plan_stripes
-from placewire.route.choice import choose_plan, spread_workers
 from placewire.route.live import LiveTerms
-from placewire.route.measures import Objects, measure_plan, post_rows
 from placewire.state.arrays import write_arrays
-from placewire.state.asking import read_asked
 from placewire.state.layout import StateDir
 from placewire.state.livesegment import LiveSegment
-from placewire.state.segment import whole_rows
 
-SAMPLE_SUBSCRIPTIONS = 1_000_000
-OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
-CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
-
-
-class NextPlan(NamedTuple):
-    """An adjusted plan that one commit has named and the next brings into force."""
-
-    leaves: Leaves | None  # None: objects stay where they are read
-    file: str
-    why: str
+AskOthers = Callable[[], Questions | None]  # what live subscriptions of other kinds ask
 
 
 class Planner:
     """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
-    Until then objects are routed by stripes of the world, or stay where they were read (`auto`).
+    While it `waits` for that, objects are routed by stripes of the world, or stay where they were
+    read (`auto`). Each plan that comes into force has a version one higher than the last, whatever
+    its method and however many workers it has.
 
     `machines` says on how many machines the workers run, each like this one; it is asked when
     `auto` chooses, since the machines of a cluster come one after another.
@@ -78,18 +57,19 @@ class Planner:
         self.key = key
         self.sampler = sampler
         self.rebalancer = rebalancer
+        self.changer = PlanChanger(state, workers, key, sampler, rebalancer)
         self.next: NextPlan | None = None  # comes into force with the next commit
         self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
-        self.version = 0
+        self.version = int(saved.get("version", -1)) + 1
+        self.waits = True
         self.why = ""
         self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.leaves: Leaves | None = None
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
-        self.retained: Callable[[], Columns] = Reservoir(1).in_order
         self.wanted_workers = 0  # as somebody asks for by hand
         self.sized = ""  # why there are as many workers as there are, if they were changed
         self.asked = saved.get("asked", "")  # the note that was heeded last, and is not again
@@ -98,40 +78,60 @@ class Planner:
         same = own and saved.get("workers") == workers
         if same and self._resume(saved):
             return
+        self._begin(None if self.by_hand else plan)
+
+    def _begin(self, plan: SavedPlan | None) -> None:
+        """Begin with what can be said before anything was seen."""
+        name = self.method
         if name in UNPLANNED:
-            self.version = 1
+            self.waits = False
         elif plan is not None:
-            self.version = 1
+            self.waits = False
             self._check_named(plan)
             self.cost = plan.cost
             self._adopt(plan.leaves)
         elif name != "auto":
-            self._adopt(plan_stripes(workers))
+            self._adopt(plan_stripes(self.workers))
+        if not self.waits:
+            self.version = max(self.version, 1)
 
     def _resume(self, saved: dict[str, Any]) -> bool:
         """Go on with what the last commit named, unless there is nothing to go on with."""
-        changed = "changed" in saved or "next_why" in saved
+        self.version = int(saved.get("version", 0))
+        self.sized = saved.get("sized", "")
+        self.wanted_workers = int(saved.get("wanted_workers", 0))
+        to_come = "next_why" in saved and "next_workers" not in saved
+        changed = "changed" in saved or to_come
         if not changed and self.name not in METHODS and self.name != "auto":
             return False
-        self.version = int(saved["version"])
+        self.waits = bool(saved.get("waits", self.version == 0))
         self.why = saved.get("why", "")
         if "cost" in saved:
             self.cost = read_cost(saved["cost"])
         self.changed = saved.get("changed")
-        self.sized = saved.get("sized", "")
         if "file" in saved:
             leaves = read_plan(self.state.file(saved["file"])).leaves
             self._adopt(leaves, saved["file"], saved["live"])
-        if "next_why" in saved:
+        if to_come:
             file = saved.get("next", "")
             later = read_plan(self.state.file(file)).leaves if file else None
             self.next = NextPlan(later, file, saved["next_why"])
-        return "file" in saved or changed or self.version > 0
+        return "file" in saved or changed or not self.waits
+
+    def take_over(self, former: Planner) -> None:
+        """Go on with what the planner of another number of workers knew."""
+        self.machines, self.changer.retained = former.machines, former.changer.retained
+        self.version = former.version + 1
+
+    @property
+    def method(self) -> str:
+        """The plan's name, or the method that somebody asked for by hand."""
+        return self.by_hand or self.name
 
     @property
     def sampling(self) -> bool:
         """Whether all objects of the next batch are wanted for the sample."""
-        return self.version == 0
+        return self.waits
 
     def _check_named(self, plan: SavedPlan) -> None:
         """Refuse a plan from a file that does not fit this state."""
@@ -163,10 +163,8 @@ class Planner:
         """Write what has changed of the plan and of what is live under it."""
         if self.ref is None or self.leaves is None or self.live is None:
             return
+        self._write_plan(batch)
         ref = self.ref
-        if not ref.file:
-            ref = ref._replace(file=self.state.new_name(batch, "plan"))
-            write_plan(self.state.file(ref.file), self.leaves, self.key, self.cost)
         names = {live.name for live in segments}
         fresh = [live for live in segments if live.name not in self._known]
         if fresh or not ref.live:
@@ -182,30 +180,60 @@ class Planner:
             write_arrays(self.state.file(ref.live), self.live.tables._asdict())
         self.ref = ref
 
+    def _write_plan(self, batch: int) -> None:
+        """Write the plan itself, if it has no file yet."""
+        if self.ref is not None and self.leaves is not None and not self.ref.file:
+            self.ref = self.ref._replace(file=self.state.new_name(batch, "plan"))
+            write_plan(self.state.file(self.ref.file), self.leaves, self.key, self.cost)
+
+    def prepare(self, batch: int, segments: Sequence[LiveSegment], ask_others: AskOthers) -> str:
+        """Make the plan before it is in force; gives its file, if it cuts."""
+        if self.waits and self.sampler.enough:
+            self._plan(batch, segments, ask_others())
+        self._write_plan(batch)
+        return "" if self.ref is None else self.ref.file
+
     def next_version(
         self,
         batch: int,
         segments: Sequence[LiveSegment],
-        ask_others: Callable[[], Questions | None] = lambda: None,
+        ask_others: AskOthers = lambda: None,
     ) -> dict[str, Any]:
-        """The plan's entry for the manifest: made anew once enough events were seen.
-
-        `ask_others` gives what live subscriptions of other kinds ask.
-        """
-        if self.version == 0 and self.sampler.enough:
-            self.made = batch
-            self._plan(segments, ask_others())
+        """The plan's entry for the manifest: made anew once enough events were seen."""
+        if self.waits and self.sampler.enough:
+            self.version += 1
+            self._plan(batch, segments, ask_others())
         elif self.next is not None:
             self._go_over(batch)
-        elif not self._heed(batch, segments) and self.version:
-            self._rebalance(batch, segments)
+        else:
+            self._look_ahead(batch, segments)
         self._write(batch, segments)
+        return self._entry()
+
+    def _look_ahead(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """See whether another plan is wanted: by somebody, or by the loads."""
+        note = self.changer.ask(self.asked)
+        if note is not None:
+            self.asked, self.wanted_workers = note.id, note.workers
+            if note.plan in METHODS:
+                self.cost = self.cost or calibrate().load
+            self.next = self.changer.turn_to(note.plan, batch, segments, self.cost)
+            if self.next is not None:
+                self.by_hand = note.plan
+                return
+        if not self.waits and self.leaves is not None:
+            self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
+
+    def _entry(self) -> dict[str, Any]:
+        """What the manifest says of the plan."""
         entry: dict[str, Any] = {
             "name": self.name,
             "workers": self.workers,
             "version": self.version,
             "why": self.why,
         }
+        if self.waits:
+            entry["waits"] = True
         if self.made is not None:
             entry["made"] = self.made
         if self.cost is not None:
@@ -214,69 +242,21 @@ class Planner:
             entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
         if self.changed is not None:
             entry["changed"] = self.changed
-        if self.asked:
-            entry["asked"] = self.asked
-        if self.by_hand:
-            entry["by_hand"] = self.by_hand
-        if self.sized:
-            entry["sized"] = self.sized
+        for key in ("asked", "by_hand", "sized", "wanted_workers"):
+            if getattr(self, key):
+                entry[key] = getattr(self, key)
         if self.next is not None:
             entry["next_why"] = self.next.why
             if self.next.file:
                 entry["next"] = self.next.file
         return entry
 
-    def _heed(self, batch: int, segments: Sequence[LiveSegment]) -> bool:
-        """Take up a plan that somebody asks for by hand; gives whether there was one."""
-        note = read_asked(self.state)
-        if note is None or note.id == self.asked:
-            return False
-        self.asked = note.id
-        self.wanted_workers = note.workers
-        why = f"{note.plan}, asked for by hand"
-        if note.plan == "shared" or note.plan in METHODS:
-            self.by_hand = note.plan
-        if note.plan == "shared":
-            self.next = NextPlan(None, "", why)
-        elif note.plan in METHODS:
-            self.cost = self.cost or calibrate().load
-            objects = self.sampler.take_recent(self.retained)
-            sample = make_sample(*objects, live_rows(segments), self.cost.posting_work)
-            leaves = METHODS[note.plan](sample, self.workers, self.cost)
-            file = self.state.new_name(batch, "plan")
-            write_plan(self.state.file(file), leaves, self.key, self.cost)
-            self.next = NextPlan(leaves, file, why)
-        return self.next is not None
-
-    def _rebalance(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """See whether the plan wants adjusting; the adjusted one is for the batch after next."""
-        if self.rebalancer is None or not self.rebalancer.active or self.leaves is None:
-            return
-        cost = self.cost or calibrate().load
-        found = self.rebalancer.decide(self.leaves, cost, self.source(segments, cost))
-        if found is not None:
-            file = self.state.new_name(batch, "plan")
-            write_plan(self.state.file(file), found.leaves, self.key, self.cost)
-            self.next = NextPlan(found.leaves, file, self.rebalancer.why)
-
-    def source(self, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
-        """What a decision about the plan may ask for, each made once."""
-        rows = cache(lambda: live_rows(segments))
-        objects = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
-        whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
-        method = METHODS.get(self.leaves_name)
-        return Source(
-            objects,
-            cache(lambda: post_rows(rows())),
-            cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work)),
-            None if method is None else lambda: method(whole(), self.workers, cost),
-        )
-
     def _go_over(self, batch: int) -> None:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""
         assert self.next is not None
         leaves, file, why = self.next
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
+        self.waits = False
         if leaves is None:
             self.leaves, self.live, self.ref = None, None, None
             return
@@ -292,70 +272,15 @@ class Planner:
     def leaves_name(self) -> str:
         return self.leaves.name if self.leaves is not None else self.name
 
-    def _plan(self, segments: Sequence[LiveSegment], others: Questions | None) -> None:
+    def _plan(self, batch: int, segments: Sequence[LiveSegment], others: Questions | None) -> None:
         """Make the plan of what was seen."""
-        self.version = 1
-        cost, prices, _ = calibrate()
-        objects, rows = Objects(*self.sampler.objects.in_order()), live_rows(segments)
-        self.cost = cost = cost.in_stream(int(objects.codes.size), rows.total)
-        sample = make_sample(*objects, rows, cost.posting_work)
-        if self.name in OF_ALL_KINDS:
-            for questions in (self.sampler.queries, others):
-                if questions is not None and questions.total:
-                    sample = add_questions(sample, questions, self.sampler.span_s)
-        if self.name != "auto":
-            leaves = METHODS[self.name](sample, self.workers, cost)
-            self._adopt(leaves)
-            self.why = f"{leaves.total} leaves, made of {self.sampler.events} events"
-            return
-        posted = post_rows(rows)
-        choice = choose_plan(
-            [METHODS[name](sample, self.workers, cost) for name in CANDIDATES],
-            lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
-            self.workers,
-            prices,
-            spread_workers(self.workers, self.machines(), memory_of_machine()),
-        )
-        self.why = choice.why
-        if choice.leaves is not None:
-            self._adopt(choice.leaves)
+        self.waits, self.made = False, batch
+        found = make_plan(self.method, self.workers, self.sampler, segments, others, self.machines)
+        self.cost, self.why = found.cost, found.why
+        if found.leaves is not None:
+            self._adopt(found.leaves)
 
 
 def named_plan(name: str) -> SavedPlan | None:
     """The plan of the file `name`, if that is one and not a method's name."""
     return read_plan(Path(name)) if name not in PLANS["boolean"] and is_file(name) else None
-
-
-def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
-    """How many candidates each object looks at in the live segments, at the middle of its cell."""
-    lon, lat = codes_to_points(objects.codes)
-    probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
-    looked = np.zeros(lon.size)
-    for found in match_all(probe, [(live.segment, live.dead) for live in segments]):
-        if found.looked is not None:
-            looked += found.looked
-    return looked
-
-
-def memory_of_machine() -> float:
-    """Half of this machine's memory, in bytes: what an index may take."""
-    return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def live_rows(
-    segments: Sequence[LiveSegment], most: int = SAMPLE_SUBSCRIPTIONS
-) -> SubscriptionRows:
-    """The live subscriptions, or an even choice of them."""
-    total = sum(live.segment.rows.total - live.ended for live in segments)
-    step = max(1, -(-total // most))
-    parts = []
-    for live in segments:
-        rows = whole_rows(live.segment)
-        alive = np.arange(rows.total)
-        if live.ended:
-            bits = np.unpackbits(live.dead.view(np.uint8), bitorder="little")[: rows.total]
-            alive = np.flatnonzero(bits == 0)
-        parts.append(
-            take_rows(rows, alive[::step]) if alive.size < rows.total or step > 1 else rows
-        )
-    return concat_rows(parts)

@@ -174,7 +174,7 @@ class Rebalancer:
         signals = self.signals
         if signals.counts.shape[1:] != (leaves.total, leaves.workers):
             return False
-        objects, candidates, _ = signals.counts.sum(axis=1)
+        objects, candidates = signals.counts[:2].sum(axis=1)
         loads = cost.per_object * objects + cost.per_posting * candidates
         few = objects.sum() < self.rule.least_objects
         high = not few and imbalance(loads) > self.rule.high

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
 from placewire.engine.dealing import DealingPlanner
-from placewire.engine.planning import memory_of_machine
+from placewire.engine.planmaking import memory_of_machine
 from placewire.engine.planref import RelevantRef
 from placewire.engine.relchoice import choose_relevant
 from placewire.engine.sampling import Sampler
@@ -34,6 +34,7 @@ from placewire.plan.relevantlevel import level_rule
 from placewire.route.choice import spread_workers
 from placewire.route.termroute import LiveLiterals
 from placewire.state.arrays import open_arrays, write_arrays
+from placewire.state.heirs import deal_relevant
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.livesegment import LiveSegment
@@ -97,18 +98,45 @@ class RelevantPlanner(DealingPlanner):
             self.sent += sent
             self.objects += objects
 
+    def forget_map(self) -> None:
+        """Segments were dealt out anew: the map of terms has to be made anew, too."""
+        self._known = set()
+
+    def _deal_anew(
+        self, batch: int, live: LiveSegments, some: Sequence[LiveSegment], ahead: bool = False
+    ) -> None:
+        """Write segments again, dealt out as the rule has it now."""
+        live.hand_over(batch, some, deal_relevant(self.deal, live.rule.by_time))
+        if not ahead:
+            live.take_heirs((RELEVANT,))
+            self.forget_map()
+
+    def deal_rest(self, batch: int, live: LiveSegments) -> None:
+        """Deal out what came for another number of workers while the plan was still to come."""
+        if self.rule is None:
+            return
+        live.wait()
+        rest = [one for one in live.of_kind(RELEVANT) if dealt_of(one).parts != self.workers]
+        if rest:
+            self._deal_anew(batch, live, rest)
+
+    def prepare(self, batch: int, live: LiveSegments, now_us: int) -> None:
+        """Make the plan before it is in force."""
+        self.asked = bool(live.of_kind(RELEVANT))
+        if self.asked and self.waits and self.sampler.enough:
+            self._plan(batch, live, now_us, ahead=True)
+
     def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(RELEVANT))
-        first = self.version == 0 and self.sampler.enough
+        first = self.waits and self.sampler.enough
         counted = self.drifted() if self.asked and self.method != "hash" else None
         if self.asked and (first or counted is not None):
-            self._plan(batch, live, now_us, counted)
+            self._plan(batch, live, now_us, counted, ahead=counted is not None)
         elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
             # They come from a run under another plan.
             live.wait()
-            live.redeal_literals(batch)
-            self._known = set()
+            self._deal_anew(batch, live, live.of_kind(RELEVANT))
         entry = self.entry()
         if self.objects:
             entry |= {"sent": self.sent, "objects": self.objects}
@@ -122,14 +150,20 @@ class RelevantPlanner(DealingPlanner):
         live: LiveSegments,
         now_us: int,
         counted: NDArray[np.float64] | None = None,
+        ahead: bool = False,
     ) -> None:
-        """Make the plan of what was seen, or level it by what the workers were counted to do."""
+        """Make the plan of what was seen, or level it by what the workers were counted to do.
+
+        Made `ahead` it comes into force with the next commit.
+        """
         live.wait()
         found = [one for one in live.segments if one.buffers is not None]
         if not found:  # the merge has left none
             return
-        chooses = self.name == "auto" and self.version == 0
-        self.version, self.made = self.version + 1, batch
+        chooses = self.name == "auto" and self.waits
+        # One that is made before its workers come has had its version from the start.
+        self.version += not (ahead and self.waits)
+        self.waits, self.made = False, batch
         rows = concat_rows([whole_rows(one.segment) for one in found])
         theta = np.concatenate([one.buffers.buffers.theta for one in found if one.buffers])
         ended = np.concatenate([one.ended_mask() for one in found])
@@ -158,8 +192,7 @@ class RelevantPlanner(DealingPlanner):
             way = f"levelled, {int(moved.sum())} postings handed over"
         self.rule_file = self.state.new_name(batch, "rule")
         write_arrays(self.state.file(self.rule_file), rule_to_arrays(self.rule))
-        live.redeal_literals(batch)
-        self._known = set()
+        self._deal_anew(batch, live, found, ahead)
         if not chooses:
             copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
             self.why = (

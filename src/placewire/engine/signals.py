@@ -7,7 +7,7 @@ in their files; it is summed up here, older batches fading, and written once in 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from placewire.state.manifest import SignalsEntry, WorkersEntry
 HISTORY = 16  # batches
 NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
 WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
+NOBODY: Mapping[int, NDArray[np.float64]] = {}
 FADING = 0.75  # of the counts by leaf, with each batch
 
 
@@ -38,6 +39,7 @@ class Signals:
         self.history: list[WorkersEntry] = [] if saved is None else list(saved.history)
         self.file = None if saved is None else saved.file
         self.counts = np.zeros((len(BY_LEAF), 0, 0))  # by leaf and worker
+        self.held = np.zeros((0, 0))  # subscriptions by leaf and worker, as of the last batch
         self.batches = 0  # that the counts are of
         self.told: dict[int, str] = {}  # the files of the last batch's workers
         if self.file is not None:
@@ -46,21 +48,29 @@ class Signals:
                 arrays, facts = open_arrays(state.file(self.file))
                 counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
                 counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
-                self.counts, self.batches = counts, facts["batches"]
+                held = np.zeros(counts.shape[1:])
+                held[arrays["leaf"], arrays["worker"]] = arrays["held"]
+                self.counts, self.held, self.batches = counts, held, facts["batches"]
 
     def forget(self, leaves: int, workers: int) -> None:
         """Another plan: counts by leaf begin anew."""
         self.file = None
         self.counts = np.zeros((len(BY_LEAF), leaves, workers))
+        self.held = np.zeros((leaves, workers))
         self.batches = 0
 
     def observe(
-        self, batch: int, summaries: Sequence[WorkerSummary], leaves: Leaves | None, workers: int
+        self,
+        batch: int,
+        summaries: Sequence[WorkerSummary],
+        leaves: Leaves | None,
+        workers: int,
+        held: Mapping[int, NDArray[np.float64]] = NOBODY,
     ) -> None:
-        """Take in what the workers of a batch tell."""
+        """Take in what the workers of a batch tell; `held` are their subscriptions, by kind."""
         for kind in sorted({summary.kind for summary in summaries}):
             of_kind = [summary for summary in summaries if summary.kind == kind]
-            self.history.append(line_up(batch, kind, of_kind, workers))
+            self.history.append(line_up(batch, kind, of_kind, workers, held.get(kind)))
         kept = sorted({entry.batch for entry in self.history})[-HISTORY:]
         self.history = [entry for entry in self.history if entry.batch in kept]
         if leaves is None:
@@ -98,7 +108,7 @@ class Signals:
         Parts of one leaf at one worker share these in proportion to what they hold.
         """
         leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
-        objects, candidates, _ = self.counts[:, leaf, leaves.part_worker]
+        objects, candidates = self.counts[:2, leaf, leaves.part_worker]
         place = leaf * leaves.workers + leaves.part_worker
         together = np.bincount(place, held + 1e-9, leaves.total * leaves.workers)[place]
         share = (held + 1e-9) / together
@@ -111,10 +121,15 @@ class Signals:
             self.file = None
         elif self.file is None or batch % WRITTEN_EVERY == 0:
             self.file = self.state.new_name(batch, "loads")
-            leaf, worker = np.nonzero(self.counts[0])
+            leaf, worker = np.nonzero(self.counts[0] + self.held)
             write_arrays(
                 self.state.file(self.file),
-                {"leaf": leaf, "worker": worker, "counts": self.counts[:, leaf, worker]},
+                {
+                    "leaf": leaf,
+                    "worker": worker,
+                    "counts": self.counts[:, leaf, worker],
+                    "held": self.held[leaf, worker],
+                },
                 {
                     "leaves": self.counts.shape[1],
                     "workers": self.counts.shape[2],
@@ -125,7 +140,11 @@ class Signals:
 
 
 def line_up(
-    batch: int, kind: int, summaries: Sequence[WorkerSummary], workers: int
+    batch: int,
+    kind: int,
+    summaries: Sequence[WorkerSummary],
+    workers: int,
+    held: NDArray[np.float64] | None = None,
 ) -> WorkersEntry:
     """A batch's summaries as columns with an entry for every worker, also the idle ones."""
     columns: dict[str, list[float]] = {
@@ -134,4 +153,10 @@ def line_up(
     for summary in summaries:
         for name, column in columns.items():
             column[summary.worker] += getattr(summary, name)
-    return WorkersEntry(batch=batch, kind=kind, **columns)  # type: ignore[arg-type]
+    subscriptions = [] if held is None else np.rint(held).astype(int).tolist()
+    return WorkersEntry(
+        batch=batch,
+        kind=kind,
+        **columns,  # type: ignore[arg-type]
+        subscriptions=subscriptions,
+    )

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from placewire.engine.calibrating import calibrate
 from placewire.engine.planref import read_plan
 from placewire.engine.signals import Signals
+from placewire.engine.tally import BY_LEAF
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
-from placewire.plan.adjusting import sum_loads
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import SIDE
-from placewire.route.measures import hold_parts, post_rows
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, WorkersEntry, read_latest
-from placewire.state.segment import open_segment, whole_rows
 from placewire.state.store import open_retained
 
 KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
@@ -29,16 +27,44 @@ TRIES = 3  # a writer may delete a file between the manifest and our look at it
 
 
 class LeafLoads(NamedTuple):
-    """A boolean plan's leaves with what was done in each lately: f64[leaves] each."""
+    """A boolean plan's leaves with what was done in each lately, by worker."""
 
     leaves: Leaves
-    objects: NDArray[np.float64]
-    candidates: NDArray[np.float64]
-    matches: NDArray[np.float64]
-    load: NDArray[np.float64]
-    by_worker: NDArray[np.float64]
-    held: NDArray[np.float64]  # subscriptions of each leaf
-    held_by_worker: NDArray[np.float64]
+    counts: NDArray[np.float64]  # [count, leaf, worker], the counts being those of BY_LEAF
+    held: NDArray[np.float64]  # subscriptions by leaf and worker
+    loads: NDArray[np.float64]  # by leaf and worker
+
+    @property
+    def load(self) -> NDArray[np.float64]:
+        """What each leaf costs."""
+        summed: NDArray[np.float64] = self.loads.sum(axis=1)
+        return summed
+
+    @property
+    def by_worker(self) -> NDArray[np.float64]:
+        """What each worker costs."""
+        summed: NDArray[np.float64] = self.loads.sum(axis=0)
+        return summed
+
+    @property
+    def named_counts(self) -> dict[str, NDArray[np.float64]]:
+        """What was done by leaf and worker, by name."""
+        return dict(zip(BY_LEAF, self.counts, strict=True))
+
+    def of_leaf(self, leaf: int) -> dict[str, float]:
+        """What was done in a leaf, by name."""
+        done = zip(BY_LEAF, self.counts[:, leaf].sum(axis=1).tolist(), strict=True)
+        return {"subscriptions": float(self.held[leaf].sum()), **dict(done)}
+
+    def workers_of(self, leaf: int) -> list[int]:
+        """Who has parts of a leaf."""
+        first, last = self.leaves.part_offsets[leaf : leaf + 2]
+        return sorted(set(self.leaves.part_worker[first:last].tolist()))
+
+    def heaviest(self, most: int) -> list[int]:
+        """The leaves that cost most, first the heaviest."""
+        found: list[int] = np.argsort(-self.load, kind="stable")[:most].tolist()
+        return found
 
     def degrees(self, leaf: int) -> tuple[float, float, float, float]:
         """West, south, east, north of a leaf."""
@@ -111,32 +137,6 @@ def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
     if signals.counts.shape[1:] != (leaves.total, leaves.workers):
         return None
     cost: LoadModel = read_cost(plan["cost"]) if "cost" in plan else calibrate().load
-    objects, candidates, matches = signals.counts
-    load = cost.per_object * objects + cost.per_posting * candidates
-    return LeafLoads(
-        leaves,
-        objects.sum(axis=1),
-        candidates.sum(axis=1),
-        matches.sum(axis=1),
-        load.sum(axis=1),
-        load.sum(axis=0),
-        *count_held(state, manifest, leaves),
-    )
-
-
-def count_held(
-    state: StateDir, manifest: Manifest, leaves: Leaves
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many boolean subscriptions each leaf and each worker has, about: those that ended are
-    taken off in proportion."""
-    parts = np.zeros(leaves.part_worker.size)
-    for entry in manifest.segments:
-        if entry.kind == BOOLEAN and entry.rows:
-            rows = whole_rows(open_segment(state.file(entry.name)))
-            held = hold_parts(leaves, post_rows(rows, near=False))
-            parts += held * (1.0 - entry.ended / entry.rows)
-    leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
-    return (
-        sum_loads(leaf.astype(np.int32), parts, leaves.total),
-        sum_loads(leaves.part_worker, parts, leaves.workers),
-    )
+    objects, candidates = signals.counts[:2]
+    loads = cost.per_object * objects + cost.per_posting * candidates
+    return LeafLoads(leaves, signals.counts, signals.held, loads)

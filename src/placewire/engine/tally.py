@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,28 @@ from placewire.engine.worker import Matches
 from placewire.kernels.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.model.subscriptions import BOOLEAN
 from placewire.plan.sample import PLAN_LEVEL
+from placewire.route.choice import Prices
 from placewire.route.leafroute import RouteTables
 
-BY_LEAF = ("objects", "candidates", "matches")
+BY_LEAF = ("objects", "candidates", "matches", "bytes", "busy_s")
+PRICES = Prices()
 NO_CODES, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.int64)
+
+
+class Share(NamedTuple):
+    """A block's objects at a worker: how many, their bytes without and with terms, and seconds."""
+
+    objects: int
+    fixed: float
+    a_term: float
+    busy_s: float
 
 
 class Tally:
     """Counts of one worker in one batch; those by leaf are of boolean subscriptions.
+
+    Leaves are not timed one by one: a worker looks a word up for all objects of a block at once.
+    The seconds that a block's objects took are shared out among them, by what each looked at.
 
     With `lines` they are summed along columns and rows of plan cells too, which is what a shift
     of a border is decided by.
@@ -33,6 +47,8 @@ class Tally:
         self.codes: list[NDArray[np.uint32]] = []
         self.looked: list[NDArray[np.int64]] = []
         self.matched: list[NDArray[np.int64]] = []  # objects by their place in all codes
+        self.terms: list[NDArray[np.int64]] = []
+        self.shares: list[Share] = []
         self.seen = 0
         self.fetched = 0
 
@@ -44,7 +60,17 @@ class Tally:
         hits = sum(int(found.object.size) for found in matches)
         for at, count in enumerate((part.object.size, candidates, hits, size, busy_s)):
             totals[at] += count
-        if part.kind == BOOLEAN and self.tables is not None:
+        if part.kind == BOOLEAN and self.tables is not None and part.object.size:
+            of_terms = part.terms.nbytes + part.probed.nbytes
+            self.terms.append(np.diff(part.term_offsets))
+            self.shares.append(
+                Share(
+                    part.object.size,
+                    (size - of_terms) / part.object.size,
+                    of_terms / max(part.terms.size, 1),
+                    busy_s,
+                )
+            )
             looked = [found.looked for found in matches if found.looked is not None]
             self.codes.append(part.codes)
             self.looked.append(sum(looked, start=np.zeros(part.codes.size, np.int64)))
@@ -63,10 +89,13 @@ class Tally:
         leaf = self.tables.range_leaf[ranges]
         leaves = int(self.tables.part_offsets.size) - 1
         matched = leaf[np.concatenate([NO_COUNTS, *self.matched])]
+        size, busy_s = self.share_out(looked)
         counts = (
             np.bincount(leaf, minlength=leaves),
             np.bincount(leaf, looked, leaves),
             np.bincount(matched, minlength=leaves),
+            np.bincount(leaf, size, leaves),
+            np.bincount(leaf, busy_s, leaves),
         )
         some = np.flatnonzero(counts[0])
         out: dict[str, NDArray[Any]] = {"load.leaf": some.astype(np.int32)}
@@ -79,6 +108,20 @@ class Tally:
                 out[f"load.{name}"] = numbers.astype(np.int32)
                 out[f"load.{name}_cost"] = np.bincount(at, looked + 1.0)
         return out
+
+    def share_out(
+        self, looked: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The bytes and the seconds of each object."""
+        if not self.shares:
+            return np.empty(0), np.empty(0)
+        objects = np.array([share.objects for share in self.shares])
+        fixed, a_term, busy_s = np.array([share[1:] for share in self.shares], np.float64).T
+        work = PRICES.probe + PRICES.candidate * looked.astype(np.float64)
+        starts = np.cumsum(objects) - objects
+        per_work = busy_s / np.add.reduceat(work, starts)
+        size = np.repeat(fixed, objects) + np.repeat(a_term, objects) * np.concatenate(self.terms)
+        return size, work * np.repeat(per_work, objects)
 
     def summaries(self, file: str) -> list[WorkerSummary]:
         """What the coordinator is told, one for each kind."""

@@ -6,14 +6,13 @@ its result is taken over at a later commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.index.balls import Deal
 from placewire.kernels.buffers import NEVER, Buffers
 from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, SubscriptionRows, take_rows
 from placewire.state.arrays import open_arrays, write_arrays
@@ -27,6 +26,7 @@ from placewire.state.compaction import (
     merge_segments,
     undealt,
 )
+from placewire.state.heirs import Heirs, Remake, note_changes
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import BufferRule, LiveBuffers
 from placewire.state.livesegment import LiveSegment
@@ -35,7 +35,6 @@ from placewire.state.neighbours import Entrants, delta_arrays
 from placewire.state.results import MOST_DELTAS, LiveResults
 from placewire.state.segment import (
     Segment,
-    make_near_segment,
     make_relevant_segment,
     open_segment,
     whole_rows,
@@ -65,6 +64,7 @@ class LiveSegments:
         entries: list[SegmentEntry],
         rule: BufferRule = USUAL_RULE,
         horizon: int = FAR_PAST,
+        heirs: dict[str, str] | None = None,
     ) -> None:
         self.state = state
         self.rule = rule
@@ -83,6 +83,10 @@ class LiveSegments:
                 if live.buffers is not None:
                     live.buffers.soonest[live.ended_mask()] = NEVER
             self.segments.append(live)
+        self.heirs = Heirs(state, heirs or {})
+        for live in self.segments:
+            if live.name in self.heirs.named:
+                note_changes(live)
 
     def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
         """A segment of the directory; the results of `nearest` rows are read into memory."""
@@ -118,31 +122,6 @@ class LiveSegments:
         dealt = self.deal_literals(rows, held.theta)
         return self.add(batch, make_relevant_segment(rows, held, dealt))
 
-    def redeal_literals(self, batch: int) -> None:
-        """Deal the postings of `relevant` rows out anew: every segment of theirs is written again.
-
-        No merge may be under way.
-        """
-        for at, live in enumerate(self.segments):
-            if live.buffers is None:
-                continue
-            everybody = np.arange(live.segment.rows.total)
-            rows = whole_rows(live.segment)
-            held = take_buffers(live.buffers.buffers, everybody, self.rule.by_time)
-            dealt = self.deal_literals(rows, held.theta)
-            heir = self._write(batch, make_relevant_segment(rows, held, dealt))
-            self._inherit_ends(heir, live)
-            self.segments[at] = heir
-
-    @staticmethod
-    def _inherit_ends(heir: LiveSegment, live: LiveSegment) -> None:
-        """A segment that was written again has the same rows ended."""
-        heir.dead, heir.ended = live.dead, live.ended
-        heir.changed, heir.frozen = live.ended > 0, True
-        if heir.buffers is not None and live.buffers is not None:
-            heir.buffers.soonest[heir.ended_mask()] = NEVER
-            heir.buffers.looked[:] = live.buffers.looked
-
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
@@ -156,6 +135,7 @@ class LiveSegments:
             self._take_over(pending)
         while True:
             busy = set(self.pending.names) if self.pending is not None else set()
+            busy |= set(self.heirs.named)
             chosen = self._choose(busy)
             small = sum(live.segment.rows.total for live in chosen) <= INLINE_ROWS
             if not chosen or (self.pending is not None and not small):
@@ -181,20 +161,21 @@ class LiveSegments:
             pending, self.pending = self.pending, None
             self._take_over(pending)
 
-    def redeal(self, batch: int, deal: Callable[[LiveSegment], Deal]) -> None:
-        """Deal the `nearest` rows out anew: every segment of theirs is written again.
+    def hand_over(self, batch: int, sources: Sequence[LiveSegment], remake: Remake) -> None:
+        """Write segments again; the new ones take their places with the next commit.
 
-        No merge may be under way.
+        No merge of theirs may be under way.
         """
+        self.heirs.write(batch, sources, remake)
+
+    def take_heirs(self, kinds: Iterable[int] = KINDS) -> set[int]:
+        """Put heirs in the places of their segments; gives the kinds that had any."""
+        taken = set()
         for at, live in enumerate(self.segments):
-            if live.results is None:
-                continue
-            heir = self._write(
-                batch,
-                make_near_segment(whole_rows(live.segment), live.results.neighbours, deal(live)),
-            )
-            self._inherit_ends(heir, live)
-            self.segments[at] = heir
+            if live.name in self.heirs.named and live.segment.kind in kinds:
+                self.segments[at] = self.heirs.take(live, self._open)
+                taken.add(live.segment.kind)
+        return taken
 
     def finish_merges(self, batch: int, now_us: int) -> None:
         """Wait until nothing is left to merge."""

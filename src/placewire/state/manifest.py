@@ -110,6 +110,7 @@ class WorkersEntry(msgspec.Struct, frozen=True):
     matches: list[int]
     bytes: list[int]
     busy_s: list[float]
+    subscriptions: list[int] = []  # empty if they were not counted
 
 
 class SignalsEntry(msgspec.Struct, frozen=True):
@@ -131,6 +132,7 @@ class Manifest(msgspec.Struct, frozen=True):
     next_seq: int
     now_us: int | None
     segments: list[SegmentEntry] = []
+    heirs: dict[str, str] = {}  # files that take the places of segments with the next commit
     plan: dict[str, Any] = {}
     near_plan: dict[str, Any] = {}
     relevant_plan: dict[str, Any] = {}
@@ -156,6 +158,7 @@ class Manifest(msgspec.Struct, frozen=True):
             names |= {delta.file for delta in segment.deltas}
             if segment.dead is not None:
                 names.add(segment.dead)
+        names |= set(self.heirs.values())
         names |= {roster.name for roster in self.rosters} | {kept.name for kept in self.store}
         names |= {gone.name for gone in self.leaving}
         names |= {kept.plan for kept in self.store if kept.plan is not None}
@@ -167,6 +170,7 @@ class Manifest(msgspec.Struct, frozen=True):
         if self.signals is not None and self.signals.file is not None:
             names.add(self.signals.file)
         names |= {self.plan[key] for key in ("file", "live", "next") if key in self.plan}
+        names |= set(self.plan.get("next_files", ()))
         near_files = ("rule", "leaves", "live", "balls")
         names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
         names |= {self.relevant_plan[key] for key in ("rule", "terms") if key in self.relevant_plan}

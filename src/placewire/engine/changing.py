@@ -1,0 +1,103 @@
+"""Changes of plan: as somebody asks for by hand, or as the workers' loads do.
+
+What is found is a plan to come. It is written and named by one commit and in force with the next;
+in between, workers fetch what they are about to get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from placewire.engine.calibrating import calibrate
+from placewire.engine.planmaking import live_rows, look_up
+from placewire.engine.planref import write_plan
+from placewire.engine.rebalancing import Rebalancer, Source
+from placewire.engine.sampling import Sampler
+from placewire.plan.adjusting import reweigh
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.plan.methods import METHODS
+from placewire.plan.reservoir import Columns, Reservoir
+from placewire.plan.sample import make_sample
+from placewire.route.measures import Objects, post_rows
+from placewire.state.asking import Asked, read_asked
+from placewire.state.layout import StateDir
+from placewire.state.livesegment import LiveSegment
+
+
+class NextPlan(NamedTuple):
+    """A plan that one commit has named and the next brings into force."""
+
+    leaves: Leaves | None  # None: objects stay where they are read
+    file: str
+    why: str
+
+
+class PlanChanger:
+    """Finds the next boolean plan of a number of workers."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        workers: int,
+        key: tuple[int, int],
+        sampler: Sampler,
+        rebalancer: Rebalancer | None,
+    ) -> None:
+        self.state = state
+        self.workers = workers
+        self.key = key
+        self.sampler = sampler
+        self.rebalancer = rebalancer
+        self.retained: Callable[[], Columns] = Reservoir(1).in_order
+
+    def ask(self, heeded: str) -> Asked | None:
+        """What somebody asks for by hand, unless that note was the last one heeded."""
+        note = read_asked(self.state)
+        return None if note is None or note.id == heeded else note
+
+    def turn_to(
+        self, plan: str, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
+    ) -> NextPlan | None:
+        """A plan of another name, made of the recent sample; None if there is no such plan."""
+        why = f"{plan}, asked for by hand"
+        if plan == "shared":
+            return NextPlan(None, "", why)
+        if plan not in METHODS or cost is None:
+            return None
+        objects = self.sampler.take_recent(self.retained)
+        sample = make_sample(*objects, live_rows(segments), cost.posting_work)
+        return self.write(METHODS[plan](sample, self.workers, cost), why, batch, cost)
+
+    def adjust(
+        self, leaves: Leaves, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
+    ) -> NextPlan | None:
+        """The adjusted plan, if the loads of the one in force want one."""
+        if self.rebalancer is None or not self.rebalancer.active:
+            return None
+        known = cost or calibrate().load
+        found = self.rebalancer.decide(leaves, known, self.source(leaves.name, segments, known))
+        if found is None:
+            return None
+        return self.write(found.leaves, self.rebalancer.why, batch, cost)
+
+    def write(self, leaves: Leaves, why: str, batch: int, cost: LoadModel | None) -> NextPlan:
+        """Write a plan that is to come."""
+        file = self.state.new_name(batch, "plan")
+        write_plan(self.state.file(file), leaves, self.key, cost)
+        return NextPlan(leaves, file, why)
+
+    def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
+        """What a decision about a plan may ask for, each made once."""
+        rows = cache(lambda: live_rows(segments))
+        objects = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
+        whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
+        method = METHODS.get(plan)
+        return Source(
+            objects,
+            cache(lambda: post_rows(rows())),
+            cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work)),
+            None if method is None else lambda: method(whole(), self.workers, cost),
+        )

@@ -1,0 +1,103 @@
+"""Making a boolean plan: of the objects seen so far and the subscriptions that are live."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.engine.calibrating import calibrate
+from placewire.engine.sampling import Sampler
+from placewire.engine.worker import make_probe, match_all
+from placewire.kernels.cells import codes_to_points
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.plan.cost import LoadModel
+from placewire.plan.leaves import Leaves
+from placewire.plan.methods import METHODS
+from placewire.plan.questions import Questions, add_questions
+from placewire.plan.sample import make_sample
+from placewire.route.choice import choose_plan, spread_workers
+from placewire.route.measures import Objects, measure_plan, post_rows
+from placewire.state.livesegment import LiveSegment
+from placewire.state.segment import whole_rows
+
+SAMPLE_SUBSCRIPTIONS = 1_000_000
+OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
+CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
+
+
+class Made(NamedTuple):
+    """A plan that was made, by which cost and why; None: objects stay where they are read."""
+
+    leaves: Leaves | None
+    cost: LoadModel
+    why: str
+
+
+def make_plan(
+    name: str,
+    workers: int,
+    sampler: Sampler,
+    segments: Sequence[LiveSegment],
+    others: Questions | None,
+    machines: Callable[[], int],
+) -> Made:
+    """The plan of a method, or what `auto` chooses; `others` is what other kinds ask."""
+    cost, prices, _ = calibrate()
+    objects, rows = Objects(*sampler.objects.in_order()), live_rows(segments)
+    cost = cost.in_stream(int(objects.codes.size), rows.total)
+    sample = make_sample(*objects, rows, cost.posting_work)
+    if name in OF_ALL_KINDS:
+        for questions in (sampler.queries, others):
+            if questions is not None and questions.total:
+                sample = add_questions(sample, questions, sampler.span_s)
+    if name != "auto":
+        leaves = METHODS[name](sample, workers, cost)
+        return Made(leaves, cost, f"{leaves.total} leaves, made of {sampler.events} events")
+    posted = post_rows(rows)
+    choice = choose_plan(
+        [METHODS[one](sample, workers, cost) for one in CANDIDATES],
+        lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
+        workers,
+        prices,
+        spread_workers(workers, machines(), memory_of_machine()),
+    )
+    return Made(choice.leaves, cost, choice.why)
+
+
+def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+    """How many candidates each object looks at in the live segments, at the middle of its cell."""
+    lon, lat = codes_to_points(objects.codes)
+    probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
+    looked = np.zeros(lon.size)
+    for found in match_all(probe, [(live.segment, live.dead) for live in segments]):
+        if found.looked is not None:
+            looked += found.looked
+    return looked
+
+
+def memory_of_machine() -> float:
+    """Half of this machine's memory, in bytes: what an index may take."""
+    return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def live_rows(
+    segments: Sequence[LiveSegment], most: int = SAMPLE_SUBSCRIPTIONS
+) -> SubscriptionRows:
+    """The live subscriptions, or an even choice of them."""
+    total = sum(live.segment.rows.total - live.ended for live in segments)
+    step = max(1, -(-total // most))
+    parts = []
+    for live in segments:
+        rows = whole_rows(live.segment)
+        alive = np.arange(rows.total)
+        if live.ended:
+            bits = np.unpackbits(live.dead.view(np.uint8), bitorder="little")[: rows.total]
+            alive = np.flatnonzero(bits == 0)
+        parts.append(
+            take_rows(rows, alive[::step]) if alive.size < rows.total or step > 1 else rows
+        )
+    return concat_rows(parts)
