@@ -82,17 +82,29 @@ def standalone(folder: Path) -> Iterator[tuple[str, int]]:
             os.killpg(processes.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kind", ["local-cluster", "standalone"])
+def cached_files(folder: Path) -> list[set[str]]:
+    """The files of the state in the cache of each executor, of those that have one."""
+    caches: dict[Path, set[str]] = {}
+    for path in folder.rglob("placewire/*/files/b*.plw"):
+        caches.setdefault(path.parent, set()).add(path.name)
+    return list(caches.values())
+
+
+@pytest.mark.parametrize("kind", ["local-cluster", "standalone", "caches"])
 def test_an_executor_may_die(kind: str, tmp_path: Path) -> None:
+    """State on a folder that all see; with caches, each executor maps copies of its own."""
     cut = split_log(tmp_path, 8, objects=3_000, subscriptions=300, queries=12, seed=5)
     with ExitStack() as stack:
         master, session = "local-cluster[2,1,2048]", 0
         if kind == "standalone":
             master, session = stack.enter_context(standalone(tmp_path))
+        state = f"file://{tmp_path}/state" if kind == "caches" else "state"
         config = tmp_path / "wire.toml"
         config.write_text(
-            f'state = "state"\nmaster = "{master}"\nplan = "kdt"\nworkers = 2\nwith_data = true\n'
-            '[spark]\n"spark.executor.memory" = "1g"\n' + EVENTS + SINKS
+            f'state = "{state}"\nmaster = "{master}"\nplan = "kdt"\nworkers = 2\nwith_data = true\n'
+            f'[spark]\n"spark.executor.memory" = "1g"\n"spark.local.dir" = "{tmp_path}/local"\n'
+            + EVENTS
+            + SINKS
         )
         command = [sys.executable, "-m", "placewire.cli.main", "run", "--config", str(config)]
         run = stack.enter_context(
@@ -107,6 +119,8 @@ def test_an_executor_may_die(kind: str, tmp_path: Path) -> None:
             time.sleep(0.05)
         alive = executors(session or run.pid)
         assert alive
+        cached = cached_files(tmp_path / "local")
+        assert len(cached) == (2 if kind == "caches" else 0)
         os.kill(alive[0], signal.SIGKILL)
         told = run.communicate(timeout=PATIENCE_S)[1]
         assert run.returncode == 0, told

@@ -236,7 +236,19 @@ def test_topics_with_partitions_and_tombstones(
     for takes, messages in published.items():
         broker.produce(topics[takes], messages)
     config = read_config(write_config(tmp_path, broker, topics, workers=2))
-    Run(spark, config, no_failures).go(available=True)
+    lags: list[dict[str, Any]] = []
+
+    def tell(what: str, facts: dict[str, Any]) -> None:
+        no_failures(what, facts)
+        if what == "lag":
+            lags.append({source["source"]: source for source in facts["sources"]})
+
+    monkeypatch.setattr("placewire.spark.running.LOOK_S", 0.0)
+    Run(spark, config, tell).go(available=True)
+    waiting = [lag[f"kafka {topics['objects']}"] for lag in lags]
+    assert 0 < waiting[0]["messages"] < len(published["objects"])
+    assert waiting[0]["messages"] == sum(waiting[0]["partitions"].values())
+    assert waiting[-1]["partitions"] == {f"{topics['objects']}-{part}": 0 for part in range(3)}
     log = recorded_log(tmp_path / "state")
     assert log.count(b"\n") == sum(map(len, published.values()))
     assert log.count(b'{"type":"unsubscribe",') == ended > 10

@@ -29,6 +29,7 @@ from placewire.model.times import parse_duration
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import read_rule
 from placewire.state.manifest import Counters, Manifest
+from placewire.state.place import as_uri
 
 BATCH_ROWS = 200_000
 
@@ -141,7 +142,7 @@ def replay(
             plan,
             span if span is None or span.most > span.least else span.least,
             slice_us=None if slice is None else read_slice(slice),
-            archive=None if archive is None else Path(archive),
+            archive=archive,
             buffer=read_rule(buffer),
             rebalance=read_rebalance(rebalance),
         )
@@ -203,6 +204,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def state_directory(given: Path | str | None) -> Iterator[Path]:
     """The state directory: the user's, or one that goes away with the run."""
     if given is not None:
+        if as_uri(given) is not None:
+            raise Unusable(f"state {given}: replay keeps its state in a directory of this machine")
         yield Path(given).absolute()
         return
     with tempfile.TemporaryDirectory(prefix="placewire-") as folder:

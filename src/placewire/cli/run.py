@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.cli.kernels import ready_kernels
+from placewire.cli.lag import lag_line
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, read_config, settings_of_config
+from placewire.state.lag import Lag
 
 GIVEN_JARS = {"spark.jars", "spark.jars.packages"}  # settings of Spark's
 SAYS_S = 5.0  # between two lines about batches
@@ -48,6 +50,7 @@ class Teller:
         self.last_s = 0.0
         self.before = 0  # events that were done when it started
         self.latest: dict[str, Any] = {}
+        self.lag: Lag | None = None
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
         if self.form == "json":
@@ -60,6 +63,8 @@ class Teller:
             print(f"started{after}; Ctrl-C or SIGTERM ends it", file=sys.stderr)
         if what == "started" and not self.latest:
             self.before = facts["events"]
+        if what == "lag":
+            self.lag = msgspec.convert(facts, Lag)
         if what == "batch":
             self._note(facts)
 
@@ -76,9 +81,10 @@ class Teller:
         if not facts:
             return "no events yet"
         rate = (facts["events"] - self.before) / max(time.monotonic() - self.started, 1e-9)
+        behind = f"; {lag_line(self.lag)}" if self.lag is not None else ""
         return (
             f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
-            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s"
+            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s{behind}"
         )
 
 

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from rich.console import Console
 
 from placewire.cli.drawing import can_draw
+from placewire.cli.lag import lag_line, lag_metrics
 from placewire.cli.tables import Heading, figure, print_rows
 from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
 from placewire.model.errors import Unusable
@@ -76,6 +78,8 @@ def print_status(console: Console, standing: Standing, most: int) -> None:
         f" {counters.results:,} results, {counters.dead_letters:,} dead letters"
     )
     print(f"subscriptions: {live or 'none'}")
+    if standing.lag is not None:
+        print(f"lag at {standing.lag.at}: {lag_line(standing.lag)}")
     for kind, entry in plans_of(standing).items():
         if not entry:
             continue
@@ -219,6 +223,8 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
             for entry in (manifest.signals.history if manifest.signals is not None else [])
         ],
     }
+    if standing.lag is not None:
+        facts["lag"] = msgspec.to_builtins(standing.lag)
     loads = standing.loads
     if loads is not None:
         facts["imbalance"] = imbalance(loads.by_worker)
@@ -261,6 +267,9 @@ def to_metrics(standing: Standing, most: int) -> str:
             for worker, value in enumerate(getattr(entry, count))
         }
         add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
+    if standing.lag is not None:
+        for name, about, values in lag_metrics(standing.lag):
+            add(name, "gauge", about, values)
     loads = standing.loads
     if loads is not None:
         worst = imbalance(loads.by_worker)

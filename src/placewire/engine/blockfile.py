@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,7 @@ def store_block(
     """Write a block's objects as they are retained; gives their norms too, by the block's order."""
     if block.objects.total == 0:
         return None, np.empty(0)
-    state = StateDir(Path(context.root))
+    state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"objects{ref.number}")
     lexicon = open_lexicon(state, context.settings)
     place, plan = None, None

@@ -55,6 +55,7 @@ from placewire.state.manifest import (
     read_manifest,
     write_manifest,
 )
+from placewire.state.place import Place
 from placewire.state.store import SLICES, LiveStore
 from placewire.state.sweeping import sweep
 from placewire.text.analyzers import open_analyzer
@@ -82,7 +83,7 @@ class Coordinator:
         workers: int | WorkerRange | None = None,
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
-        archive: Path | None = None,
+        archive: Path | str | None = None,
         buffer: BufferRule = USUAL_RULE,
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
@@ -101,8 +102,10 @@ class Coordinator:
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
+            place = None
             if archive is not None:
-                claim_archive(archive, self.latest.key)
+                place = Place(archive)
+                claim_archive(place, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.elastic = None
             if isinstance(workers, WorkerRange):
@@ -123,7 +126,7 @@ class Coordinator:
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
                 open_lexicon(state, settings),
-                archive,
+                place,
                 self.latest.leaving,
             )
             self.planners.boolean.changer.retained = lambda: take_retained(
@@ -152,7 +155,7 @@ class Coordinator:
         known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
         if Offset(**known.offset) != end:
             raise Unusable(
-                f"state {self.state.root}: batch {batch} was committed up to {known.offset},"
+                f"state {self.state}: batch {batch} was committed up to {known.offset},"
                 f" and is now planned up to {end._asdict()}"
             )
         return True
@@ -172,9 +175,7 @@ class Coordinator:
         if self.committed(batch, end):
             return latest
         if batch != latest.batch + 1:
-            raise Unusable(
-                f"state {self.state.root}: expects batch {latest.batch + 1}, got {batch}"
-            )
+            raise Unusable(f"state {self.state}: expects batch {latest.batch + 1}, got {batch}")
         few = end.seq - latest.next_seq <= KEEP_ROWS
         keep = self.expect_changes or self.planners.sampling or few
         ran = run(self._context(batch, latest.now_us, keep))
@@ -246,7 +247,7 @@ class Coordinator:
         planners = self.planners
         sampled = planners.sampling or not planners.planned
         return BatchContext(
-            root=str(self.state.root),
+            root=self.state.name,
             batch=batch,
             key=self.latest.key,
             now_us=now_us,
@@ -367,7 +368,7 @@ class Coordinator:
         if not asked:
             return None
         context = AskContext(
-            str(self.state.root), self.latest.key, self.settings, tuple(self.store.entries)
+            self.state.name, self.latest.key, self.settings, tuple(self.store.entries)
         )
         answered = self.ask(context, cut_queries(asked))
         if self.planners.planned:
@@ -384,7 +385,7 @@ class Coordinator:
         if groups is None:
             return None
         context = ReportContext(
-            str(self.state.root), tuple(self.store.entries), self.latest.next_seq, advances
+            self.state.name, tuple(self.store.entries), self.latest.next_seq, advances
         )
         return write_reports(self.state, batch, self.report(context, cut_groups(groups)))
 

@@ -15,6 +15,9 @@ from placewire.engine.results import dead_table, result_table
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
 from placewire.state.manifest import Manifest, read_manifest
+from placewire.state.mirror import read_file
+
+SINKS = "sinks"  # the folder of cursors
 
 
 class Delivered:
@@ -71,18 +74,22 @@ class Delivery:
         self.state = state
         self.sinks = list(sinks)
         self.with_data = with_data
-        self.folder = state.root / "sinks"
+        self.folder = state.root / SINKS
         self.folder.mkdir(exist_ok=True)
         names = [sink.name for sink in sinks]
         for name in names:
             if names.count(name) > 1:
                 raise Unusable(f"sinks: two are named {name!r}")
-        self.cursors = {sink.name: self._read(self._note(sink.name)) for sink in sinks}
+        self.cursors = {name: read_cursor(state, name) for name in names}
 
     @property
     def delivered(self) -> int:
         """The last batch that every sink has."""
         return min((cursor.batch for cursor in self.cursors.values()), default=1 << 62)
+
+    def lacking(self, batch: int) -> dict[str, int]:
+        """How many batches up to this one each sink lacks."""
+        return {name: max(0, batch - cursor.batch) for name, cursor in self.cursors.items()}
 
     def deliver(self, latest: Manifest) -> None:
         """Give every sink what it does not have yet."""
@@ -97,15 +104,16 @@ class Delivery:
     def _note(self, name: str) -> Path:
         return self.folder / f"{name}.json"
 
-    def _read(self, path: Path) -> Cursor:
-        if not path.exists():
-            return Cursor()
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Cursor)
-        except msgspec.DecodeError as error:
-            raise Unusable(
-                f"state {self.state.root}: sinks/{path.name} is damaged: {error}"
-            ) from None
+
+def read_cursor(state: StateDir, name: str) -> Cursor:
+    """How far a sink is; raises Unusable."""
+    path = state.root / SINKS / f"{name}.json"
+    try:
+        return msgspec.json.decode(read_file(path), type=Cursor)
+    except FileNotFoundError:
+        return Cursor()
+    except msgspec.DecodeError as error:
+        raise Unusable(f"state {state}: {SINKS}/{path.name} is damaged: {error}") from None
 
 
 def has_any(manifest: Manifest, dead: bool) -> bool:

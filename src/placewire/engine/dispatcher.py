@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from placewire.route.protocol import Route
 from placewire.state.arrays import forget_deleted, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import open_lexicon
+from placewire.state.mirror import here
 from placewire.text.analyzers import open_analyzer
 
 
@@ -31,7 +31,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     started = time.perf_counter()
     block = decode_block(context, ref)
     decode_s = time.perf_counter() - started
-    state = StateDir(Path(context.root))
+    state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"block{ref.number}")
     arrays = block_arrays(block, context)
     pieces: list[PieceSummary] = []
@@ -78,13 +78,15 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
 def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     """Read one block and decode it."""
     analyzer = open_analyzer(context.settings, context.key)
+    state = StateDir.at(context.root)
     if ref.format == "parquet":
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
     if ref.format == "arrow":
-        with pa.memory_map(ref.path) as file:
+        with pa.memory_map(str(here(state.root / ref.path))) as file:
             table = pa.ipc.open_file(file).read_all()
         return decode_columns(table, analyzer, context.now_us, context.ahead_us)
-    raw = read_bytes(ref.path, ref.start, ref.end)
+    # A log's path is whole; that of a block of the intake is from the state on.
+    raw = read_bytes(str(here(state.root / ref.path)), ref.start, ref.end)
     return decode_lines(
         raw,
         ref.first_seq,
@@ -92,7 +94,7 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
         context.now_us,
         context.ahead_us,
         context.settings,
-        open_lexicon(StateDir(Path(context.root)), context.settings),
+        open_lexicon(state, context.settings),
     )
 
 

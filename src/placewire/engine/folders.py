@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,38 +13,72 @@ import pyarrow.parquet as pq
 
 from placewire.engine.delivery import Delivered
 from placewire.model.errors import Unusable
+from placewire.state.place import Place
 
 FORMS = ("parquet", "csv", "jsonl")
 NUMBERED = re.compile(r"(\d{9,})\.(parquet|csv|jsonl)")
+PARTIAL = re.compile(rf"\.{NUMBERED.pattern}\.[0-9a-f]{{8}}")
+MARK = ".placewire"  # whose folder it is
 
 
 class FolderSink:
-    """Writes each batch as a file of its own."""
+    """Writes each batch as a file of its own, in a folder of this machine or by its URI.
 
-    def __init__(self, name: str, path: Path, form: str = "parquet", dead: bool = False) -> None:
+    The first batch makes the folder this sink's: another one, or that of another state, would write
+    files of the same names.
+    """
+
+    def __init__(
+        self, name: str, path: Path | str, form: str = "parquet", dead: bool = False
+    ) -> None:
         if form not in FORMS:
             raise Unusable(f"sink {name}: form must be one of {', '.join(FORMS)}, got {form!r}")
         self.name = name
-        self.path = path
         self.form = form
         self.dead = dead
+        self.owner = ""
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Unusable(f"sink {name}: {path}: cannot be written: {error.strerror}") from None
+            self.place = Place(path)
+            self.place.make()
+        except Unusable as error:
+            raise Unusable(f"sink {name}: {error}") from None
 
     def write(self, delivered: Delivered) -> None:
         """The file of a batch, whole or not at all."""
-        final = self.path / f"{delivered.batch:09d}.{self.form}"
-        partial = self.path / f".{final.name}.{secrets.token_hex(4)}"
-        if self.form == "parquet":
-            pq.write_table(delivered.table, partial)
-        elif self.form == "csv":
-            pa_csv.write_csv(flatten(delivered.table), partial)
+        self._claim(delivered)
+        if self.form == "jsonl":
+            content = b"".join(delivered.lines())
         else:
-            with open(partial, "wb") as file:
-                file.writelines(delivered.lines())
-        os.replace(partial, final)
+            buffer = pa.BufferOutputStream()
+            if self.form == "parquet":
+                pq.write_table(delivered.table, buffer)
+            else:
+                pa_csv.write_csv(flatten(delivered.table), buffer)
+            content = buffer.getvalue()
+        self.place.write(f"{delivered.batch:09d}.{self.form}", content)
+
+    def _claim(self, delivered: Delivered) -> None:
+        """Make the folder this sink's, or see that it is; raises Unusable."""
+        owner = "-".join(f"{part:016x}" for part in delivered.manifest.key) + f" {self.name}"
+        if self.owner == owner:
+            return
+        try:
+            found = self.place.read(MARK).decode()
+        except FileNotFoundError:
+            found = ""
+            if any(NUMBERED.fullmatch(name) for name in self.place.list()):
+                found = "somebody else's"
+        if found and found != owner:
+            raise Unusable(
+                f"sink {self.name}: {self.place} has files of another sink or state;"
+                " choose another folder"
+            )
+        for name in self.place.list():
+            if PARTIAL.fullmatch(name):  # a run that was killed has left it
+                self.place.remove(name)
+        if not found:
+            self.place.write(MARK, owner.encode())
+        self.owner = owner
 
 
 class LineSink:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewire.engine.log import BlockRef, Offset
-from placewire.state.intake import Intake, IntakeBatch
+from placewire.state.intake import FOLDER, IntakeBatch
 
 LEAST_ROWS, MOST_ROWS = 4_000, 32_768  # of a block
 
@@ -15,19 +15,17 @@ def block_rows(cap: int) -> int:
     return min(max(cap, LEAST_ROWS), MOST_ROWS)
 
 
-def next_blocks(
-    intake: Intake, recorded: IntakeBatch, start: Offset, cap: int
-) -> tuple[list[BlockRef], Offset]:
+def next_blocks(recorded: IntakeBatch, start: Offset, cap: int) -> tuple[list[BlockRef], Offset]:
     """The blocks of the next batch, about `cap` rows, and where it ends; none if all have run.
 
-    The `byte` of an offset counts the blocks of all batches.
+    The `byte` of an offset counts the blocks of all batches. Paths are those in the state.
     """
     refs: list[BlockRef] = []
     seq, at = start.seq, start.byte
     for block in recorded.blocks[max(0, start.byte - recorded.first) :]:
         if refs and seq + block.rows - start.seq > cap:
             break
-        path = str(intake.folder / block.file)
+        path = f"{FOLDER}/{block.file}"
         end = block.bytes if block.form == "jsonl" else block.rows
         refs.append(BlockRef(len(refs), path, seq, 0, end, block.form))
         seq, at = seq + block.rows, at + 1

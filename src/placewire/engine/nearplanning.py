@@ -132,7 +132,7 @@ class NearPlanner(DealingPlanner):
 
     def route(self, batch: int, segments: Sequence[LiveSegment]) -> NearRef | None:
         """The route of the next batch; None when objects stay where they are read."""
-        root = str(self.state.root)
+        root = self.state.name
         if self.leaves is not None:
             return NearRef(self.workers, root, leaves=self.leaves)
         if not self.deals or not segments:

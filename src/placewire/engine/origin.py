@@ -41,6 +41,6 @@ def check_same(
         }
     )
     if changed:
-        raise Unusable(f"state {state.root}: was made with other settings: {', '.join(changed)}")
+        raise Unusable(f"state {state}: was made with other settings: {', '.join(changed)}")
     if latest.batch >= 0 and latest.source != source(Offset(**latest.offset)):
-        raise Unusable(f"state {state.root}: was made from another log")
+        raise Unusable(f"state {state}: was made from another log")

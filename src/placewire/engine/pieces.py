@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def match_routed(
     context: BatchContext, worker: int, parts: Sequence[Routed]
 ) -> tuple[list[PieceSummary], list[WorkerSummary]]:
     """A worker's part of the batch: match the routed objects, and write matches and tally."""
-    state = StateDir(Path(context.root))
+    state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"worker{worker}")
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[PieceSummary] = []
@@ -108,7 +107,7 @@ def match_routed(
 
 def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:
     """A live segment with its ended rows, mapped."""
-    return open_segments(StateDir(Path(context.root)), [entry])[0]
+    return open_segments(StateDir.at(context.root), [entry])[0]
 
 
 def open_segments(
@@ -128,7 +127,7 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
     """A worker's parts of a live segment of `nearest` rows, with the limits of its balls."""
     segment, dead = open_live(context, entry)
     assert segment.balls is not None
-    path = StateDir(Path(context.root)).file
+    path = StateDir.at(context.root).file
     limits = current_limits(entry, segment, context.segments, path)
     parts: Sequence[int] = range(segment.balls.deal.parts)
     if context.near is not None:
@@ -139,7 +138,7 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
 def open_relevant(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> RelevantTarget:
     """A worker's parts of a live segment of `relevant` rows, with its thresholds."""
     segment, dead = open_live(context, entry)
-    path = StateDir(Path(context.root)).file
+    path = StateDir.at(context.root).file
     theta = current_thetas(entry, segment, context.segments, path)
     parts: Sequence[int] = range(len(segment.groups))
     if context.relevant is not None:

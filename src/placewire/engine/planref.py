@@ -28,12 +28,12 @@ class PlanRef(NamedTuple):
 
     def open(self, root: str) -> LeafRoute:
         """The router, its tables mapped."""
-        live = open_arrays(StateDir(Path(root)).file(self.live)).arrays
+        live = open_arrays(StateDir.at(root).file(self.live)).arrays
         return LeafRoute(self.workers, self.summary, self.tables(root), LiveTables(**live))
 
     def tables(self, root: str) -> RouteTables:
         """The plan's part of the router."""
-        plan = open_arrays(StateDir(Path(root)).file(self.file)).arrays
+        plan = open_arrays(StateDir.at(root).file(self.file)).arrays
         return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
 
 
@@ -53,7 +53,7 @@ class NearRef(NamedTuple):
         """The router, its tables mapped."""
         if self.leaves is not None:
             return self.leaves.open(self.root)
-        words = open_arrays(StateDir(Path(self.root)).file(self.balls)).arrays["words"]
+        words = open_arrays(StateDir.at(self.root).file(self.balls)).arrays["words"]
         return BallRoute(self.workers, words)
 
     def parts(self, worker: int, parts: int) -> Sequence[int]:
@@ -70,7 +70,7 @@ class RelevantRef(NamedTuple):
 
     def open(self) -> Route:
         """The router, its map mapped."""
-        words = open_arrays(StateDir(Path(self.root)).file(self.terms)).arrays["words"]
+        words = open_arrays(StateDir.at(self.root).file(self.terms)).arrays["words"]
         return TermRoute(self.workers, words)
 
 

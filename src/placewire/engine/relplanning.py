@@ -90,7 +90,7 @@ class RelevantPlanner(DealingPlanner):
             self.terms_file = self.state.new_name(batch, "terms")
             write_arrays(self.state.file(self.terms_file), {"words": self.terms.words})
         self._known = {live.name for live in segments}
-        return RelevantRef(self.workers, str(self.state.root), self.terms_file)
+        return RelevantRef(self.workers, self.state.name, self.terms_file)
 
     def count_sent(self, sent: int, objects: int) -> None:
         """Note how many objects were sent to workers, of how many."""

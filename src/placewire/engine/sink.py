@@ -40,12 +40,10 @@ class FileSink:
             try:
                 self.cursor = msgspec.json.decode(self.note.read_bytes(), type=Cursor)
             except msgspec.DecodeError as error:
-                raise Unusable(
-                    f"state {state.root}: sink/cursor.json is damaged: {error}"
-                ) from None
+                raise Unusable(f"state {state}: sink/cursor.json is damaged: {error}") from None
         if self.cursor.with_data != with_data:
             raise Unusable(
-                f"state {state.root}: results were begun"
+                f"state {state}: results were begun"
                 f" {'with' if self.cursor.with_data else 'without'} --with-data"
             )
         for path, length in (

@@ -34,12 +34,8 @@ class Snapshot:
     """
 
     def __init__(self, root: Path) -> None:
-        self.state = StateDir(root)
-        if not root.exists():
-            raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
-        if not (root / "FORMAT").exists():
-            raise Unusable(f"state {root}: is not a placewire state directory")
-        self.state.check()
+        self.state = StateDir.given(root)
+        self.state.check_made()
         self.refresh()
 
     def refresh(self) -> None:
@@ -119,7 +115,7 @@ class Snapshot:
         self, query: dict[str, Any] | str | bytes, with_data: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.closed:
-            raise Unusable(f"state {self.state.root}: the snapshot is closed")
+            raise Unusable(f"state {self.state}: the snapshot is closed")
         asked, now_us = self.read(query)
         span = Span(0, -1) if now_us is None else Span(now_us - asked.last_us, now_us)
         answer = answer_query(asked, span, self.sections, self.lexicon, with_data)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
+from placewire.engine.delivery import read_cursor
 from placewire.engine.planref import read_plan
 from placewire.engine.signals import Signals
 from placewire.engine.tally import BY_LEAF
@@ -17,6 +19,7 @@ from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import SIDE
+from placewire.state.lag import Lag, read_lag
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, WorkersEntry, read_latest
 from placewire.state.store import open_retained
@@ -81,6 +84,7 @@ class Standing(NamedTuple):
     workers: list[WorkersEntry]  # of the last batch that each kind had
     loads: LeafLoads | None
     codes: NDArray[np.uint32]
+    lag: Lag | None  # as the run noted it last, but sinks as they are now
 
 
 def read_standing(root: Path) -> Standing:
@@ -97,19 +101,15 @@ def read_standing(root: Path) -> Standing:
 
 def open_state(root: Path) -> StateDir:
     """A state directory that is there; raises Unusable."""
-    state = StateDir(root)
-    if not root.exists():
-        raise Unusable(f"state {root}: does not exist; `placewire replay --state` makes one")
-    if not (root / "FORMAT").exists():
-        raise Unusable(f"state {root}: is not a placewire state directory")
-    state.check()
+    state = StateDir.given(root)
+    state.check_made()
     return state
 
 
 def look(state: StateDir) -> Standing:
     manifest = read_latest(state)
     if manifest is None:
-        raise Unusable(f"state {state.root}: has no committed batch yet")
+        raise Unusable(f"state {state}: has no committed batch yet")
     live: dict[str, int] = {}
     for entry in manifest.segments:
         name = KINDS.get(entry.kind, str(entry.kind))
@@ -123,8 +123,19 @@ def look(state: StateDir) -> Standing:
     step = max(1, codes.size // MOST_OBJECTS)
     return Standing(
         manifest, live, [last[kind] for kind in sorted(last)], look_at_leaves(state, manifest),
-        np.sort(codes[::step]),
+        np.sort(codes[::step]), look_at_lag(state, manifest),
     )  # fmt: skip
+
+
+def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
+    """How far sources and sinks are behind, if a run is known to have some."""
+    lag = read_lag(state)
+    if lag is None:
+        return None
+    lacking = {name: manifest.batch - read_cursor(state, name).batch for name in lag.sinks}
+    return msgspec.structs.replace(
+        lag, sinks={name: max(0, batches) for name, batches in lacking.items()}
+    )
 
 
 def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:

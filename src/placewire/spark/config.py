@@ -61,6 +61,8 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     with_data: bool = False
     buffer: str = "cskyband"
     archive: str | None = None
+    cache: str | None = None  # of the files of a state that does not lie in a directory
+    cache_gb: float = 20.0
     every: str = "0 seconds"
     master: str | None = None
     spark: dict[str, str] = {}
@@ -120,7 +122,8 @@ def in_folder(config: RunConfig, folder: Path) -> RunConfig:
     settings = config.settings
     return msgspec.structs.replace(
         config,
-        state=str(folder / config.state),
+        state=str(whole(config.state)),
+        cache=whole(config.cache),
         source=[placed(one) for one in config.source],
         sink=[placed(one) for one in config.sink],
         archive=whole(config.archive),

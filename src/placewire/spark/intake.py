@@ -40,7 +40,7 @@ def write_partition(
     root: str, rows: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write the blocks of one partition, and tell of each."""
-    intake = Intake(StateDir(Path(root)))
+    intake = Intake(StateDir.at(root))
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     for number, table in enumerate(cut_tables(batches, rows)):
@@ -85,17 +85,22 @@ def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
     """One block: objects as columns, changes and events as lines."""
     role = table["role"][0].as_py()
     if role == OBJECT:
-        path = intake.new_block("arrow")
         columns = object_columns(table)
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, columns.schema) as writer:
-            writer.write_table(columns)
-        return IntakeBlock(path.name, "arrow", table.num_rows, path.stat().st_size)
+        return intake.write_block("arrow", table.num_rows, partial(write_arrow, columns))
     values = table["line"].to_pylist()
     lines = (write_change(line) if role == CHANGE else line or b"" for line in values)
     text, count = join_lines(lines)
-    path = intake.new_block("jsonl")
+    return intake.write_block("jsonl", count, partial(write_text, text))
+
+
+def write_text(text: bytes, path: Path) -> None:
     path.write_bytes(text)
-    return IntakeBlock(path.name, "jsonl", count, len(text))
+
+
+def write_arrow(columns: pa.Table, path: Path) -> None:
+    """Columns as a file that can be mapped."""
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, columns.schema) as writer:
+        writer.write_table(columns)
 
 
 def object_columns(table: pa.Table) -> pa.Table:

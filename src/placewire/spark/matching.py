@@ -84,11 +84,11 @@ def match(
         except InvalidEvent as error:
             raise Unusable(f"settings: {error}") from None
     settings = with_identity(settings or Settings())
-    root = Path(state).absolute() if state is not None else passing_folder()
+    index = StateDir.given(state if state is not None else passing_folder())
     changes = take_changes(subscriptions, subscription_columns, timeless=True)
-    manifest = index_subscriptions(spark, changes, StateDir(root), settings)
+    manifest = index_subscriptions(spark, changes, index, settings)
     frame = take_timeless(objects, object_columns, keep)
-    matched = Matched(str(root), manifest.key, settings, tuple(manifest.segments), tuple(keep))
+    matched = Matched(index.name, manifest.key, settings, tuple(manifest.segments), tuple(keep))
     schema = T.StructType(
         [
             T.StructField("subscription", T.StringType()),
@@ -124,14 +124,14 @@ def index_subscriptions(
     coordinator = Coordinator(state, settings, name_stream, "shared")
     try:
         if coordinator.latest.batch >= 0:
-            raise Unusable(f"state {state.root}: has something in it already, and has to be new")
+            raise Unusable(f"state {state}: has something in it already, and has to be new")
         intake = Intake(state)
         intake.make()
-        recorded = IntakeBatch(0, write_blocks(changes, str(state.root), MOST_ROWS))
+        recorded = IntakeBatch(0, write_blocks(changes, state.name, MOST_ROWS))
         workers = spark.sparkContext.defaultParallelism
         while True:
             start = Offset(**coordinator.latest.offset)
-            refs, end = next_blocks(intake, recorded, start, AT_ONCE)
+            refs, end = next_blocks(recorded, start, AT_ONCE)
             if not refs:
                 break
             run = partial(run_on_spark, spark, refs, workers)

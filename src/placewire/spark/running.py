@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -22,14 +23,20 @@ from placewire.engine.folders import FolderSink, LineSink
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
 from placewire.spark.kafka import KafkaSink
+from placewire.spark.lag import LagMeter
 from placewire.spark.sinks import DeltaSink
 from placewire.spark.sources import open_source
-from placewire.spark.stream import Stopped, Stream
+from placewire.spark.stream import Stream
+from placewire.spark.taking import Stopped
+from placewire.state.checkpoint import FOLDER as CHECKPOINT
+from placewire.state.lag import note_lag
 from placewire.state.manifest import Manifest
+from placewire.state.place import Unreachable
 
 ORDER = ("subscriptions", "events", "objects")  # in a batch
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 WATCH_S = 0.1
+LOOK_S = 1.0  # between two looks at how far it is behind
 
 Tell = Callable[[str, dict[str, Any]], None]
 
@@ -44,6 +51,8 @@ class Run:
         self.stopping = threading.Event()
         self.sinks = [open_sink(spark, sink) for sink in config.sink]
         self.failures = 0
+        self.stream: Stream | None = None  # at work
+        self.looked = ""  # when the trigger began whose lag was told last
 
     def stop(self) -> None:
         """End after the batch at work; may be called from anywhere, a signal too."""
@@ -55,6 +64,8 @@ class Run:
             try:
                 if self._run_query(available):
                     return
+            except Unreachable as error:
+                self._pause(error)
             except Unusable:
                 raise
             except Exception as error:
@@ -63,7 +74,10 @@ class Run:
     def _pause(self, error: Exception) -> None:
         pause_s = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
         self.failures += 1
-        self.tell("failed", {"error": first_line(error), "again_in_s": pause_s})
+        facts: dict[str, Any] = {"error": first_line(error), "again_in_s": pause_s}
+        if self.stream is not None:
+            facts["undelivered"] = self.stream.undelivered()
+        self.tell("failed", facts)
         self.stopping.wait(pause_s)
 
     def _run_query(self, available: bool) -> bool:
@@ -80,15 +94,19 @@ class Run:
             with_data=config.with_data,
             buffer=config.buffer,
             archive=config.archive,
+            cache=config.cache,
+            cache_gb=config.cache_gb,
         )
         sources = sorted(config.source, key=lambda source: ORDER.index(source.takes))
         frames = [open_source(self.spark, source, config.with_data) for source in sources]
         trigger = {"availableNow": True} if available else {"processingTime": config.every}
+        meter = LagMeter(sources, stream.state.root / CHECKPOINT)
         query = stream.start_frames(frames, to=self.sinks, trigger=trigger, after=self._after)
         assert stream.coordinator is not None
+        self.stream = stream
         latest = stream.coordinator.latest
         self.tell("started", {"batch": latest.batch, "events": latest.counters.events})
-        stopper = threading.Thread(target=self._watch, args=(stream, query), daemon=True)
+        stopper = threading.Thread(target=self._watch, args=(stream, query, meter), daemon=True)
         stopper.start()
         try:
             query.awaitTermination()
@@ -99,13 +117,33 @@ class Run:
                 raise
         finally:
             stream.closed.wait()
+            stopper.join()
         return True
 
-    def _watch(self, stream: Stream, query: StreamingQuery) -> None:
+    def _watch(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
+        """Stop the query when that is asked for, and tell how far it is behind meanwhile."""
+        looked_s = time.monotonic()
         while query.isActive:
             if self.stopping.wait(WATCH_S):
                 stream.stop(query)
-                return
+                break
+            if time.monotonic() - looked_s >= LOOK_S:
+                self._look(stream, query, meter)
+                looked_s = time.monotonic()
+        self._look(stream, query, meter)
+
+    def _look(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
+        """Tell how far the sources are ahead, if a trigger has ended since the last look."""
+        try:
+            progress = query.lastProgress
+        except Exception:  # the session is going; what the query met is told elsewhere
+            return
+        if progress is None or progress["timestamp"] == self.looked:
+            return
+        self.looked = progress["timestamp"]
+        lag = meter.measure(progress, stream.undelivered())
+        note_lag(stream.state, lag)
+        self.tell("lag", msgspec.to_builtins(lag))
 
     def _after(self, manifest: Manifest) -> None:
         self.failures = 0
@@ -132,7 +170,7 @@ def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
         return KafkaSink(spark, sink.name, servers, topic, dead, sink.options)
     if sink.format == "delta":
         return DeltaSink(spark, sink.name, str(sink.path), dead)
-    return FolderSink(sink.name, Path(str(sink.path)), sink.format, dead)
+    return FolderSink(sink.name, str(sink.path), sink.format, dead)
 
 
 def first_line(error: Exception) -> str:

@@ -86,6 +86,12 @@ def count_machines(session: SparkSession) -> int:
     return count_hosts(places.split(), context.getConf().get("spark.driver.host", ""))
 
 
+def on_cluster(session: SparkSession) -> bool:
+    """Whether tasks run in other processes than the driver's own, maybe on other machines."""
+    master = session.sparkContext.master
+    return not master.startswith("local") or master.startswith("local-cluster")
+
+
 def count_hosts(places: list[str], driver: str) -> int:
     """Different hosts among places, each host:port, one of which is the driver; 1 if it is all."""
     hosts = [place.rsplit(":", 1)[0] for place in places]

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,24 @@ from placewire.engine.coordinator import Coordinator
 from placewire.engine.delivery import Delivery, Sink
 from placewire.engine.elastic import read_workers
 from placewire.engine.folders import FolderSink
-from placewire.engine.intake import block_rows, name_stream, next_blocks
-from placewire.engine.log import Offset
+from placewire.engine.intake import name_stream
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.spark.columns import take_changes, take_lines, take_objects
 from placewire.spark.datasource import RESULTS
-from placewire.spark.intake import write_blocks
-from placewire.spark.pipeline import run_on_spark
-from placewire.spark.portions import answer_on_spark, report_on_spark
-from placewire.spark.session import count_machines
+from placewire.spark.session import on_cluster
 from placewire.spark.sinks import CallSink, Taker
-from placewire.state.intake import Intake, IntakeBatch
+from placewire.spark.taking import BatchTaker
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import read_rule
 from placewire.state.manifest import Manifest
+from placewire.state.mirror import MOST_BYTES, machine_cache
 
 STANDING = -1  # the intake's number for frames that do not stream
 BATCH_ROWS = 200_000
+CACHE_GB = MOST_BYTES / (1 << 30)
 STOPS_S = 60.0  # how long a batch at work is waited for
-
-
-class Stopped(Exception):
-    """The query ends as it was asked to; what it had not committed comes again."""
 
 
 class Stream:
@@ -49,7 +42,9 @@ class Stream:
     A stream that was stopped or killed goes on where it was when it is made anew with the same
     state. Results never depend on `plan`, `workers`, `rebalance`, `batch_rows` or `buffer`; these
     are the options of `placewire replay`. `settings` is a dict with the names of a settings file.
-    With `with_data` results carry what objects carry.
+    With `with_data` results carry what objects carry. `state` is a directory, or a URI that
+    pyarrow opens; files of the latter are copied to the folder `cache` of each machine, which grows
+    to about `cache_gb`.
     """
 
     def __init__(
@@ -65,6 +60,8 @@ class Stream:
         with_data: bool = False,
         buffer: str = "cskyband",
         archive: Path | str | None = None,
+        cache: Path | str | None = None,
+        cache_gb: float = CACHE_GB,
     ) -> None:
         if batch_rows < 1:
             raise Unusable(f"batch_rows: must be 1 or more, got {batch_rows}")
@@ -75,7 +72,9 @@ class Stream:
                 raise Unusable(f"settings: {error}") from None
         span = read_workers(workers or spark.sparkContext.defaultParallelism)
         self.spark = spark
-        self.state = StateDir(Path(state).absolute())
+        if cache is None and not on_cluster(spark):
+            cache = machine_cache()  # so that tasks find what this process has
+        self.state = StateDir.given(state, str(cache or ""), round(cache_gb * (1 << 30)))
         self.batch_rows = batch_rows
         self.with_data = with_data
         self._open: Callable[[], Coordinator] = lambda: Coordinator(
@@ -84,12 +83,12 @@ class Stream:
             name_stream,
             plan,
             span if span.most > span.least else span.least,
-            archive=None if archive is None else Path(archive),
+            archive=archive,
             buffer=read_rule(buffer),
             rebalance=read_rebalance(rebalance),
         )
         self.coordinator: Coordinator | None = None
-        self.problem: Exception | None = None  # with a batch
+        self.taker: BatchTaker | None = None
         self.closed = threading.Event()  # the state is free for another
         self.stopping = threading.Event()  # the query is to end after the batch at work
 
@@ -139,29 +138,24 @@ class Stream:
         if not flowing:
             raise Unusable("stream: needs a streaming DataFrame; for tables there is match()")
         sinks = gather_sinks(self.spark, to)
-        coordinator = self._open()
+        self.taker = taker = BatchTaker(self.spark, self._open(), self.batch_rows, self.stopping)
+        self.coordinator = taker.coordinator
         try:
-            self._check_checkpoint(coordinator)
-            sinks = sinks or [FolderSink(RESULTS, self.state.root / RESULTS)]
-            delivery = Delivery(self.state, sinks, self.with_data)
-            delivery.deliver(coordinator.latest)
-            coordinator.planners.know_machines(partial(count_machines, self.spark))
-            coordinator.ask = partial(answer_on_spark, self.spark)
-            coordinator.report = partial(report_on_spark, self.spark)
-            self.coordinator, self.delivery, self.after = coordinator, delivery, after
+            sinks = sinks or [FolderSink(RESULTS, self.state.folder(RESULTS))]
+            taker.begin(Delivery(self.state, sinks, self.with_data), after)
             if standing:
-                self._take_batch(union(standing), STANDING)
+                taker.take(union(standing), STANDING)
             query = (
                 union(flowing)
-                .writeStream.foreachBatch(self._take_batch)
-                .option("checkpointLocation", str(self.state.root / "checkpoint"))
+                .writeStream.foreachBatch(taker.take)
+                .option("checkpointLocation", f"file://{taker.checkpoint.folder}")
                 .trigger(**(trigger or {"processingTime": "0 seconds"}))
                 .start()
             )
         except BaseException:
-            coordinator.close()
+            taker.close()
             raise
-        threading.Thread(target=self._close_after, args=(query, coordinator), daemon=True).start()
+        threading.Thread(target=self._close_after, args=(query, taker), daemon=True).start()
         return query
 
     def stop(self, query: StreamingQuery, wait_s: float = STOPS_S) -> None:
@@ -175,58 +169,20 @@ class Stream:
         query.stop()
         self.closed.wait(wait_s)
 
-    def _check_checkpoint(self, coordinator: Coordinator) -> None:
-        """A checkpoint and its intake belong together: one without the other would skip data."""
-        self.intake = Intake(self.state)
-        self.intake.make()
-        last = self.intake.last()
-        if last is not None and last >= 0 and not (self.state.root / "checkpoint").is_dir():
-            raise Unusable(f"state {self.state.root}: its checkpoint is gone; begin a new state")
+    @property
+    def problem(self) -> Exception | None:
+        """What went wrong with a batch; Spark tells only that something did."""
+        return self.taker.problem if self.taker is not None else None
 
-    def _take_batch(self, frame: DataFrame, number: int) -> None:
-        """Take a batch in; what goes wrong is kept, since Spark tells only that something did."""
-        try:
-            self._run_batch(frame, number)
-        except Exception as error:
-            self.problem = error
-            raise
+    def undelivered(self) -> dict[str, int]:
+        """How many committed batches each sink lacks."""
+        return self.taker.undelivered() if self.taker is not None else {}
 
-    def _run_batch(self, frame: DataFrame, number: int) -> None:
-        """Record a batch of the sources, then run what it came to."""
-        coordinator = self.coordinator
-        assert coordinator is not None
-        if self.stopping.is_set():
-            raise Stopped("asked to stop between two batches")
-        last = self.intake.last()
-        recorded = self.intake.read(number)
-        if recorded is None:
-            if last is not None and number <= last:
-                return  # committed long ago
-            rows = block_rows(coordinator.cap_rows(self.batch_rows))
-            blocks = write_blocks(frame, str(self.state.root), rows)
-            recorded = IntakeBatch(coordinator.latest.offset["byte"], blocks)
-            self.intake.record(number, recorded)
-        while True:
-            start = Offset(**coordinator.latest.offset)
-            cap = coordinator.cap_rows(self.batch_rows)
-            refs, end = next_blocks(self.intake, recorded, start, cap)
-            if not refs:
-                break
-            if self.stopping.is_set():
-                raise Stopped("asked to stop between two batches")
-            run = partial(run_on_spark, self.spark, refs, coordinator.planners.workers)
-            manifest = coordinator.step(coordinator.latest.batch + 1, end, run)
-            self.delivery.deliver(manifest)
-            coordinator.delivered = min(self.delivery.delivered, manifest.batch)
-            if self.after is not None:
-                self.after(manifest)
-        self.intake.tidy()
-
-    def _close_after(self, query: StreamingQuery, coordinator: Coordinator) -> None:
+    def _close_after(self, query: StreamingQuery, taker: BatchTaker) -> None:
         """Let go of the state when the query has ended, however it did."""
         with contextlib.suppress(Exception):  # whoever waits for the query is told
             query.awaitTermination()
-        coordinator.close()
+        taker.close()
         self.closed.set()
 
 

@@ -8,8 +8,6 @@ not at all, so that writing it again after a crash changes nothing.
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -21,42 +19,41 @@ from numpy.typing import NDArray
 from placewire.index.retained import Retained, Rows, rows_of, take_retained
 from placewire.model.errors import Unusable
 from placewire.model.times import format_timestamp
-from placewire.state.layout import write_file
+from placewire.state.place import Place
 
+MARK = ".placewire"  # whose archive it is
 DAY_US = 86_400_000_000
 ROW_GROUP = 100_000
 
 
-def claim_archive(folder: Path, key: tuple[int, int]) -> None:
+def claim_archive(folder: Place, key: tuple[int, int]) -> None:
     """Make the folder the archive of the state with this key; raises Unusable.
 
     Two states would archive the objects of one log twice.
     """
-    mark = folder / ".placewire"
-    owner = f"{key[0]:016x}{key[1]:016x}"
+    owner = f"{key[0]:016x}{key[1]:016x}".encode()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if mark.exists() and mark.read_text() == owner:
+        folder.make()
+        there = folder.list()
+        if MARK in there and folder.read(MARK) == owner:
             return
-        if any(path != mark for path in folder.iterdir()):
-            whose = "belongs to another state" if mark.exists() else "is not empty, nor an archive"
-            raise Unusable(f"archive {folder}: {whose}; choose another folder")
-        write_file(mark, owner.encode())
-    except OSError as error:
-        raise Unusable(f"archive {folder}: cannot be used: {error.strerror}") from None
+    except Unusable as error:
+        raise Unusable(f"archive {error}") from None
+    if set(there) - {MARK}:
+        whose = "belongs to another state" if MARK in there else "is not empty, nor an archive"
+        raise Unusable(f"archive {folder}: {whose}; choose another folder")
+    folder.write(MARK, owner)
 
 
-def archive_objects(folder: Path, name: str, retained: Retained) -> None:
+def archive_objects(folder: Place, name: str, retained: Retained) -> None:
     """Write the objects of a file of the store, a Parquet file for each of their days."""
     rows = rows_of(retained)
     days = rows.ts_us // DAY_US
     for day in np.unique(days).tolist():
         picked = np.flatnonzero(days == day)
         picked = picked[np.argsort(rows.seq[picked])]
-        target = folder / f"day={format_timestamp(day * DAY_US)[:10]}"
-        write_table(
-            target, f"{Path(name).stem}.parquet", table_of(take_retained(rows, picked), retained)
-        )
+        target = f"day={format_timestamp(day * DAY_US)[:10]}/{Path(name).stem}.parquet"
+        write_table(folder, target, table_of(take_retained(rows, picked), retained))
 
 
 def table_of(rows: Rows, retained: Retained) -> pa.Table:
@@ -97,12 +94,11 @@ def optional_strings(
     return pa.compute.if_else(pa.array(np.diff(offsets) > 0), column, pa.scalar(None, column.type))
 
 
-def write_table(folder: Path, name: str, table: pa.Table) -> None:
+def write_table(folder: Place, name: str, table: pa.Table) -> None:
     """Write a table so that its file is either whole or not there."""
-    temporary = folder / f".{name}.{secrets.token_hex(4)}"
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", row_group_size=ROW_GROUP)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, temporary, compression="zstd", row_group_size=ROW_GROUP)
-        os.replace(temporary, folder / name)
-    except OSError as error:
-        raise Unusable(f"archive {folder}: cannot be written: {error.strerror}") from None
+        folder.write(name, buffer.getvalue())
+    except Unusable as error:
+        raise type(error)(f"archive {error}") from None

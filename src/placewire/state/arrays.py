@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
+from placewire.state.mirror import beside, here, mirror_of
 
 MAGIC = b"PLWARRAY"
 VERSION = 1
@@ -61,10 +62,15 @@ def write_arrays(
 ) -> int:
     """Write a new array file and give its size in bytes; the file is on disk on return."""
     parts = lay_out(arrays, facts)
-    with open(path, "xb", buffering=0) as file:
+    mirror = mirror_of(path)
+    written = path if mirror is None else beside(path)
+    with open(written, "xb", buffering=0) as file:
         for part in parts:
             write_whole(file.fileno(), part)
-        os.fdatasync(file.fileno())
+        if mirror is None:
+            os.fdatasync(file.fileno())
+    if mirror is not None:
+        mirror.keep(path, written)
     return sum(len(part) for part in parts)
 
 
@@ -100,7 +106,7 @@ def write_whole(descriptor: int, part: bytes | memoryview) -> None:
 def map_arrays(path: Path) -> ArrayFile:
     """Map the file's arrays, read-only; the mapping lives as long as the arrays do."""
     try:
-        with open(path, "rb") as file:
+        with open(here(path), "rb") as file:
             if os.fstat(file.fileno()).st_size < 20:
                 raise Unusable(f"{path}: is not an array file (too short)")
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

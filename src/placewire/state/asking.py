@@ -8,6 +8,7 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
+from placewire.state.mirror import read_file
 
 NOTE = "ASKED.json"
 MOST_WORKERS = 4_096
@@ -27,14 +28,14 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
     try:
         write_file(state.root / NOTE, msgspec.json.encode(asked))
     except OSError as error:
-        raise Unusable(f"state {state.root}: cannot be written: {error.strerror}") from None
+        raise Unusable(f"state {state}: cannot be written: {error.strerror}") from None
     return asked
 
 
 def read_asked(state: StateDir) -> Asked | None:
     """The note, if there is a readable one."""
     try:
-        asked = msgspec.json.decode((state.root / NOTE).read_bytes(), type=Asked)
+        asked = msgspec.json.decode(read_file(state.root / NOTE), type=Asked)
         return asked if 0 <= asked.workers <= MOST_WORKERS else None
     except (OSError, msgspec.DecodeError, UnicodeError):
         return None

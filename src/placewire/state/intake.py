@@ -12,13 +12,16 @@ intake/*.jsonl       events as lines
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
+from placewire.state.mirror import beside, list_names, mirror_of, read_file, remove_file
 
+FOLDER = "intake"
 KEEP = 2  # recorded batches, beside the one at work
 
 
@@ -42,27 +45,36 @@ class Intake:
     """The intake folder of a state."""
 
     def __init__(self, state: StateDir) -> None:
-        self.folder = state.root / "intake"
+        self.state = state
+        self.folder = state.root / FOLDER
 
     def make(self) -> None:
         self.folder.mkdir(exist_ok=True)
 
-    def new_block(self, form: str) -> Path:
-        """A path that no other attempt will ever use."""
-        return self.folder / f"{secrets.token_hex(8)}.{form}"
+    def write_block(self, form: str, rows: int, write: Callable[[Path], None]) -> IntakeBlock:
+        """Write a block under a name that no other attempt will ever use."""
+        path = self.folder / f"{secrets.token_hex(8)}.{form}"
+        mirror = mirror_of(path)
+        written = path if mirror is None else beside(path)
+        write(written)
+        size = written.stat().st_size
+        if mirror is not None:
+            mirror.keep(path, written)
+        return IntakeBlock(path.name, form, rows, size)
 
     def read(self, batch: int) -> IntakeBatch | None:
         """What is recorded of a source's batch, if anything."""
-        path = self.folder / f"{batch}.json"
-        if not path.exists():
-            return None
+        name = f"{batch}.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=IntakeBatch)
+            return msgspec.json.decode(read_file(self.folder / name), type=IntakeBatch)
+        except FileNotFoundError:
+            return None
         except (msgspec.DecodeError, OSError) as error:
-            raise Unusable(f"state {self.folder.parent}: {path.name} is damaged: {error}") from None
+            raise Unusable(f"state {self.state}: {FOLDER}/{name} is damaged: {error}") from None
 
     def record(self, batch: int, recorded: IntakeBatch) -> None:
         """Fix the order of a source's batch."""
+        self.state.check_writer()
         write_file(self.folder / f"{batch}.json", msgspec.json.encode(recorded))
 
     def last(self) -> int | None:
@@ -76,12 +88,12 @@ class Intake:
         for batch in kept:
             found = self.read(batch)
             needed |= {block.file for block in found.blocks} if found else set()
-        for path in self.folder.iterdir():
-            if path.name not in needed:
-                path.unlink(missing_ok=True)
+        for name in set(list_names(self.folder)) - needed:
+            remove_file(self.folder / name)
 
     def _batches(self) -> list[int]:
-        return [int(path.stem) for path in self.folder.glob("*.json") if is_number(path.stem)]
+        names = [name for name in list_names(self.folder) if name.endswith(".json")]
+        return [int(name[:-5]) for name in names if is_number(name[:-5])]
 
 
 def is_number(text: str) -> bool:

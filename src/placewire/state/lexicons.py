@@ -8,6 +8,7 @@ from pathlib import Path
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.state.layout import StateDir, write_file
+from placewire.state.mirror import here, list_names
 from placewire.text.lexicon import Lexicon, read_lexicon
 
 
@@ -16,7 +17,7 @@ def keep_lexicon(state: StateDir, settings: Settings) -> None:
     if settings.lexicon is None or settings.lexicon_digest is None:
         return
     target = state.lexicon(settings.lexicon_digest)
-    if not target.exists():
+    if target.name not in list_names(state.root):
         try:
             raw = Path(settings.lexicon).read_bytes()
         except OSError as error:
@@ -32,4 +33,4 @@ def open_lexicon(state: StateDir, settings: Settings) -> Lexicon | None:
     """The lexicon by which a state scores, none if it has none; raises Unusable."""
     if settings.lexicon_digest is None:
         return None
-    return read_lexicon(str(state.lexicon(settings.lexicon_digest)))
+    return read_lexicon(str(here(state.lexicon(settings.lexicon_digest))))

@@ -10,6 +10,7 @@ import msgspec
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import BOOLEAN
 from placewire.state.layout import StateDir, write_file
+from placewire.state.mirror import list_names, read_file
 
 
 class DeltaEntry(msgspec.Struct, frozen=True):
@@ -183,7 +184,10 @@ def manifest_path(state: StateDir, batch: int) -> Path:
 
 def committed_batches(state: StateDir) -> list[int]:
     """The numbers of all manifests that are there, ascending."""
-    names = (path.stem for path in state.manifests.glob("[0-9]*.json"))
+    try:
+        names = [name.removesuffix(".json") for name in list_names(state.manifests)]
+    except FileNotFoundError:
+        return []
     return sorted(int(name) for name in names if name.isdecimal())
 
 
@@ -191,9 +195,9 @@ def read_manifest(state: StateDir, batch: int) -> Manifest:
     """One manifest; raises Unusable when it cannot be read."""
     path = manifest_path(state, batch)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+        return msgspec.json.decode(read_file(path), type=Manifest)
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
-        raise Unusable(f"state {state.root}: manifest {batch} cannot be read: {error}") from None
+        raise Unusable(f"state {state}: manifest {batch} cannot be read: {error}") from None
 
 
 def read_latest(state: StateDir) -> Manifest | None:
@@ -204,9 +208,8 @@ def read_latest(state: StateDir) -> Manifest | None:
 
 def write_manifest(state: StateDir, manifest: Manifest) -> None:
     """Commit a batch; raises Unusable if somebody else has."""
+    state.check_writer()
     path = manifest_path(state, manifest.batch)
-    if path.exists():
-        raise Unusable(
-            f"state {state.root}: batch {manifest.batch} was committed by another writer"
-        )
+    if path.name in list_names(state.manifests):
+        raise Unusable(f"state {state}: batch {manifest.batch} was committed by another writer")
     write_file(path, msgspec.json.encode(manifest))

@@ -31,6 +31,7 @@ from placewire.state.arrays import open_arrays, write_arrays
 from placewire.state.compaction import tier_of
 from placewire.state.layout import StateDir
 from placewire.state.manifest import StoreEntry
+from placewire.state.place import Place
 from placewire.text.lexicon import Lexicon
 
 INLINE_OBJECTS = 20_000  # a merge of at most this many is done in the batch that asks for it
@@ -112,7 +113,7 @@ class LiveStore:
         entries: Sequence[StoreEntry],
         slice_us: int,
         lexicon: Lexicon | None,
-        archive: Path | None = None,
+        archive: Place | None = None,
         leaving: Sequence[StoreEntry] = (),
     ) -> None:
         self.state = state

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from placewire.state.layout import StateDir
 from placewire.state.manifest import committed_batches, manifest_path, read_manifest
+from placewire.state.mirror import list_names, remove_file
 
 KEEP_MANIFESTS = 3
 OWN_NAME = re.compile(r"b(\d{9})-.*\.plw$")
@@ -22,16 +23,16 @@ def sweep(state: StateDir, delivered: int, spared: Callable[[], set[str]]) -> in
     if not batches:
         return 0
     kept = [b for b in batches if b > delivered or b in batches[-KEEP_MANIFESTS:]]
-    there = list(state.files.iterdir())
+    there = list_names(state.files)
     needed = set(spared())  # asked after the directory was read: a merge writes beside us
     for batch in kept:
         needed |= read_manifest(state, batch).file_names()
     for batch in set(batches) - set(kept):
-        manifest_path(state, batch).unlink(missing_ok=True)
+        remove_file(manifest_path(state, batch))
     gone = 0
-    for path in there:
-        name = OWN_NAME.match(path.name)
-        if name and path.name not in needed and int(name.group(1)) <= batches[-1]:
-            path.unlink(missing_ok=True)
+    for name in there:
+        own = OWN_NAME.match(name)
+        if own and name not in needed and int(own.group(1)) <= batches[-1]:
+            remove_file(state.file(name))
             gone += 1
     return gone

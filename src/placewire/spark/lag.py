@@ -1,0 +1,138 @@
+"""How far a run is behind its sources, by what Spark tells of each trigger.
+
+Of a topic Spark tells the latest offset that it saw when it planned the trigger, and the one that
+the trigger went to. Of a folder it tells nothing: its log has the files that were taken, in the
+order of their times, so whatever is newer waits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from placewire.spark.config import SourceConfig
+from placewire.state.lag import Lag, SourceLag
+
+
+class TakenFiles(NamedTuple):
+    """The time of the newest files that were taken, in milliseconds, and their names."""
+
+    newest_ms: int
+    names: frozenset[str]
+
+
+NOTHING_TAKEN = TakenFiles(-1, frozenset())
+
+
+class LagMeter:
+    """Measures the lag of the sources of one run, in the order in which its query has them."""
+
+    def __init__(self, sources: Sequence[SourceConfig], checkpoint: Path) -> None:
+        self.sources = list(sources)
+        self.checkpoint = checkpoint
+        self.taken = [NOTHING_TAKEN] * len(self.sources)
+
+    def measure(self, progress: Mapping[str, Any], sinks: dict[str, int]) -> Lag:
+        """The lag after a trigger; `sinks` are the batches that each of them lacks."""
+        told = progress["sources"]
+        if len(told) != len(self.sources):
+            told = [{}] * len(self.sources)
+        sources = [
+            self._measure(number, source, facts)
+            for number, (source, facts) in enumerate(zip(self.sources, told, strict=True))
+        ]
+        at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return Lag(at, sources, sinks)
+
+    def _measure(self, number: int, source: SourceConfig, told: Mapping[str, Any]) -> SourceLag:
+        if source.format == "kafka":
+            waiting = waiting_messages(told.get("latestOffset"), told.get("endOffset"))
+            name = f"kafka {source.topic}"
+            if waiting is None:
+                return SourceLag(name)
+            return SourceLag(name, messages=sum(waiting.values()), partitions=waiting)
+        name = f"{source.format} {source.path}"
+        if source.format == "delta":
+            metrics = told.get("metrics") or {}
+            files, size = metrics.get("numFilesOutstanding"), metrics.get("numBytesOutstanding")
+            return SourceLag(name, files=whole(files), bytes=whole(size))
+        taken = self.taken[number] = self._read_taken(number, told.get("endOffset"))
+        when = None
+        if taken.newest_ms >= 0:
+            at = datetime.fromtimestamp(taken.newest_ms / 1000, UTC)
+            when = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        found = waiting_files(str(source.path), taken)
+        if found is None:
+            return SourceLag(name, taken=when)
+        return SourceLag(name, files=found[0], bytes=found[1], taken=when)
+
+    def _read_taken(self, number: int, end: Any) -> TakenFiles:
+        """What the log of a folder has taken last, and what is known from before."""
+        last = self.taken[number]
+        offset = decode(end)
+        if not isinstance(offset, dict) or "logOffset" not in offset:
+            return last
+        log = self.checkpoint / "sources" / str(number)
+        for name in (f"{offset['logOffset']}", f"{offset['logOffset']}.compact"):
+            try:
+                lines = (log / name).read_text().splitlines()[1:]
+            except OSError:
+                continue
+            entries = [json.loads(line) for line in lines]
+            newest = max((entry["timestamp"] for entry in entries), default=-1)
+            if newest < last.newest_ms:
+                return last
+            names = {Path(e["path"]).name for e in entries if e["timestamp"] == newest}
+            return TakenFiles(
+                newest, frozenset(names | (last.names if newest == last.newest_ms else set()))
+            )
+        return last
+
+
+def waiting_messages(latest: Any, end: Any) -> dict[str, int] | None:
+    """Messages behind the latest offset, by `TOPIC-PARTITION`; None if Spark does not tell."""
+    newest, done = decode(latest), decode(end)
+    if not isinstance(newest, dict) or not isinstance(done, dict):
+        return None
+    return {
+        f"{topic}-{partition}": max(0, offset - done.get(topic, {}).get(partition, 0))
+        for topic, partitions in sorted(newest.items())
+        for partition, offset in sorted(partitions.items(), key=lambda one: int(one[0]))
+    }
+
+
+def waiting_files(path: str, taken: TakenFiles) -> tuple[int, int] | None:
+    """Files of a folder of this machine that are newer than what was taken, and their bytes."""
+    if "://" in path or not os.path.isdir(path):
+        return None
+    files = size = 0
+    for folder, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        for name in names:
+            if name.startswith(("_", ".")):
+                continue
+            try:
+                found = os.stat(os.path.join(folder, name))
+            except OSError:
+                continue
+            changed_ms = found.st_mtime_ns // 1_000_000
+            alike = changed_ms == taken.newest_ms and name not in taken.names
+            if changed_ms > taken.newest_ms or alike:
+                files, size = files + 1, size + found.st_size
+    return files, size
+
+
+def decode(offset: Any) -> Any:
+    """An offset as Spark tells it: JSON as a text, or `null`."""
+    try:
+        return json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return None
+
+
+def whole(number: Any) -> int | None:
+    return None if number is None else int(number)

@@ -1,0 +1,163 @@
+"""Places: folders on any file system that pyarrow opens by a URI, object stores above all.
+
+A file is written whole or not at all. Stores of objects see to that themselves; elsewhere it is
+written beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from placewire.model.errors import Unusable
+
+SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+OBJECTS = ("s3", "gcs", "abfs")  # pyarrow's types of file systems that have objects
+URI = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
+
+
+class Unreachable(Unusable):
+    """A place that cannot be reached or refuses: another time it may not."""
+
+
+def as_uri(text: str | Path) -> str | None:
+    """A URI, also one whose slashes a path has swallowed; None for a path of this machine."""
+    found = URI.fullmatch(str(text))
+    if found is None:
+        return None
+    return f"{found[1]}://{'/' if found[1] == 'file' else ''}{found[2].rstrip('/')}"
+
+
+def without_secrets(uri: str) -> str:
+    """A URI as it may be shown: keys and options are left out."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+class Place:
+    """A folder somewhere; files in it go by their names, with slashes between folders.
+
+    It is given by a URI, or by a path of this machine.
+    """
+
+    def __init__(self, where: str | Path) -> None:
+        uri = as_uri(where)
+        self.label = str(where) if uri is None else without_secrets(uri)
+        try:
+            if uri is None:
+                self.system, self.root = fs.LocalFileSystem(), str(Path(where).absolute())
+            else:
+                self.system, self.root = fs.FileSystem.from_uri(uri)
+        except (OSError, ValueError, NotImplementedError) as error:
+            raise Unusable(f"{self.label}: cannot be opened: {first_line(error)}") from None
+
+    def __str__(self) -> str:
+        return self.label
+
+    def make(self) -> None:
+        """Make the folder, where folders have to be made; raises Unusable."""
+        if self.system.type_name in OBJECTS:
+            return
+        try:
+            self.system.create_dir(self.root, recursive=True)
+        except OSError as error:
+            raise Unusable(f"{self.label}: cannot be written: {first_line(error)}") from None
+
+    def write(self, name: str, content: bytes | pa.Buffer | Path) -> None:
+        """Put a file, from memory or from this machine, in the place of any other."""
+        with self._telling("cannot be written", name):
+            target = f"{self.root}/{name}"
+            if self.system.type_name in OBJECTS:
+                self._send(target, content)
+                return
+            folder, _, last = target.rpartition("/")
+            partial = f"{folder}/.{last}.{secrets.token_hex(4)}"
+            self.system.create_dir(folder, recursive=True)
+            self._send(partial, content)
+            if self.system.type_name == "local":
+                sync(partial)
+            self.system.move(partial, target)
+
+    def _send(self, target: str, content: bytes | pa.Buffer | Path) -> None:
+        with self.system.open_output_stream(target) as stream:
+            if not isinstance(content, Path):
+                stream.write(content)
+                return
+            with open(content, "rb") as source:
+                shutil.copyfileobj(source, stream, 1 << 22)
+
+    def read(self, name: str) -> bytes:
+        """The content of a file; raises FileNotFoundError."""
+        with (
+            self._telling("cannot be read", name),
+            self.system.open_input_stream(f"{self.root}/{name}") as stream,
+        ):
+            content: bytes = stream.read()
+            return content
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy a file to this machine, whole or not at all; raises FileNotFoundError."""
+        partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}")
+        try:
+            with (
+                self._telling("cannot be read", name),
+                self.system.open_input_stream(f"{self.root}/{name}") as stream,
+                open(partial, "xb") as file,
+            ):
+                shutil.copyfileobj(stream, file, 1 << 22)
+            os.replace(partial, to)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+    def list(self, folder: str = "", deep: bool = False) -> list[str]:
+        """The names of what is in a folder, folders too; if `deep`, of all files below it."""
+        with self._telling("cannot be listed", folder):
+            top = f"{self.root}/{folder}".rstrip("/")
+            selector = fs.FileSelector(top, allow_not_found=True, recursive=deep)
+            found = self.system.get_file_info(selector)
+            if deep:
+                return [
+                    os.path.relpath(one.path, top) for one in found if one.type == fs.FileType.File
+                ]
+            return [one.base_name for one in found]
+
+    def remove(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        with (
+            self._telling("cannot be deleted", name),
+            contextlib.suppress(FileNotFoundError),
+        ):
+            self.system.delete_file(f"{self.root}/{name}")
+
+    @contextlib.contextmanager
+    def _telling(self, what: str, name: str) -> Iterator[None]:
+        """Tell what goes wrong with a file in one line."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise Unreachable(f"{self.label}: {name} {what}: {first_line(error)}") from None
+
+
+def sync(path: str) -> None:
+    """Let a file survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

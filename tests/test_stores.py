@@ -1,0 +1,283 @@
+"""States, sinks and archives that lie elsewhere: the same results, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from oracle import replay
+from placewire import Unusable, open_snapshot
+from placewire.cli.main import app
+from placewire.engine.coordinator import Coordinator
+from placewire.engine.folders import FolderSink
+from placewire.engine.intake import name_stream
+from placewire.model.settings import Settings
+from placewire.spark.config import read_config
+from placewire.spark.running import Run
+from placewire.state import mirror
+from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
+from placewire.state.layout import StateDir
+from placewire.state.mirror import Mirrored, mirror_of
+from placewire.state.place import Place, Unreachable, as_uri, without_secrets
+from test_cluster import free_port
+from test_law import BUILT_KINDS
+from test_run import EVENTS, SINKS, lines_of
+from test_stream import split_log
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a bucket of a server that does as S3 does."""
+    server = os.environ.get("PLACEWIRE_MOTO") or shutil.which("moto_server")
+    if server is None:
+        pytest.skip("no server that does as S3 does: pip install 'moto[server,s3]'")
+    port = free_port()
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open(log, "wb") as said,
+        subprocess.Popen(
+            [server, "-H", "127.0.0.1", "-p", str(port)], stdout=said, stderr=said
+        ) as process,
+    ):
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        try:
+            waits = time.monotonic() + PATIENCE_S
+            while True:
+                try:
+                    system, _ = fs.FileSystem.from_uri(
+                        f"s3://wire?{options}&allow_bucket_creation=true"
+                    )
+                    system.create_dir("wire")
+                    break
+                except OSError:
+                    assert time.monotonic() < waits, log.read_text()
+                    time.sleep(0.2)
+            yield f"s3://wire/NAME?{options}"
+        finally:
+            process.kill()
+
+
+def test_uris_are_told_from_paths() -> None:
+    assert as_uri("s3://bucket/a/b/") == "s3://bucket/a/b"
+    assert as_uri(Path("s3://bucket/a")) == "s3://bucket/a"
+    assert as_uri(Path("file:///data/state")) == "file:///data/state"
+    assert as_uri("/data/s3:/x") is None
+    assert as_uri("state") is None
+    assert without_secrets("s3://key:secret@bucket/a?region=x") == "s3://bucket/a"
+
+
+def check_place(place: Place, folder: Path) -> None:
+    assert place.list() == []
+    assert place.list("no/such") == []
+    place.write("a/b.json", b"one")
+    place.write("a/b.json", b"two")
+    (folder / "large").write_bytes(b"x" * 9_000_000)
+    place.write("a/large", folder / "large")
+    assert place.read("a/b.json") == b"two"
+    assert sorted(place.list("a")) == ["b.json", "large"]
+    assert place.list() == ["a"]
+    place.write("a/deeper/c", b"")
+    assert sorted(place.list("a", deep=True)) == ["b.json", "deeper/c", "large"]
+    place.fetch("a/large", folder / "back")
+    assert (folder / "back").read_bytes() == b"x" * 9_000_000
+    for missing in (lambda: place.read("a/no"), lambda: place.fetch("a/no", folder / "no")):
+        with pytest.raises(FileNotFoundError):
+            missing()
+    assert {path.name for path in folder.iterdir()} >= {"large", "back"}
+    assert not list(folder.glob(".*"))
+    place.remove("a/b.json")
+    place.remove("a/b.json")
+    assert "b.json" not in place.list("a")
+
+
+def test_a_place_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    check_place(Place(f"file://{tmp_path}/place"), tmp_path / "here")
+    check_place(Place(tmp_path / "other"), tmp_path / "here")
+
+
+def test_a_place_in_a_bucket(s3: str, tmp_path: Path) -> None:
+    check_place(Place(s3.replace("NAME", "place")), tmp_path)
+    gone = Place(s3.replace("wire/NAME", "nobucket/x"))
+    with pytest.raises(Unreachable, match=r"s3://nobucket/x: a cannot be written: .*bucket"):
+        gone.write("a", b"")
+
+
+def two_mirrors(uri: str, folder: Path, most_bytes: int = 1 << 30) -> tuple[StateDir, StateDir]:
+    """The same state on two machines."""
+    one, two = (
+        StateDir.at(Mirrored(uri, str(folder / name), most_bytes).name) for name in ("one", "two")
+    )
+    return one, two
+
+
+def test_files_are_found_on_other_machines(tmp_path: Path) -> None:
+    one, two = two_mirrors(f"file://{tmp_path}/state", tmp_path)
+    assert one.root != two.root
+    one.open()
+    path = one.file("b000000001-x-1.plw")
+    write_arrays(path, {"numbers": np.arange(1_000)})
+    assert not two.file(path.name).exists()
+    assert (open_arrays(two.file(path.name)).arrays["numbers"] == np.arange(1_000)).all()
+    assert two.file(path.name).exists()
+    assert (tmp_path / "state" / "files" / path.name).exists()
+    with pytest.raises(Unusable, match="cannot be read"):
+        open_arrays(two.file("b000000001-y-1.plw"))
+    assert str(two) == f"file://{tmp_path}/state"
+
+
+def test_a_mirror_stays_small(tmp_path: Path) -> None:
+    """What was used least lately goes, and comes back when it is wanted."""
+    size = 1_000_000
+    one, two = two_mirrors(f"file://{tmp_path}/state", tmp_path, 5 * size)
+    one.open()
+    names = [f"b000000001-x-{number}.plw" for number in range(8)]
+    for number, name in enumerate(names):
+        write_arrays(one.file(name), {"bytes": np.full(size, number, np.uint8)})
+    assert len(list((tmp_path / "state" / "files").iterdir())) == 8
+    for state in (one, two, one):
+        for number, name in enumerate(names):
+            assert open_arrays(state.file(name)).arrays["bytes"][-1] == number
+            os.utime(state.file(names[0]))  # always in use
+            forget_deleted()
+    for state in (one, two):
+        here = [path.name for path in state.files.iterdir()]
+        assert 3 <= len(here) <= 6
+        assert names[0] in here
+        assert names[-1] in here
+
+
+def test_the_last_to_come_is_the_writer(tmp_path: Path) -> None:
+    one, two = two_mirrors(f"file://{tmp_path}/state", tmp_path)
+    first = Coordinator(one, Settings(), name_stream)
+    first.state.check_writer()
+    second = Coordinator(two, Settings(), name_stream)
+    second.state.check_writer()
+    with pytest.raises(Unusable, match=r"file:///.*/state: another process has become its writer"):
+        first.state.check_writer()
+    same = StateDir.at(two.name)
+    with pytest.raises(Unusable, match="is in use by another process"):
+        Coordinator(same, Settings(), name_stream)
+    second.state.check_writer()
+    first.close()
+    second.close()
+
+
+def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("x")
+    with pytest.raises(Unusable, match="is not a placewire state directory and is not empty"):
+        Coordinator(StateDir.given(f"file://{tmp_path}/full"), Settings(), name_stream)
+    with pytest.raises(Unusable, match="is not a placewire state directory"):
+        open_snapshot(f"file://{tmp_path}/none")
+    with pytest.raises(Unusable, match="must have no #"):
+        StateDir.given("s3://a/b#c")
+    with pytest.raises(Unusable, match="cannot be opened"):
+        StateDir.given("s3://a/b?nonsense=1")
+    shown = CliRunner().invoke(app, ["status", "--state", f"file://{tmp_path}/none"])
+    assert isinstance(shown.exception, Unusable)
+
+
+def run_there(spark: SparkSession, folder: Path, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run to a state elsewhere, in two halves; between them this machine loses all it has."""
+    cut = split_log(folder, 6, objects=900, subscriptions=200, queries=12, seed=5)
+    config = folder / "wire.toml"
+    config.write_text(
+        f'state = "{uri.replace("NAME", "state")}"\nworkers = 2\nwith_data = true\nplan = "kdt"\n'
+        f'cache = "cache"\n{EVENTS}{SINKS}'
+        f'[[sink]]\nname = "far"\nformat = "parquet"\npath = "{uri.replace("NAME", "far")}"\n'
+    )
+    write, calls = FolderSink.write, []
+
+    def write_thrice(self: FolderSink, delivered: Any) -> None:
+        write(self, delivered)
+        calls.append(delivered.batch)
+        if len(calls) == 9:
+            run.stop()
+            raise OSError("the machine is gone")
+
+    monkeypatch.setattr(FolderSink, "write", write_thrice)
+    run = Run(spark, read_config(config), lambda *_: None)
+    run.go(available=True)
+    monkeypatch.setattr(FolderSink, "write", write)
+    assert len(calls) == 9
+    assert list((folder / "cache").rglob("*.plw"))
+    shutil.rmtree(folder / "cache")
+    forget_mirrors()
+    told: list[tuple[str, dict[str, Any]]] = []
+    Run(spark, read_config(config), lambda what, facts: told.append((what, facts))).go(True)
+    assert told[0][0] == "started"
+    assert told[0][1]["batch"] > 0
+    assert not [facts for what, facts in told if what == "failed"]
+    expected = replay(b"".join(cut), kinds=BUILT_KINDS, with_data=True)
+    assert lines_of(folder / "lines") == expected.results
+    system, path = fs.FileSystem.from_uri(uri.replace("NAME", "far"))
+    table = pq.read_table(path, filesystem=system)
+    assert table["seq"].to_pylist() == [result["seq"] for result in expected.results]
+    assert not (folder / "state").exists()
+    last = max(facts["batch"] for what, facts in told if what == "batch")
+    shown = CliRunner().invoke(app, ["status", "--state", uri.replace("NAME", "state")])
+    assert f"batch {last}: " in shown.stdout
+    with open_snapshot(uri.replace("NAME", "state")) as snapshot:
+        query = {"kind": "boolean", "region": {"box": [-180, -90, 180, 90]}, "last": "P1D"}
+        assert snapshot.answer(query)["total"] > 0
+
+
+def forget_mirrors() -> None:
+    mirror._mirrors.clear()
+    mirror._roots.clear()
+
+
+def test_a_run_with_its_state_elsewhere(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    run_there(spark, tmp_path, f"file://{tmp_path}/away/NAME", monkeypatch)
+
+
+def test_a_run_with_its_state_in_a_bucket(
+    spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_there(spark, tmp_path, s3, monkeypatch)
+
+
+def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:
+    """Files go by the numbers of batches, so two sinks would write over each other's."""
+    split_log(tmp_path, 1, objects=300, subscriptions=60, bad=20, seed=5)
+    both = '[[sink]]\nname = "a"\nformat = "jsonl"\npath = "out"\n'
+    other = both.replace('"a"', '"b"') + 'takes = "dead"\n'
+    config = tmp_path / "wire.toml"
+    config.write_text('state = "state"\n' + EVENTS + both + other)
+    with pytest.raises(Unusable, match=r"sink b: .*/out has files of another sink or state"):
+        Run(spark, read_config(config), lambda *_: None).go(True)
+    config.write_text('state = "again"\n' + EVENTS + both)
+    with pytest.raises(Unusable, match=r"sink a: .*/out has files of another sink or state"):
+        Run(spark, read_config(config), lambda *_: None).go(True)
+    (tmp_path / "file").write_text("x")
+    config.write_text('state = "third"\n' + EVENTS + both.replace('"out"', '"file"'))
+    with pytest.raises(Unusable, match=r"sink a: .*/file: cannot be written"):
+        Run(spark, read_config(config), lambda *_: None).go(True)
+
+
+def test_a_directory_has_no_mirror(tmp_path: Path) -> None:
+    state = StateDir.given(tmp_path / "state")
+    state.open()
+    assert mirror_of(state.files) is None
+    assert state.name == str(tmp_path / "state")
