@@ -218,6 +218,7 @@ class Gateway:
         return {
             "now": self.now_text(),
             **{name: health[name] for name in ("seq", "committed_seq", "lag_events", "pipeline")},
+            "results": self.results.total,
             "objects_per_s": round(self.accepted.per_s(), 1),
             "results_per_s": round(self.results.per_s(), 1),
             "latency_ms": self.latency.quantiles_ms(),
