@@ -161,15 +161,24 @@ def test_an_outline_means_what_its_program_means(node: Any, data: st.DataObject)
 class Kept:
     """A state that a log went into."""
 
-    def __init__(self, folder: Path, log: bytes, rows: int = 7, plan: str = "shared") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        log: bytes,
+        rows: int = 7,
+        plan: str = "shared",
+        table: dict[str, Any] | None = None,
+        swept: bool = False,
+    ) -> None:
         path = folder / "log.jsonl"
         path.write_bytes(log)
         self.state = StateDir(folder / "state")
         coordinator = Coordinator(
-            self.state, settings_of({}), identify_log(path), plan, 2, sample_events=0
+            self.state, settings_of(table or {}), identify_log(path), plan, 2, sample_events=0
         )
-        for _ in replay_log(coordinator, LogSource(str(path)), rows):
-            pass
+        for manifest in replay_log(coordinator, LogSource(str(path)), rows):
+            if swept:
+                coordinator.delivered = manifest.batch
         coordinator.close()
         self.results = oracle.replay(log).results
         self.ground = ground = open_ground(self.state, None)
@@ -510,3 +519,49 @@ def test_an_index_that_descends_is_counted_as_matching_counts_it() -> None:
         never = kept.explain(200, "s199")
         assert never["cost"]["looked_at"] is False
         assert "not have the object's place" in never["cost"]["why"]
+
+
+def test_ends_that_the_state_has_forgotten_are_bounded(tmp_path: Path) -> None:
+    """An ended row that no merge has dropped, when the blocks that ended it are gone."""
+    log = [
+        event("subscribe", f"s{i}", 0, kind="boolean", where=f"w{i} OR other") for i in range(500)
+    ]
+    met = event("object", "met", 1, lon=0, lat=0, text="w7")
+    log += [met, event("unsubscribe", "s7", 2), met]
+    log += [event("object", f"o{i}", 3, lon=0, lat=0, text="w7") for i in range(600)]
+    log += [event("unsubscribe", "s8", 3)]
+    kept = Kept(tmp_path, written(log), rows=50, swept=True)
+    told = [kept.explain(seq, "s7") for seq in (500, 502, 1102)]
+    assert [one["matches"] for one in told] == [None, None, False]
+    assert [one["cost"]["looked_at"] for one in told] == [True] * 3
+    interval = told[0]["interval"]
+    assert interval["ended_after_seq"] == 7
+    assert 501 <= interval["ended_by_seq_at_most"] < 1102
+    assert told[0]["verdict"].startswith("Cannot be told: whether the subscription was live")
+    # It was live at a commit that is still there.
+    assert kept.explain(1102, "s8")["interval"]["ended_by_seq"] == 1103
+    assert kept.explain(500, "s8")["interval"]["live"] is True
+
+
+def test_a_stem_is_what_an_analyzer_makes_of_a_word(tmp_path: Path) -> None:
+    table = {"analyzer": "snowball:english", "stop_words": ["the"]}
+    log = [
+        event("subscribe", "s", 0, kind="boolean", where="running AND NOT dogs"),
+        event("object", "o", 1, lon=0, lat=0, text="the run of the dog"),
+        event("object", "p", 1, lon=0, lat=0, text="runs"),
+    ]
+    kept = Kept(tmp_path, written(log), table=table)
+    told = kept.explain(1, "s")
+    assert told["object"]["terms"] == ["dog", "of", "run"]
+    assert told["verdict"] == "No match: the object has 'dog', which is excluded."
+    assert kept.explain(2, "s")["matches"] is True
+    given = {"lon": 0, "lat": 0, "text": "Running dogs"}
+    asked = {"kind": "boolean", "where": "run AND NOT dog"}
+    assert kept.explain(given, asked)["where"]["tree"]["holds"] is False
+    assert explain(None, given, asked, settings_of(table))["matches"] is False
+
+
+def test_ids_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, written([event("object", "\x1b[31m", 0, **NOBODY), LOG[1]]))
+    done = run_command("--state", str(kept.state.root), "--object", "0", "--subscription", "s")
+    assert "\x1b" not in done.stdout

@@ -12,11 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from placewire.cli.lag import lag_line, lag_metrics
+from placewire.cli.lag import lag_line
 from placewire.cli.main import app
 from placewire.cli.run import Teller
 from placewire.engine.delivery import Cursor
 from placewire.engine.folders import FolderSink
+from placewire.engine.standingfacts import lag_metrics
 from placewire.spark import running
 from placewire.spark.config import SourceConfig, read_config
 from placewire.spark.lag import NOTHING_TAKEN, LagMeter, TakenFiles, waiting_files, waiting_messages

@@ -290,3 +290,37 @@ def test_too_much_at_once_is_refused(tmp_path: Path) -> None:
             "/v1/objects", content=b"x" * (1 << 18), headers={"content-type": "application/json"}
         )
         assert large.status_code == 413
+
+
+def test_the_wire_tells_how_it_stands(service: Service) -> None:
+    service.publish(thing("s1"))
+    service.caught_up()
+    status = service.http.get("/v1/status").json()
+    assert status["events"] == status["service"]["seq"]
+    assert status["service"]["pipeline"] == "running"
+    plan = service.http.get("/v1/plan").json()
+    assert (plan["name"], len(plan["leaves"])) == ("shared", 1)
+    assert service.http.post("/v1/plan", json={"plan": "nonsense"}).status_code == 422
+    assert service.http.post("/v1/plan", json={"workers": True}).status_code == 422
+
+
+def test_a_pair_is_explained(service: Service) -> None:
+    service.subscribe("explained", **COFFEE)
+    seq = service.publish(thing("far", "free tea"))["first_seq"]
+    service.caught_up()
+    body = {"object": {"seq": seq}, "subscription": {"id": "explained"}}
+    told = service.http.post("/v1/explain", json=body).json()
+    assert told["matches"] is False
+    assert "coffee" in told["verdict"]
+    given = {"object": thing("o"), "subscription": COFFEE}
+    assert service.http.post("/v1/explain", json=given).json()["matches"] is not False
+    unknown = {"object": {"seq": seq}, "subscription": {"id": "nobody"}}
+    assert service.http.post("/v1/explain", json=unknown).status_code == 404
+
+
+def test_the_page_is_served_with_a_strict_policy(service: Service) -> None:
+    page = service.http.get("/")
+    assert page.status_code == 200
+    assert "<title>" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert service.http.get("/..%2f..%2fapp.py").status_code == 404

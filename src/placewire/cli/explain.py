@@ -104,7 +104,7 @@ def mark(holds: bool | None) -> str:
 def pair_lines(told: dict[str, Any]) -> list[str]:
     """Which object and which subscription."""
     placed, asked = told["object"], told["subscription"]
-    name = escape(placed["id"]) if placed["id"] is not None else "as given"
+    name = show_id(placed["id"])
     seq = f"seq {placed['seq']}" if placed["seq"] is not None else "not in the log"
     at = f", {placed['ts']}" if placed["ts"] else ""
     line = f"[bold]object[/] {name} ({seq}{at}) at {placed['lon']:.9g}, {placed['lat']:.9g}"
@@ -113,11 +113,18 @@ def pair_lines(told: dict[str, Any]) -> list[str]:
     terms = placed["terms"]
     shown = ", ".join(terms[:MOST_TERMS]) or "none"
     more = f" and {len(terms) - MOST_TERMS} more" if len(terms) > MOST_TERMS else ""
-    name = escape(asked["id"]) if asked["id"] is not None else "as given"
+    name = show_id(asked["id"])
     where = "of the state" if asked["in_state"] else "not in a state"
     lines = [line, f"  terms: {escape(shown)}{more}"]
     lines.append(f"[bold]subscription[/] {name}, {asked['kind']}, {where}")
     return [*lines, *([f"  {asked['note']}"] if "note" in asked else [])]
+
+
+def show_id(name: str | None) -> str:
+    """An id as it is, or quoted if a terminal might take it for something else."""
+    if name is None:
+        return "as given"
+    return escape(name if name.isprintable() and name.strip() == name else json.dumps(name))
 
 
 def print_region(console: Console, region: dict[str, Any]) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import msgspec
-
 from placewire.state.lag import Lag, SourceLag
-
-Metric = tuple[str, str, dict[str, float]]
 
 
 def lag_line(lag: Lag) -> str:
@@ -37,35 +31,3 @@ def waiting(source: SourceLag) -> str:
 
 def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
-
-
-def lag_metrics(lag: Lag) -> Iterator[Metric]:
-    """Names, meanings and values by labels, for Prometheus."""
-    for name, about in (
-        ("messages", "messages that wait in a topic"),
-        ("files", "files that wait in a folder"),
-        ("bytes", "bytes that wait in a folder"),
-    ):
-        values = {
-            label(source=source.source): float(getattr(source, name))
-            for source in lag.sources
-            if getattr(source, name) is not None
-        }
-        if values:
-            yield f"source_waiting_{name}", about, values
-    partitions = {
-        label(source=source.source, partition=partition): float(messages)
-        for source in lag.sources
-        for partition, messages in source.partitions.items()
-    }
-    if partitions:
-        yield "partition_waiting_messages", "messages that wait in a partition", partitions
-    lacking = {label(sink=name): float(batches) for name, batches in lag.sinks.items()}
-    if lacking:
-        yield "sink_lacking_batches", "committed batches that a sink lacks", lacking
-
-
-def label(**names: str) -> str:
-    """Labels as Prometheus reads them: quoted as JSON quotes."""
-    pairs = (f"{name}={msgspec.json.encode(value).decode()}" for name, value in names.items())
-    return "{" + ",".join(pairs) + "}"

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from rich.console import Console
 
 from placewire.cli.drawing import can_draw
-from placewire.cli.lag import lag_line, lag_metrics
+from placewire.cli.lag import lag_line
 from placewire.cli.tables import Heading, figure, print_rows
 from placewire.engine.standing import KINDS, LeafLoads, Standing, read_standing
+from placewire.engine.standingfacts import COUNTS, plans_of, to_facts, to_metrics
 from placewire.model.errors import Unusable
 from placewire.plan.adjusting import imbalance
 from placewire.state.manifest import Manifest, WorkersEntry
-
-COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
-BY_WORKER = ("subscriptions", *COUNTS)
-SAID = (
-    "name", "method", "workers", "sized", "version", "why", "changed", "next_why", "next_workers",
-)  # fmt: skip
 
 
 class StatusOptions(NamedTuple):
@@ -159,15 +153,6 @@ def leaf_rows(loads: LeafLoads, most: int) -> list[list[str]]:
     return rows
 
 
-def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
-    manifest = standing.manifest
-    return {
-        "boolean": manifest.plan,
-        "nearest": manifest.near_plan,
-        "relevant": manifest.relevant_plan,
-    }
-
-
 HISTORY_HEADINGS: tuple[Heading, ...] = (
     ("", "batch"), ("", "workers"), ("", "objects"), ("", "candidates"), ("", "matches"),
     ("busiest", "ms"), ("of the", "mean"),
@@ -194,93 +179,3 @@ def history_rows(manifest: Manifest) -> list[list[str]]:
             ]
         )
     return rows
-
-
-def to_facts(standing: Standing, most: int) -> dict[str, Any]:
-    """The same as one JSON object."""
-    manifest = standing.manifest
-    facts: dict[str, Any] = {
-        "batch": manifest.batch,
-        "events": manifest.counters.events,
-        "objects": manifest.counters.objects,
-        "results": manifest.counters.results,
-        "dead_letters": manifest.counters.dead_letters,
-        "subscriptions": standing.subscriptions,
-        "plans": {
-            kind: {name: entry[name] for name in SAID if name in entry}
-            for kind, entry in plans_of(standing).items()
-        },
-        "workers": {
-            KINDS[entry.kind]: {
-                "batch": entry.batch,
-                **{name: getattr(entry, name) for name in BY_WORKER},
-            }
-            for entry in standing.workers
-        },
-        "history": [
-            {"batch": entry.batch, "kind": KINDS[entry.kind]}
-            | {name: getattr(entry, name) for name in BY_WORKER}
-            for entry in (manifest.signals.history if manifest.signals is not None else [])
-        ],
-    }
-    if standing.lag is not None:
-        facts["lag"] = msgspec.to_builtins(standing.lag)
-    loads = standing.loads
-    if loads is not None:
-        facts["imbalance"] = imbalance(loads.by_worker)
-        facts["leaves"] = [
-            {"leaf": leaf, "box": list(loads.degrees(leaf)), "workers": loads.workers_of(leaf)}
-            | loads.of_leaf(leaf)
-            | {"load_ns": float(loads.load[leaf])}
-            for leaf in loads.heaviest(most)
-        ]
-    return facts
-
-
-def to_metrics(standing: Standing, most: int) -> str:
-    """Lines in the text format that Prometheus reads."""
-    manifest = standing.manifest
-    lines: list[str] = []
-
-    def add(name: str, kind: str, about: str, values: dict[str, float]) -> None:
-        lines.append(f"# HELP placewire_{name} {about}")
-        lines.append(f"# TYPE placewire_{name} {kind}")
-        lines.extend(f"placewire_{name}{labels} {value:.15g}" for labels, value in values.items())
-
-    counters = manifest.counters
-    for name in ("events", "objects", "results", "dead_letters"):
-        about = f"{name.replace('_', ' ')} since the log began"
-        add(f"{name}_total", "counter", about, {"": float(getattr(counters, name))})
-    add("batch", "gauge", "the last committed batch", {"": float(manifest.batch)})
-    live = {f'{{kind="{kind}"}}': float(n) for kind, n in standing.subscriptions.items()}
-    add("subscriptions", "gauge", "live subscriptions", live)
-    versions = {
-        f'{{kind="{kind}"}}': float(entry["version"])
-        for kind, entry in plans_of(standing).items()
-        if entry
-    }
-    add("plan_version", "gauge", "the plan in force", versions)
-    for count in BY_WORKER:
-        values = {
-            f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
-            for entry in standing.workers
-            for worker, value in enumerate(getattr(entry, count))
-        }
-        add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
-    if standing.lag is not None:
-        for name, about, values in lag_metrics(standing.lag):
-            add(name, "gauge", about, values)
-    loads = standing.loads
-    if loads is not None:
-        worst = imbalance(loads.by_worker)
-        add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
-        shown = [
-            (leaf, worker) for leaf in loads.heaviest(most) for worker in loads.workers_of(leaf)
-        ]
-        for name, table in {"subscriptions": loads.held, **loads.named_counts}.items():
-            values = {
-                f'{{leaf="{leaf}",worker="{worker}"}}': float(table[leaf, worker])
-                for leaf, worker in shown
-            }
-            add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker lately", values)
-    return "\n".join(lines) + "\n"

@@ -113,5 +113,8 @@ def rows_of_id(offsets: NDArray[np.int64], raw: NDArray[np.uint8], name: str) ->
     """The rows of an id in a CSR column of ids."""
     wanted = name.encode("utf-8", "replace")
     alike = np.flatnonzero(np.diff(offsets) == len(wanted))
-    same = [raw[offsets[row] : offsets[row + 1]].tobytes() == wanted for row in alike.tolist()]
-    return alike[np.array(same, np.bool_)]
+    for back, byte in enumerate(reversed(wanted), 1):  # ids differ in their last bytes most
+        if alike.size == 0:
+            break
+        alike = alike[raw[offsets[alike + 1] - back] == byte]
+    return alike

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from placewire.engine.ground import Ground, open_live
@@ -10,6 +11,8 @@ from placewire.engine.seen import Seen
 from placewire.engine.subscribed import Place, Subscribed, find_places
 from placewire.model.subscriptions import NEVER_US, RELEVANT
 from placewire.model.times import format_timestamp
+from placewire.state.layout import StateDir
+from placewire.state.manifest import Manifest
 
 
 class Moment(NamedTuple):
@@ -91,10 +94,11 @@ def find_end(
     """What an ended subscription was at `seq`, and why; None for one that has not ended."""
     if not place.ended:
         return None
-    assert ground.manifest is not None
+    assert ground.state is not None
     assert subscribed.id is not None
+    manifests = last_manifests(ground.state)
     later = [other.begin_seq for other in subscribed.others if other.begin_seq > place.begin_seq]
-    found = find_change(ground, subscribed.id, place.begin_seq)
+    found = find_change(ground.state, manifests, subscribed.id, place.begin_seq)
     if found is not None:
         end = found.seq
         facts["ended_by_seq"] = end
@@ -102,27 +106,28 @@ def find_end(
         if seq >= end:
             return False, f"it was {did} by event {end}"
         return True, f"it was live from seq {place.begin_seq} until event {end} {did} it"
-    last = min(later, default=ground.manifest.next_seq - 1)
+    # It was not live any more at the oldest commit that is known.
+    last = min([*later, manifests[0].next_seq - 1])
     facts["ended_after_seq"], facts["ended_by_seq_at_most"] = place.begin_seq, last
     if seq > last:
         return False, f"it was ended or replaced by an event up to {last}"
     return None, f"it ended between seq {place.begin_seq} and {last}, the state has forgotten when"
 
 
-def find_change(ground: Ground, name: str, begin_seq: int) -> Change | None:
+def find_change(
+    state: StateDir, manifests: Sequence[Manifest], name: str, begin_seq: int
+) -> Change | None:
     """The event that ended the subscription of an id that began at `begin_seq`.
 
     None unless the last blocks go back to there, or to a commit at which it was still live: an
     event before them may have ended it.
     """
-    assert ground.state is not None
-    manifests = last_manifests(ground.state)
     first, after = first_seq_of(manifests), begin_seq
     if first is None or first > begin_seq:
-        oldest = open_live(ground.state, manifests[0].segments)
+        oldest = open_live(state, manifests[0].segments)
         standing = [p for p in find_places(oldest, name) if not p.ended]
         if begin_seq not in [place.begin_seq for place in standing]:
             return None
         after = manifests[0].next_seq - 1
-    changes = changes_of_id(ground.state, manifests, name)
+    changes = changes_of_id(state, manifests, name)
     return next((change for change in changes if change.seq > after), None)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from placewire.model.errors import InvalidEvent
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
-from placewire.serve.routes import objects, results, service, subscriptions
+from placewire.serve.routes import objects, results, service, subscriptions, wire
 from placewire.serve.routes.calling import reply
 
 PAGE = Path(__file__).parent / "page"
@@ -59,6 +59,10 @@ ROUTES = [
     Route("/v1/keys", service.keys),
     Route("/v1/keys/{name}", service.end_key, methods=["DELETE"]),
     Route("/v1/live", service.live),
+    Route("/v1/status", wire.status),
+    Route("/v1/plan", wire.ask, methods=["POST"]),
+    Route("/v1/plan", wire.plan),
+    Route("/v1/explain", wire.explain, methods=["POST"]),
 ]
 
 

@@ -234,6 +234,25 @@ class Gateway:
             "version": __version__,
         }
 
+    def figures(self) -> dict[str, Any]:
+        """The figures of the moment."""
+        health = self.health()
+        manifest = self.manifest
+        live = 0
+        if manifest is not None:
+            live = sum(entry.rows - entry.ended for entry in manifest.segments)
+        return {
+            "now": self.now_text(),
+            **{name: health[name] for name in ("seq", "committed_seq", "lag_events", "pipeline")},
+            "results": self.results.total,
+            "objects_per_s": round(self.accepted.per_s(), 1),
+            "results_per_s": round(self.results.per_s(), 1),
+            "latency_ms": self.latency.quantiles_ms(),
+            "streams": self.hub.listeners,
+            "subscriptions": live,
+            "workers": manifest.plan.get("workers", 1) if manifest is not None else 1,
+        }
+
     def now_text(self) -> str | None:
         now_us = self.admission.now_us
         return None if now_us is None else format_timestamp(now_us)

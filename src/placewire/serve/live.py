@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from placewire.serve.incoming import Incoming
+from placewire.serve.incoming import Incoming, now_text
 from placewire.state.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 TICKS_A_SECOND = 4
 MOST_A_TICK = 50
+KEPT_CHANGES = 20  # of the plan
 MOST_WAITING = 64  # messages for one page; one that does not keep up misses some
 
 
@@ -28,6 +30,7 @@ class Live:
         self._objects: list[dict[str, Any]] = []
         self._skipped = 0
         self._plan: dict[str, Any] = {}
+        self.changes: deque[dict[str, Any]] = deque(maxlen=KEPT_CHANGES)
         self._ticking: asyncio.Task[None] | None = None
 
     def join(self) -> asyncio.Queue[bytes]:
@@ -59,6 +62,7 @@ class Live:
         plan = plan_facts(manifest)
         if self._plan and plan != self._plan:
             line = manifest.plan.get("sized") or manifest.plan.get("why") or "the plan has changed"
+            self.changes.append({"at": now_text(), "line": line})
             self._send(message("plan", plan | {"line": line}))
         self._plan = plan
 
@@ -81,20 +85,8 @@ class Live:
 
     def status(self) -> dict[str, Any]:
         """The figures of the moment."""
-        gateway = self.gateway
-        health = gateway.health()
-        return {
-            "now": gateway.now_text(),
-            "seq": health["seq"],
-            "committed_seq": health["committed_seq"],
-            "lag_events": health["lag_events"],
-            "pipeline": health["pipeline"],
-            "objects_per_s": round(gateway.accepted.per_s(), 1),
-            "results_per_s": round(gateway.results.per_s(), 1),
-            "latency_ms": gateway.latency.quantiles_ms(),
-            "streams": gateway.hub.listeners,
-            "plan": plan_facts(gateway.manifest) if gateway.manifest else {},
-        }
+        manifest = self.gateway.manifest
+        return self.gateway.figures() | {"plan": plan_facts(manifest) if manifest else {}}
 
 
 def plan_facts(manifest: Manifest) -> dict[str, Any]:
