@@ -26,7 +26,9 @@ def write_lines(_: Any, value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("openapi") / "state", pipeline=False) as running:
+    with serving(tmp_path_factory.mktemp("openapi") / "state") as running:
+        running.publish({"id": "first", "lon": 0, "lat": 0, "text": "something to ask about"})
+        running.caught_up()
         yield running
 
 
@@ -82,6 +84,10 @@ def test_examples_are_accepted(service: Service) -> None:
         assert service.http.post("/v1/subscriptions", json=example).status_code == 201
     for example in schemas["Query"]["examples"]:
         assert service.http.post("/v1/query", json=example).status_code == 200
+    for example in schemas["Pair"]["examples"]:
+        assert service.http.post("/v1/explain", json=example).json()["matches"] is not False
+    for example in schemas["AskedPlan"]["examples"]:
+        assert service.http.post("/v1/plan", json=example).status_code == 202
     for example in schemas["NewKey"]["examples"]:
         # It may be there already: requests were made from it above.
         assert service.http.post("/v1/keys", json=example).status_code in (201, 409)

@@ -276,6 +276,41 @@ PATHS: dict[str, dict[str, Schema]] = {
             requestBody=body(schema=ref("Query")),
         )
     },
+    "/v1/explain": {
+        "post": call(
+            "queries",
+            "Why an object does or does not match a subscription",
+            {"200": told("The reasons", ref("Explanation"))},
+            *OF_BODIES,
+            "404",
+            requestBody=body(schema=ref("Pair")),
+        )
+    },
+    "/v1/plan": {
+        "get": call(
+            "service",
+            "The plan of boolean subscriptions that is in force",
+            {"200": told("It", ref("Plan"))},
+        ),
+        "post": call(
+            "service",
+            "Ask for another plan, or other workers, by hand",
+            {"202": told("Asked for", fields({"asked": ref("AskedPlan")}))},
+            *OF_BODIES,
+            requestBody=body(schema=ref("AskedPlan")),
+        ),
+    },
+    "/v1/status": {
+        "get": call(
+            "service",
+            "How the pipeline and the service stand",
+            {"200": told("As of the last commit, and of the moment", ref("Status"))},
+            "422",
+            parameters=[
+                asked("leaves", {"type": "integer", "minimum": 0, "maximum": 1_000, "default": 10})
+            ],
+        )
+    },
     "/v1/dead-letters": {
         "get": call(
             "service",

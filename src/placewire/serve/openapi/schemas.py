@@ -10,7 +10,9 @@ from typing import Any
 
 from placewire.engine.fields import MOST_K, MOST_LIMIT, OF_QUERIES, OF_SUBSCRIPTIONS
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
+from placewire.plan.methods import METHODS
 from placewire.serve.access import MOST_NAME, ROLES
+from placewire.state.asking import MOST_WORKERS
 
 Schema = dict[str, Any]
 
@@ -43,6 +45,7 @@ TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
 LON: Schema = {"type": "number", "minimum": -180, "maximum": 180}
 LAT: Schema = {"type": "number", "minimum": -90, "maximum": 90}
+SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 METRES: Schema = {"type": "number", "exclusiveMinimum": 0}
 ID: Schema = {"type": "string", "minLength": 1, "maxLength": MOST_ID_CHARACTERS}
 SEQ: Schema = {**COUNT, "description": "The event's number in the log of all events"}
@@ -84,7 +87,7 @@ OWN: dict[str, Schema] = {
     "k": K,
     "mode": {"type": "string", "enum": ["any", "all"]},
     "within_m": METRES,
-    "alpha": {"type": "number", "minimum": 0, "maximum": 1},
+    "alpha": SHARE,
     "reach_m": METRES,
     "window": DURATION,
     "every": DURATION,
@@ -259,6 +262,60 @@ SCHEMAS: dict[str, Schema] = {
             "version": TEXT,
         },
     ),
+    "Plan": {
+        "type": "object",
+        "required": ["name", "version", "workers", "leaves"],
+        "properties": {
+            "name": TEXT,
+            "version": COUNT,
+            "workers": COUNT,
+            "why": TEXT,
+            "leaves": listed(
+                fields(
+                    {
+                        "leaf": COUNT,
+                        "worker": COUNT,
+                        "workers": listed(COUNT),
+                        "box": listed({"type": "number"}, minItems=4, maxItems=4),
+                        "load": {**SHARE, "description": "Its share of the whole"},
+                        "terms": {**FLAG, "description": "Whether words divide it further"},
+                    }
+                )
+            ),
+            "changes": listed(fields({"at": TIME, "line": TEXT})),
+        },
+        "additionalProperties": False,
+    },
+    "AskedPlan": {
+        "oneOf": [
+            fields({"plan": {"type": "string", "enum": ["shared", *METHODS]}}),
+            fields({"workers": {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}}),
+        ],
+        "examples": [{"plan": "kdt"}],
+    },
+    "Pair": fields(
+        {
+            "object": {
+                "type": ["object", "integer", "string"],
+                "description": 'An object, `{"seq": N}`, or the id of one that is kept',
+            },
+            "subscription": {
+                "type": ["object", "string"],
+                "description": 'A subscription, or `{"id": ID}`',
+            },
+        },
+        examples=[{"object": {**CORNER, "ts": "2026-03-01T12:00:00Z"}, "subscription": COFFEE}],
+    ),
+    "Explanation": {
+        "type": "object",
+        "required": ["verdict", "matches", "object", "subscription", "interval"],
+        "properties": {"verdict": TEXT, "matches": maybe(FLAG)},
+    },
+    "Status": {
+        "type": "object",
+        "required": ["batch", "service"],
+        "properties": {"batch": {"type": "integer", "minimum": -1}, "service": {"type": "object"}},
+    },
     "Role": {"type": "string", "enum": list(ROLES)},
     "NewKey": fields(
         {
