@@ -142,6 +142,12 @@ def test_an_idempotency_key_repeats_the_reply(service: Service) -> None:
     first = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
     again = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
     assert first == again
+    other = service.http.post("/v1/objects", json=thing("j"), headers=headers)
+    assert other.status_code == 422
+    wish = {"headers": {"idempotency-key": "wish"}, "json": COFFEE}
+    made = [service.http.post("/v1/subscriptions", **wish).json() for _ in range(2)]  # type: ignore[arg-type]
+    assert made[0] == made[1]
+    first["seq"] += 1
     assert service.http.get("/health").json()["seq"] == first["seq"] + 1
 
 
