@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -329,4 +330,7 @@ def test_the_page_is_served_with_a_strict_policy(service: Service) -> None:
     assert page.status_code == 200
     assert "<title>" in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert service.http.get("/..%2f..%2fapp.py").status_code == 404
+    for path in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
+        assert service.http.get(path).status_code == 200, path
+    for path in ("/static/..%2f..%2fapp.py", "/static/%2e%2e/app.py", "/static/"):
+        assert service.http.get(path).status_code == 404, path

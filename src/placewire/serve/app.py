@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -76,9 +76,8 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         finally:
             app.state.gateway.close()
 
-    pages = [Mount("/", StaticFiles(directory=PAGE, html=True))] if PAGE.is_dir() else []
     app = Starlette(
-        routes=[*ROUTES, *pages],
+        routes=[*ROUTES, Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))],
         lifespan=life,
         exception_handlers={
             Refused: refuse,
@@ -90,6 +89,10 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
     app.state.gateway = None
     app.add_middleware(Guard)
     return app
+
+
+async def show_page(_: Request) -> Response:
+    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def refuse(_: Request, error: Exception) -> Response:
