@@ -86,6 +86,7 @@ class StandIn:
         self.plan = ("kdt", 1)
         self.plan_changes: list[dict[str, Any]] = []
         self.resumed_from: list[int] = []
+        self.illness: str | None = None
         self.server: uvicorn.Server | None = None
         self.thread: threading.Thread | None = None
         self.stopping = threading.Event()
@@ -180,6 +181,7 @@ class StandIn:
             return check
 
         routes = [
+            ("GET", "/health", self.health),
             ("GET", "/v1/live", self.live), ("GET", "/v1/events", self.events),
             ("POST", "/v1/objects", self.post_object),
             ("GET", "/v1/subscriptions", self.list_subscriptions),
@@ -201,6 +203,12 @@ class StandIn:
             ],
             middleware=[Middleware(StrictHeaders)],
         )
+
+    async def health(self, request: Request) -> Response:
+        well = {"seq": self.seq, "committed_seq": self.seq, "lag_events": 0, "version": "0"}
+        if self.illness is None:
+            return JSONResponse({"status": "ok", "pipeline": "running", **well})
+        return JSONResponse({"status": self.illness, "pipeline": "dead", **well}, 503)
 
     async def post_object(self, request: Request) -> Response:
         body = await request.json()

@@ -134,6 +134,7 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         run_pipeline(given, stopping)
         return 0
     from placewire.spark.session import local_master, make_session
+    from placewire.spark.warming import warm_workers
 
     sessions = []
 
@@ -141,6 +142,7 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         workers = max(read_workers(options.workers).most, 1)
         cores = min(workers, os.cpu_count() or 1)
         sessions.append(make_session(local_master(cores), chatter=Path(os.devnull)))
+        warm_workers(sessions[-1], options.plan, given.settings)
         return sessions[-1]
 
     try:

@@ -77,9 +77,8 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         finally:
             app.state.gateway.close()
 
-    pages = [Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))]
     app = Starlette(
-        routes=[*ROUTES, *(pages if PAGE.is_dir() else [])],
+        routes=[*ROUTES, Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))],
         lifespan=life,
         exception_handlers={
             Refused: refuse,
@@ -96,7 +95,7 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
 
 
 async def show_page(_: Request) -> Response:
-    return FileResponse(PAGE / "index.html")
+    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def refuse(_: Request, error: Exception) -> Response:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
@@ -26,16 +26,30 @@ APPLY_AT_ONCE = 10_000
 AGAIN_S = 1.0  # after which a ledger that failed is tried again
 
 
+class Repeat(NamedTuple):
+    """By what a request is known that comes again: its idempotency key, a digest of its body."""
+
+    key: str = ""
+    digest: str = ""
+
+
+NO_REPEAT = Repeat()
+
+
 class Request:
     """Lines of one owner that are accepted together, or not at all."""
 
     def __init__(
-        self, lines: Sequence[bytes], owner: str, changes: Sequence[Change] = (), key: str = ""
+        self,
+        lines: Sequence[bytes],
+        owner: str,
+        changes: Sequence[Change] = (),
+        key: Repeat = NO_REPEAT,
     ) -> None:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
-        self.key = key
+        self.key, self.digest = key
         self.repeated = False  # what has this key is written already
         self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
@@ -121,16 +135,22 @@ class Committer:
                 known = replies.get((request.owner, request.key))
                 known = known or self.ledger.reply_of(request.owner, request.key)
                 if known is not None:
-                    request.repeated = True
-                    answers.append((request, known))
+                    if known["digest"] != request.digest:
+                        settle(
+                            request, Refused(422, "idempotency-key: was given with another body")
+                        )
+                    else:
+                        request.repeated = True
+                        answers.append((request, known))
                     continue
             taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
             if taken:
                 why = f"subscription {taken[0].id!r}: belongs to another key"
                 settle(request, Refused(403, why))
                 continue
-            reply: dict[str, Any] = {"seq": seq}
+            reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
             if len(request.changes) == 1:
+                reply["id"] = request.changes[0].id  # may have been made for this request
                 reply["replaced"] = owners.get(request.changes[0].id) is not None
             for change in request.changes:
                 owners[change.id] = None if change.ends else request.owner

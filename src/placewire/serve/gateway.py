@@ -18,7 +18,7 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.serve.access import Access, Caller
-from placewire.serve.committing import Committer, Request
+from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused
 from placewire.serve.gauges import Latency, Rate
 from placewire.serve.hub import Hub
@@ -115,7 +115,7 @@ class Gateway:
         caller: Caller,
         lines: list[Incoming],
         changes: list[Change] | None = None,
-        key: str = "",
+        repeat: Repeat = NO_REPEAT,
     ) -> dict[str, Any]:
         """Write lines to the journal; gives the reply with their first `seq`.
 
@@ -130,7 +130,7 @@ class Gateway:
         except InvalidEvent:
             self.admission.now_us = before
             raise
-        request = Request([line.line for line in lines], caller.name, changes or (), key)
+        request = Request([line.line for line in lines], caller.name, changes or (), repeat)
         latest = max(line.ts_us for line in lines)
         self._asked[id(request)] = latest
         written = False

@@ -143,20 +143,21 @@ class JournalWriter:
             os.close(descriptor)
         self.file, self.size = file, 0
 
-    def drop_before(self, seq: int) -> int:
-        """Delete files all of whose lines are before `seq`; gives how many went."""
-        files = list_files(self.folder)
-        gone = 0
-        for file, following in pairwise(files):
-            if following.first_seq <= seq:
-                file.path.unlink(missing_ok=True)
-                file.notes.unlink(missing_ok=True)
-                gone += 1
-        return gone
-
     def close(self) -> None:
         for descriptor in (self._lines, self._notes, self._lock):
             os.close(descriptor)
+
+
+def drop_files(folder: Path, seq: int, before_s: float) -> int:
+    """Delete files that end before an event and were written last before a time; gives how many."""
+    gone = 0
+    for file, following in pairwise(list_files(folder)):
+        if following.first_seq > seq or file.path.stat().st_mtime >= before_s:
+            break
+        file.notes.unlink(missing_ok=True)
+        file.path.unlink(missing_ok=True)
+        gone += 1
+    return gone
 
 
 def files_from(folder: Path, seq: int) -> list[JournalFile]:

@@ -7,6 +7,7 @@ import { HUES, theme } from "./theme.js";
 
 const PAGE_SIZE = 100;
 const MOST_MINE = 200;
+const EARLIEST = 500;
 const RECONCILE_MS = 4000;
 const RECALLED = 300; // so many of the last results are looked through for texts
 
@@ -22,6 +23,8 @@ export class Subscriptions extends EventTarget {
   /** The next page, when there are more than are shown. @type {string|null} */
   next = null;
   #mine = new Set(device.read("mine", []));
+  /** Results that came before the reply that says whose they are, while one is awaited. @type {any[][]|null} */
+  #early = null;
   #hues = 0;
   #orders = 0;
 
@@ -63,10 +66,18 @@ export class Subscriptions extends EventTarget {
   async add(wish, name, chosen) {
     let id = name;
     for (let n = 2; !chosen && this.entries.has(id); n += 1) id = `${name}-${n}`;
-    const reply = await service.subscribe({ id, ...wish });
-    this.#remember(reply.id);
-    this.entries.delete(reply.id);
-    this.#take({ id: reply.id, kind: wish.kind, status: "live", subscription: wish, results: 0 });
+    this.#early ??= [];
+    let reply;
+    try {
+      reply = await service.subscribe({ id, ...wish });
+      this.#remember(reply.id);
+      this.entries.delete(reply.id);
+      this.#take({ id: reply.id, kind: wish.kind, status: "live", subscription: wish, results: 0 });
+    } finally {
+      const early = this.#early ?? [];
+      this.#early = null;
+      for (const [owner, result, details] of early) this.apply(owner, result, details);
+    }
     this.#tell("list");
     return { entry: this.entries.get(reply.id), replaced: reply.replaced };
   }
@@ -81,7 +92,10 @@ export class Subscriptions extends EventTarget {
   /** Counts a result and applies it to the standing. @returns {Entry|undefined} */
   apply(id, result, details) {
     const entry = this.entries.get(id);
-    if (!entry) return undefined;
+    if (!entry) {
+      if (this.#early && this.#early.length < EARLIEST) this.#early.push([id, result, details]);
+      return undefined;
+    }
     entry.results += 1;
     if (entry.standing) {
       entry.standing.apply(result, details);
