@@ -24,9 +24,9 @@ from placewire.serve.routes.calling import reply
 
 PAGE = Path(__file__).parent / "page"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-    " img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
 )
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
