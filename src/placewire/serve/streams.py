@@ -98,7 +98,7 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
         try:
-            # Where it begins, so that a client that is cut off before the first result resumes there.
+            # Where it begins: a client that is cut off before the first result resumes there.
             begun = b"id: %d\n" % self.stream.after + ALIVE
             await send({"type": "http.response.body", "body": begun, "more_body": True})
             async for entries in self.stream.batches():
