@@ -31,7 +31,7 @@ from placewire.engine.worker import make_probe, match_all
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of, with_identity
 from placewire.model.subscriptions import BOOLEAN, KINDS
-from placewire.spark.columns import ANY_TIME, quoted, take_changes, take_objects
+from placewire.spark.columns import ANY_TIME, OWN, check_frames, quoted, take_changes, take_objects
 from placewire.spark.intake import object_columns, write_blocks
 from placewire.spark.pipeline import run_on_spark
 from placewire.state.intake import Intake, IntakeBatch
@@ -41,7 +41,7 @@ from placewire.text.analyzer import Analyzer
 from placewire.text.analyzers import open_analyzer
 
 AT_ONCE = 1_000_000  # subscriptions in a batch
-TAKEN = "_placewire_"  # before the names of columns that come along
+TAKEN = OWN  # before the names of columns that come along
 
 
 class Matched(NamedTuple):
@@ -72,6 +72,7 @@ def match(
     the result is asked for. Of subscriptions with the same id the last counts. Rows that are no
     valid object match nothing: `refused_objects` has them, and why.
     """
+    check_frames(objects=objects, subscriptions=subscriptions)
     spark = objects.sparkSession
     if objects.isStreaming or subscriptions.isStreaming:
         raise Unusable("match: takes tables; for streaming DataFrames there is Stream")
