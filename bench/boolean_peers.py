@@ -25,12 +25,13 @@ from placewire.model.errors import Unusable
 from placewire.state.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
-SIZES = ((10_000, 10_000), (100_000, 5_000))  # subscriptions, objects
-FULL = ((1_000_000, 2_000),)
+SIZES = (10_000, 100_000)
+OUR_OBJECTS = 100_000
 OURS = "Placewire, one core"
-PEERS: dict[str, Callable[..., Answer]] = {
-    "Lucene Monitor": monitor.run,
-    "Sedona": sedona.run,
+# Objects are so many that a peer is done in a minute or two; a join makes its index in each pass.
+PEERS: dict[str, tuple[Callable[..., Answer], dict[int, int]]] = {
+    "Lucene Monitor": (monitor.run, {10_000: 4_000, 100_000: 2_000}),
+    "Sedona": (sedona.run, {10_000: 50_000, 100_000: 20_000}),
 }
 HEADER = (
     "subscriptions: engine", "objects", "matches an object", "pairs that differ",
@@ -42,26 +43,29 @@ def run(choice: Choice, names: tuple[str, ...] = tuple(PEERS)) -> None:
     """All peers, or some, beside Placewire in one process."""
     rows = []
     lines: dict[str, list[tuple[float, float]]] = {}
-    for subscriptions, objects in SIZES + (FULL if choice.full else ()):
-        workload = choice.workload(objects, subscriptions)
-        ours = run_ours(workload)
-        answers = {OURS: ours}
+    for subscriptions in SIZES:
+        whole = choice.workload(OUR_OBJECTS, subscriptions)
+        ours = run_ours(whole)
+        each = micros(ours, OUR_OBJECTS)
+        answers = {OURS: (ours, OUR_OBJECTS)}
         for name in names:
             print(f"{subscriptions:,}: {name} ..", flush=True)
+            start, objects = PEERS[name][0], PEERS[name][1][subscriptions]
             folder = choice.folder / f"{name}-{subscriptions}"
             folder.mkdir()
             try:
-                answers[name] = PEERS[name](workload, folder)
+                some = whole._replace(objects=whole.objects.slice(0, objects))
+                answers[name] = start(some, folder), objects
             except Unusable as error:
                 print(f"{name} is left out: {error}", flush=True)
-        for name, answer in answers.items():
-            each = answer.processor_s / objects * 1e6
+        for name, (answer, objects) in answers.items():
+            expected = ours.pairs[ours.pairs[:, 1] < objects]
             rows.append((
                 f"{subscriptions:,}: {name}", objects, len(answer.pairs) / objects,
-                count_different(answer.pairs, ours.pairs), answer.prepare_s,
-                objects / answer.seconds, each, each / (ours.processor_s / objects * 1e6),
+                count_different(answer.pairs, expected), answer.prepare_s,
+                objects / answer.seconds, micros(answer, objects), micros(answer, objects) / each,
             ))  # fmt: skip
-            lines.setdefault(name, []).append((subscriptions, each))
+            lines.setdefault(name, []).append((subscriptions, micros(answer, objects)))
     save_table("peers", HEADER, rows)
     draw_lines("peers", lines, x_label="subscriptions", y_label="processor time an object, µs")
 
@@ -87,6 +91,11 @@ def run_ours(workload: Workload, repeats: int = 5) -> Answer:
         times.append((time.perf_counter() - started, time.process_time() - before))
     wall, processor = (min(column) for column in zip(*times, strict=True))
     return Answer(np.concatenate(pairs), wall, processor, prepared)
+
+
+def micros(answer: Answer, objects: int) -> float:
+    """Microseconds of processors an object."""
+    return answer.processor_s / objects * 1e6
 
 
 def count_different(some: np.ndarray, others: np.ndarray) -> int:

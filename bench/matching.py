@@ -44,7 +44,8 @@ class Side(NamedTuple):
 
 def run(choice: Choice) -> None:
     """Both at 100,000 and 1 M subscriptions, in turn; medians of the passes after the first."""
-    session = make_session("local[2]")
+    # What Spark SQL broadcasts and holds does not fit in the usual memory.
+    session = make_session("local[2]", more={"spark.driver.memory": "6g"})
     rows = []
     for subscriptions, objects, peer_objects in SIZES:
         workload = choice.workload(objects, subscriptions)

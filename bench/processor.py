@@ -28,3 +28,9 @@ def processor_seconds() -> float:
     while more := {one for one, parent in parents.items() if parent in mine} - mine:
         mine |= more
     return sum(ticks[one] for one in mine if one in ticks) / TICKS
+
+
+def own_seconds(process: int) -> float:
+    """Seconds on a processor so far of one process, without others that it started."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[FIRST_TIME : FIRST_TIME + 2])) / TICKS

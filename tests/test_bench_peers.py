@@ -68,13 +68,18 @@ def test_a_peer_that_is_not_there_is_left_out_in_a_line(
     def missing(workload: Workload, folder: Path) -> Answer:
         raise Unusable("needs Maven: put `mvn` on the path")
 
-    monkeypatch.setattr(boolean_peers, "PEERS", {"One": missing, "Ours": same_as_ours})
-    monkeypatch.setattr(boolean_peers, "SIZES", ((50, 40),))
+    monkeypatch.setattr(boolean_peers, "PEERS", {
+        "One": (missing, {50: 40}), "Ours": (same_as_ours, {50: 40}),
+    })  # fmt: skip
+    monkeypatch.setattr(boolean_peers, "SIZES", (50,))
+    monkeypatch.setattr(boolean_peers, "OUR_OBJECTS", 60)
     boolean_peers.run(Choice(None, False, tmp_path), ("One", "Ours"))
     said = capsys.readouterr().out
     assert "One is left out: needs Maven: put `mvn` on the path\n" in said
     table = (tmp_path / "out" / "peers.md").read_text()
     assert "50: Ours" in table
+    differing = [row.split("|")[4].strip() for row in table.splitlines()[2:]]
+    assert differing == ["0", "0"]
     assert "One" not in table
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from bench.workload import CACHE
 from placewire.model.errors import Unusable
 
-SECONDS = 600
+SECONDS = 1_800
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion>
 <groupId>placewire</groupId><artifactId>peers</artifactId><version>1</version>
@@ -75,7 +75,9 @@ def run_quietly(command: list[str], folder: Path, trouble: str) -> str:
         lines = [line.strip() for line in (error.stdout + error.stderr).splitlines()]
         said = [line for line in lines if "ERROR" in line or "error" in line] or lines or [""]
         raise Unusable(f"{trouble}: {said[0][:200]}") from None
-    except (subprocess.TimeoutExpired, OSError) as error:
+    except subprocess.TimeoutExpired:
+        raise Unusable(f"{trouble}: not done after {SECONDS} s") from None
+    except OSError as error:
         raise Unusable(f"{trouble}: {error}") from None
 
 

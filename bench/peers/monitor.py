@@ -26,7 +26,7 @@ MEMORY = "-Xmx6g"
 
 
 def run(
-    workload: Workload, folder: Path, *, batch: int = BATCH, threads: int = 2, repeats: int = 3
+    workload: Workload, folder: Path, *, batch: int = BATCH, threads: int = 2, repeats: int = 5
 ) -> Answer:
     """Match all objects; the clock covers lines in memory to pairs, the best of the repeats."""
     jdk = find_jdk(OLDEST_JAVA)

@@ -25,7 +25,7 @@ from placewire.spark.java import find_java
 
 COORDINATES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 SPARK = ("pyspark==4.0.1", "py4j==0.10.9.9")
-SECONDS = 1_200
+SECONDS = 1_800
 
 
 def run(workload: Workload, folder: Path, *, repeats: int = 3) -> Answer:
