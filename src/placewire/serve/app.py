@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placewire.model.errors import InvalidEvent
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.routes import objects, results, service, subscriptions, wire
 from placewire.serve.routes.calling import reply
@@ -39,6 +39,7 @@ log = logging.getLogger("placewire.serve")
 
 ROUTES = [
     Route("/health", service.health),
+    Route("/openapi.json", service.openapi),
     Route("/v1/objects", objects.publish, methods=["POST"]),
     Route("/v1/objects/{seq:int}", objects.read_back),
     Route("/v1/subscriptions", subscriptions.create, methods=["POST"]),
@@ -82,10 +83,12 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         exception_handlers={
             Refused: refuse,
             InvalidEvent: refuse_event,
+            Unavailable: refuse_for_now,
             HTTPException: refuse_route,
             Exception: fail,
         },
     )
+    app.router.redirect_slashes = False
     app.state.gateway = None
     app.add_middleware(Guard)
     return app
@@ -106,13 +109,27 @@ async def refuse_event(_: Request, error: Exception) -> Response:
     return reply({"error": str(error)}, 422)
 
 
+async def refuse_for_now(_: Request, error: Exception) -> Response:
+    answer = reply({"error": str(error)}, 503)
+    answer.headers["retry-after"] = "1"
+    return answer
+
+
 async def refuse_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     answer = reply(
         {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
     )
     answer.headers.update(error.headers or {})
+    if error.status_code == 405:
+        answer.headers["allow"] = ", ".join(methods_of(request.scope["path"]))
     return answer
+
+
+def methods_of(path: str) -> list[str]:
+    """What may be done at a path: several routes share it."""
+    routes = [route for route in ROUTES if isinstance(route, Route)]
+    return sorted({m for r in routes if r.path_regex.match(path) for m in r.methods or ()})
 
 
 async def fail(request: Request, error: Exception) -> Response:

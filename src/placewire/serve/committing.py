@@ -50,6 +50,7 @@ class Request:
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
         self.key, self.digest = key
+        self.repeated = False  # what has this key is written already
         self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
 
@@ -94,7 +95,7 @@ class Committer:
         while True:
             with self._changed:
                 if not self._waiting and not self._closing:
-                    self._changed.wait(AGAIN_S if self._owed_notes else None)
+                    self._changed.wait(AGAIN_S if self._owed_notes or self.failed else None)
                 if not self._waiting and self._closing:
                     return
                 lines = taken = 0
@@ -105,8 +106,8 @@ class Committer:
             try:
                 if group:
                     self._write(group)
-                elif self._owed_notes:
-                    self._tell_ledger()
+                elif self._owed_notes or self.failed:
+                    self._try_again()
             except Exception as error:
                 self.failed = first_line(error)
                 for request in group:
@@ -124,17 +125,22 @@ class Committer:
         held = self.ledger.find_all(names) if names else {}
         for name, one in held.items():
             owners[name] = None if one.ended_seq is not None else one.owner
+        for change in self._owed_changes:
+            owners[change.id] = None if change.ends else change.owner
+        for note in self._owed_notes:
+            if note.key and note.reply is not None:
+                replies[note.owner, note.key] = note.reply
         for request in group:
             if request.key:
                 known = replies.get((request.owner, request.key))
                 known = known or self.ledger.reply_of(request.owner, request.key)
                 if known is not None:
-                    if known["digest"] != request.digest:
-                        settle(
-                            request, Refused(422, "idempotency-key: was given with another body")
-                        )
-                    else:
+                    request.repeated = True
+                    if known["digest"] == request.digest:
                         answers.append((request, known))
+                    else:
+                        why = "idempotency-key: was given with another body"
+                        settle(request, Refused(422, why))
                     continue
             taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
             if taken:
@@ -151,10 +157,12 @@ class Committer:
             if request.key or request.changes:
                 note = Note(seq, len(request.lines), request.owner, request.key, at_us)
                 notes.append(note if not request.key else with_reply(note, reply))
-                replies[request.owner, request.key] = reply
+                if request.key:
+                    replies[request.owner, request.key] = reply
             lines += request.lines
             seq += len(request.lines)
             answers.append((request, reply))
+        why = self.failed if self._owed_notes else ""
         if lines:
             self.writer.append(lines, notes)
             self.lines += len(lines)
@@ -163,8 +171,13 @@ class Committer:
             self._owed_notes += notes
             why = self._tell_ledger()
         for request, reply in answers:
-            late = lines and why and (request.changes or request.key)
+            late = why and (request.changes or request.key)
             settle(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
+
+    def _try_again(self) -> None:
+        """See, with nothing to write, whether what failed works again."""
+        self.writer.probe()
+        self._tell_ledger()
 
     def _tell_ledger(self) -> str:
         """Bring the ledger up to the journal, then let the pipeline see it; or say why not."""

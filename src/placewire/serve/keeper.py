@@ -26,7 +26,7 @@ LOOKS_S = 0.01
 AGAIN_S = 1.0
 FORGETS_S = 600.0
 
-Tell = Callable[[Manifest, list[Entry]], None]
+Tell = Callable[[Manifest, list[Entry] | None], None]
 
 
 class Keeper:
@@ -78,8 +78,9 @@ class Keeper:
         at_us = time.time_ns() // 1_000
         entries = self.ledger.record(manifest.batch, lines, letters, at_us)
         self.batch, self.committed_seq = manifest.batch, manifest.next_seq
-        note_cursor(self.state, manifest.batch)
+        # Those who listen first: if the cursor cannot be written, only sweeping waits for it.
         self.tell(manifest, entries)
+        note_cursor(self.state, manifest.batch)
 
     def _forget(self) -> None:
         """Now and then, drop what is older than results are kept."""

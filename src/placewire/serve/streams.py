@@ -57,7 +57,7 @@ class Stream:
         try:
             while not self.closed:
                 # The ledger has a result before the hub offers it: what is not read here waits.
-                listener.waiting.clear()
+                listener.clear()
                 listener.missed = False
                 while entries := await asyncio.to_thread(self._read):
                     self.after = self.place(entries[-1])
@@ -73,7 +73,7 @@ class Stream:
         listener = self.listener
         while not self.closed and not listener.missed:
             fresh = [entry for entry in listener.waiting if self.place(entry) > self.after]
-            listener.waiting.clear()
+            listener.clear()
             if fresh:
                 self.after = self.place(fresh[-1])
                 self.gateway.hub.delivered += len(fresh)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from placewire.model.errors import Unusable
+from placewire.serve.errors import Unavailable
 from placewire.serve.ledger.database import Cursor, Row
 
 try:
@@ -19,6 +20,10 @@ except ImportError:  # an extra
 def to_postgres(sql: str) -> str:
     """SQL with its driver's placeholders; the ledger's own has neither in its texts."""
     return sql.replace("?", "%s")
+
+
+def unavailable(error: Exception) -> Unavailable:
+    return Unavailable(f"ledger: PostgreSQL: {' '.join(str(error).split())}")
 
 
 class PostgresCursor:
@@ -65,28 +70,30 @@ class Postgres:
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
         with self._lock:
-            if self._writer.closed:
-                self._writer = self._connect()
             try:
+                if self._writer.closed:
+                    self._writer = self._connect()
                 with self._writer.transaction(), self._writer.cursor() as cursor:
                     yield PostgresCursor(cursor)
-            except psycopg.OperationalError:
-                with suppress(psycopg.Error):
-                    self._writer.close()
-                raise
+            except psycopg.Error as error:
+                if isinstance(error, psycopg.OperationalError):
+                    with suppress(psycopg.Error):
+                        self._writer.close()
+                raise unavailable(error) from error
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         for last in (False, True):
             connection = getattr(self._reading, "connection", None)
-            if connection is None or connection.closed:
-                connection = self._reading.connection = self._connect()
             try:
+                if connection is None or connection.closed:
+                    connection = self._reading.connection = self._connect()
                 return list(connection.execute(to_postgres(sql), values).fetchall())
-            except psycopg.OperationalError:
-                with suppress(psycopg.Error):
-                    connection.close()
-                if last:
-                    raise
+            except psycopg.Error as error:
+                if last or not isinstance(error, psycopg.OperationalError):
+                    raise unavailable(error) from error
+                if connection is not None:
+                    with suppress(psycopg.Error):
+                        connection.close()
         raise AssertionError
 
     def close(self) -> None:
