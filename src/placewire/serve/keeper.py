@@ -82,7 +82,8 @@ class Keeper:
         """Now and then, drop what is older than results are kept."""
         if time.monotonic() - self._forgot_s >= FORGETS_S:
             self._forgot_s = time.monotonic()
-            self.ledger.forget_before(time.time_ns() // 1_000 - self.keep_us)
+            now_us = time.time_ns() // 1_000
+            self.ledger.forget_before(now_us - self.keep_us, now_us)
 
 
 def cursor_path(state: StateDir) -> Path:

@@ -13,6 +13,7 @@ from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
+from placewire.serve.metrics import METRICS_TYPE, render_metrics
 from placewire.serve.routes.calling import gateway_of, needs, reply
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, watch
 
@@ -25,6 +26,12 @@ async def health(request: Request) -> Response:
     gateway = gateway_of(request)
     facts = gateway.health()
     return reply(facts, 200 if facts["status"] == "ok" else 503)
+
+
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    text = await asyncio.to_thread(render_metrics, gateway_of(request))
+    return Response(text, media_type=METRICS_TYPE)
 
 
 @needs("subscribe")
