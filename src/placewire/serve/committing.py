@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.ledger import Change, Ledger
 from placewire.state.journal import Note
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
@@ -105,13 +105,25 @@ class Committer:
                 group, self._waiting = self._waiting[:taken], self._waiting[taken:]
             try:
                 if group:
-                    self._write(group)
+                    self._write_all(group)
                 elif self._owed_notes or self.failed:
                     self._try_again()
             except Exception as error:
                 self.failed = first_line(error)
                 for request in group:
                     settle(request, Refused(503, f"nothing can be written: {self.failed}"))
+
+    def _write_all(self, group: Sequence[Request]) -> None:
+        """Write a group; while the ledger is away, those that need nothing of it."""
+        try:
+            self._write(group)
+        except Unavailable as error:
+            for request in group:
+                if request.changes or request.key:
+                    settle(request, Refused(503, first_line(error), {"retry-after": "1"}))
+            plain = [one for one in group if not (one.changes or one.key)]
+            if plain:
+                self._write(plain)
 
     def _write(self, group: Sequence[Request]) -> None:
         owners: dict[str, str | None] = {}  # of subscriptions, as this group leaves them

@@ -61,6 +61,7 @@ class Stream:
                 listener.missed = False
                 while entries := await asyncio.to_thread(self._read):
                     self.after = self.place(entries[-1])
+                    self.gateway.hub.delivered += len(entries)
                     yield entries
                     if self.closed:
                         return
