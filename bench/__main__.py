@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     analyzers,
     anatomy,
+    boolean_peers,
     churn,
     continuous,
     decoding,
@@ -23,6 +24,7 @@ from bench import (
     drift_moves,
     drift_spark,
     endless,
+    endtoend,
     growth,
     hard,
     hybrid,
@@ -44,6 +46,7 @@ from bench import (
     relevant_sweeps,
     routing,
     service,
+    simulation,
     snapshot,
     snapshot_growth,
     snapshot_plans,
@@ -93,6 +96,8 @@ EXPERIMENTS = {
     "relevant-growth": relevant_growth.run,
     "relevant-plans": relevant_plans.run,
     "endless": endless.run,
+    "endtoend": endtoend.run,
+    "simulation": simulation.run,
     "recovery": recovery.run,
     "service": service.run,
     "continuous": continuous.run,
@@ -105,6 +110,12 @@ EXPERIMENTS = {
     "drift-elastic": drift_elastic.run,
     "drift-moves": drift_moves.run,
     "drift-spark": drift_spark.run,
+}
+# Only when named: they fetch what is of others.
+PEERS = {
+    "peers": boolean_peers.run,
+    "peers-monitor": boolean_peers.run_one("Lucene Monitor"),
+    "peers-sedona": boolean_peers.run_one("Sedona"),
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
@@ -125,7 +136,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the large sizes, beyond ten minutes")
     arguments = parser.parse_args()
     names = arguments.only.split(",")
-    known = EXPERIMENTS | LARGE
+    known = EXPERIMENTS | PEERS | LARGE
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(known)}")

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from math import atanh, radians, sin
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from page_server import PAGE, StandIn, serving
-from placewire.city.places import CITIES, HOT_SPOTS
+from page_server import StandIn, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("Chromium is not installed", allow_module_level=True)
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-HERE = Path(__file__).parents[1]
-in_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 PATIENCE_MS = 15_000
 
 Page = Any  # playwright's, which is imported only where it is used
@@ -148,7 +145,6 @@ def see_colour(page: Page, at: tuple[int, int], variable: str) -> None:
     raise AssertionError(f"at {at}: wanted {variable} {wanted}, got {seen}")
 
 
-@in_browser
 def test_from_a_drawn_box_to_its_match(service: StandIn, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     page.click("#tab-new")
@@ -183,7 +179,6 @@ def mercator_row(lat: float, *known: tuple[float, int]) -> int:
     return round(low + (high - low) * (top - atanh(sin(radians(lat)))) / (top - bottom))
 
 
-@in_browser
 def test_circles_polygons_and_points_are_drawn(service: StandIn, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     page.click("#tab-new")
@@ -217,7 +212,6 @@ def tab_to(page: Page, id: str) -> None:
     raise AssertionError(f"no way by Tab to {id}")
 
 
-@in_browser
 def test_by_keys_alone(service: StandIn, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     tab_to(page, "tab-wire")
@@ -256,7 +250,6 @@ def test_by_keys_alone(service: StandIn, visit: Any) -> None:
     assert service.replay.live == {}
 
 
-@in_browser
 def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
     page = live(visit(service))
     page.click("#tab-new")
@@ -271,7 +264,7 @@ def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
         service.publish(
             name, -73.98, 40.75 + away, f"{'tea' if name == 'none' else 'coffee'} {name}"
         )
-    wait_for_rows(page, ".ranked", ["1coffee near1.1 km", "2coffee middle11 km"])
+    wait_for_rows(page, ".ranked", ["1coffee near1.1\u00a0km", "2coffee middle11\u00a0km"])
     page.click("#tab-new")
     choose(page, "kind", "relevant")
     page.fill("#reach", "100000")
@@ -286,7 +279,6 @@ def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
     wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee", "coffee near"])
 
 
-@in_browser
 def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
     page = live(visit(service, expected="422"))
     page.click("#tab-new")
@@ -300,6 +292,13 @@ def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
     page.wait_for_timeout(1100)
     service.publish("late", 0, 0, "snow")
     wait_for_rows(page, ".card .bar", ["coffee3", "rain2"])
+    page.wait_for_timeout(1100)
+    service.publish("later", 0, 0, "snow")
+    wait_for_rows(page, ".card-count", ["2 results"])
+    page.wait_for_timeout(500)
+    wait_for_rows(
+        page, ".wire-words", ["counts coffee (3), rain (2)"]
+    )  # one took the other's place
     shares = page.eval_on_selector_all(
         ".card .bar-fill", "(fills) => fills.map((fill) => fill.getBoundingClientRect().width)"
     )
@@ -317,7 +316,25 @@ def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
     assert "Parentheses" in page.inner_text("#wish-error")
 
 
-@in_browser
+def test_only_what_was_made_here(service: StandIn, visit: Any) -> None:
+    page = visit(service)
+    wish = {"id": "theirs", "kind": "boolean", "where": "tea OR coffee"}
+    page.request.post(f"{service.address}v1/subscriptions", data=wish)
+    live(page)
+    page.click("#tab-new")
+    page.fill("#words", "coffee")
+    page.click("#subscribe")
+    page.reload()
+    live(page)
+    service.publish("o1", 0, 0, "coffee")
+    page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 2")
+    page.click("#wire-mine")
+    service.publish("o2", 0, 0, "more coffee")
+    page.wait_for_selector("text=more coffee")
+    assert page.locator(".wire-name:visible").all_inner_texts() == ["coffee", "coffee"]
+    assert page.locator(".card-name").all_text_contents() == ["coffee", "theirs"]
+
+
 def test_a_change_of_plan_is_seen_and_shown(service: StandIn, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     service.change_plan("kdt", "rebalanced after batch 15: 2 leaves moved")
@@ -337,7 +354,6 @@ def test_a_change_of_plan_is_seen_and_shown(service: StandIn, visit: Any) -> Non
     assert page.locator("#plots canvas").count() == 3
 
 
-@in_browser
 def test_a_key_is_asked_for(visit: Any) -> None:
     with serving(StandIn(required_key="pw_right")) as service:
         page = visit(service, expected="401")
@@ -357,7 +373,6 @@ def test_a_key_is_asked_for(visit: Any) -> None:
         live(page)
 
 
-@in_browser
 def test_a_dead_server_says_so_and_nothing_is_missed(service: StandIn, visit: Any) -> None:
     page = live(visit(service, expected="ERR_|Failed to load"))
     page.click("#tab-new")
@@ -382,7 +397,6 @@ def test_a_dead_server_says_so_and_nothing_is_missed(service: StandIn, visit: An
     assert page.is_hidden("#banner")
 
 
-@in_browser
 def test_a_service_that_is_not_well_says_what(service: StandIn, visit: Any) -> None:
     service.illness = "the pipeline has stopped"
     page = visit(service, expected="503")
@@ -391,7 +405,6 @@ def test_a_service_that_is_not_well_says_what(service: StandIn, visit: Any) -> N
     assert page.inner_text("#banner-detail") == "It says: the pipeline has stopped"
 
 
-@in_browser
 def test_hostile_texts_stay_texts(service: StandIn, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     bad = "<img src=x onerror=alert(1)><script>alert(2)</script> coffee"
@@ -440,7 +453,6 @@ CONTRASTS = r"""(pairs) => {
 }"""
 
 
-@in_browser
 def test_everything_has_a_name_and_can_be_read(service: StandIn, visit: Any) -> None:
     page = live(visit(service))
     nameless = page.evaluate(NAMELESS)
@@ -456,7 +468,6 @@ def test_everything_has_a_name_and_can_be_read(service: StandIn, visit: Any) -> 
         assert [ratio for ratio in ratios if ratio[2] < 4.5] == [], scheme
 
 
-@in_browser
 def test_fits_a_phone(service: StandIn, visit: Any) -> None:
     page = live(
         visit(
@@ -481,19 +492,3 @@ def test_fits_a_phone(service: StandIn, visit: Any) -> None:
     drag(page, (180, 300), (180, 380))
     page.wait_for_selector("#panel[data-height=half]")
     assert numbers(page, "radius")[0] > 0
-
-
-def test_the_places_are_those_of_the_city() -> None:
-    named = json.loads((PAGE / "geo/places.json").read_text())["features"]
-    assert {place["properties"]["name"] for place in named} == {
-        place.name for place in (*CITIES, *HOT_SPOTS)
-    }
-
-
-def test_what_is_vendored_is_what_is_locked() -> None:
-    locked = json.loads((HERE / "page/package-lock.json").read_text())["packages"]
-    said = (PAGE / "vendor/README.md").read_text()
-    for name in ("maplibre-gl", "uplot", "world-atlas"):
-        assert f"| {name} | {locked[f'node_modules/{name}']['version']} |" in said
-        assert (PAGE / "vendor" / name / "LICENSE.txt").is_file()
-    assert not any("resolved" in package for package in locked.values())

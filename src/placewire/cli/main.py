@@ -421,6 +421,13 @@ def serve(
         float, number(float, "Events a second that each key may send; 0 for any.", 0)
     ] = 0.0,
     keep: Annotated[str, typer.Option(help="How long results can be read again.")] = "P7D",
+    allow_private_webhooks: Annotated[
+        bool,
+        typer.Option(
+            "--allow-private-webhooks",
+            help="Webhooks may have private addresses and any port.",
+        ),
+    ] = False,
     seconds: Annotated[
         float | None, number(float, "End after so many seconds.", 0, name="--for")
     ] = None,
@@ -433,7 +440,7 @@ def serve(
 
     options = ServeOptions(
         state, host, port, settings, runner, plan, workers, rebalance, ledger, require_keys,
-        rate, keep, seconds, part, held, quiet,
+        rate, keep, allow_private_webhooks, seconds, part, held, quiet,
     )  # fmt: skip
     code = run_serve(options, sys.argv[2:])
     if code:

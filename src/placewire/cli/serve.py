@@ -37,6 +37,7 @@ class ServeOptions(NamedTuple):
     require_keys: bool
     rate: float
     keep: str
+    allow_private: bool  # webhooks
     seconds: float | None
     part: str
     held: bool  # by a supervisor, whose end is ours
@@ -99,6 +100,7 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         rate=options.rate,
         keep_us=keep_us,
         hosts=(options.host,),
+        allow_private=options.allow_private,
     )
 
 

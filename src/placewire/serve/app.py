@@ -19,14 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from placewire.model.errors import InvalidEvent
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
-from placewire.serve.routes import objects, results, service, subscriptions, wire
-from placewire.serve.routes.calling import reply
+from placewire.serve.routes import delivery, objects, results, service, subscriptions, wire
+from placewire.serve.routes.calling import gateway_of, reply
 
 PAGE = Path(__file__).parent / "page"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-    " img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
 )
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
@@ -40,6 +40,7 @@ log = logging.getLogger("placewire.serve")
 ROUTES = [
     Route("/health", service.health),
     Route("/openapi.json", service.openapi),
+    Route("/metrics", service.metrics),
     Route("/v1/objects", objects.publish, methods=["POST"]),
     Route("/v1/objects/{seq:int}", objects.read_back),
     Route("/v1/subscriptions", subscriptions.create, methods=["POST"]),
@@ -48,6 +49,11 @@ ROUTES = [
     Route("/v1/subscriptions/{id}", subscriptions.end, methods=["DELETE"]),
     Route("/v1/subscriptions/{id}", subscriptions.get),
     Route("/v1/subscriptions/{id}/standing", subscriptions.standing),
+    Route("/v1/subscriptions/{id}/delivery", delivery.put, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}/delivery", delivery.end, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}/delivery", delivery.get),
+    Route("/v1/subscriptions/{id}/delivery/dead", delivery.dead),
+    Route("/v1/subscriptions/{id}/delivery/dead/retry", delivery.retry, methods=["POST"]),
     Route("/v1/subscriptions/{id}/results", results.read),
     Route("/v1/subscriptions/{id}/events", results.events),
     Route("/v1/events", results.events),
@@ -75,7 +81,7 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         try:
             yield
         finally:
-            app.state.gateway.close()
+            await app.state.gateway.stop()
 
     app = Starlette(
         routes=[*ROUTES, Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))],
@@ -105,7 +111,9 @@ async def refuse(_: Request, error: Exception) -> Response:
     return answer
 
 
-async def refuse_event(_: Request, error: Exception) -> Response:
+async def refuse_event(request: Request, error: Exception) -> Response:
+    if request.url.path.startswith(("/v1/objects", "/v1/subscriptions")):
+        gateway_of(request).refusals.events += 1
     return reply({"error": str(error)}, 422)
 
 
@@ -152,10 +160,18 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
+                note_status(scope, message["status"])
                 message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
             await send(message)
 
         await self.app(scope, receive, send_safely)
+
+
+def note_status(scope: Scope, status: int) -> None:
+    """Count what was refused."""
+    gateway = scope["app"].state.gateway if "app" in scope else None
+    if gateway is not None and status >= 400:
+        gateway.refusals.requests[status] += 1
 
 
 def decode_path(raw: bytes) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.ledger import Change, Ledger
 from placewire.state.journal import Note
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
@@ -105,13 +105,25 @@ class Committer:
                 group, self._waiting = self._waiting[:taken], self._waiting[taken:]
             try:
                 if group:
-                    self._write(group)
+                    self._write_all(group)
                 elif self._owed_notes or self.failed:
                     self._try_again()
             except Exception as error:
                 self.failed = first_line(error)
                 for request in group:
                     settle(request, Refused(503, f"nothing can be written: {self.failed}"))
+
+    def _write_all(self, group: Sequence[Request]) -> None:
+        """Write a group; while the ledger is away, those that need nothing of it."""
+        try:
+            self._write(group)
+        except Unavailable as error:
+            for request in group:
+                if request.changes or request.key:
+                    settle(request, Refused(503, first_line(error), {"retry-after": "1"}))
+            plain = [one for one in group if not (one.changes or one.key)]
+            if plain:
+                self._write(plain)
 
     def _write(self, group: Sequence[Request]) -> None:
         owners: dict[str, str | None] = {}  # of subscriptions, as this group leaves them
@@ -135,13 +147,12 @@ class Committer:
                 known = replies.get((request.owner, request.key))
                 known = known or self.ledger.reply_of(request.owner, request.key)
                 if known is not None:
-                    if known["digest"] != request.digest:
-                        settle(
-                            request, Refused(422, "idempotency-key: was given with another body")
-                        )
-                    else:
-                        request.repeated = True
+                    request.repeated = True
+                    if known["digest"] == request.digest:
                         answers.append((request, known))
+                    else:
+                        why = "idempotency-key: was given with another body"
+                        settle(request, Refused(422, why))
                     continue
             taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
             if taken:

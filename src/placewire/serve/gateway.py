@@ -20,7 +20,7 @@ from placewire.model.times import format_timestamp
 from placewire.serve.access import Access, Caller
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused
-from placewire.serve.gauges import Latency, Rate
+from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
 from placewire.serve.incoming import Incoming
 from placewire.serve.keeper import Keeper
@@ -29,6 +29,8 @@ from placewire.serve.limits import Rates
 from placewire.serve.live import Live
 from placewire.serve.patience import PATIENT, Patience
 from placewire.serve.pipeline import beat_path
+from placewire.serve.sending import Sender
+from placewire.serve.webhooks import Retries, Webhooks
 from placewire.state.journal import JournalReader, journal_folder
 from placewire.state.journalwriter import JournalWriter, read_entries
 from placewire.state.layout import StateDir
@@ -53,6 +55,7 @@ class GatewayOptions(NamedTuple):
     hosts: tuple[str, ...] = ()
     allow_private: bool = False  # webhooks to private addresses
     patience: Patience = PATIENT
+    retries: Retries = Retries()
 
 
 class Gateway:
@@ -81,11 +84,19 @@ class Gateway:
         self.hub = Hub()
         self.live = Live(self)
         self.accepted, self.results = Rate(), Rate()
+        self.refusals = Refusals()
         self.latency = Latency()
         self._snapshot: Snapshot | None = None
         self._asking = threading.Lock()
         self.keeper = Keeper(self.state, self.ledger, self._told, options.keep_us)
         self.keeper.start()
+        self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
+        self.webhooks.start()
+
+    async def stop(self) -> None:
+        """Close in good order: what webhooks have under way first."""
+        await self.webhooks.stop()
+        self.close()
 
     def close(self) -> None:
         self.committer.close()
@@ -166,10 +177,12 @@ class Gateway:
         self.manifest = manifest
         if entries is None:
             self.hub.miss_all()  # the ledger has them, from a try that seemed to fail
+            self.webhooks.look_again()
         else:
             self.results.add(len(entries))
             self.latency.note_results(entries)
             self.hub.publish(entries)
+            self.webhooks.hear(entries)
         self.live.hear(manifest)
 
     def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:

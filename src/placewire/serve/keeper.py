@@ -86,8 +86,9 @@ class Keeper:
         """Now and then, drop what is older than results are kept."""
         if time.monotonic() - self._forgot_s >= FORGETS_S:
             self._forgot_s = time.monotonic()
-            before_us = time.time_ns() // 1_000 - self.keep_us
-            self.ledger.forget_before(before_us)
+            now_us = time.time_ns() // 1_000
+            before_us = now_us - self.keep_us
+            self.ledger.forget_before(before_us, now_us)
             # The pipeline sees only what the ledger knows: what is committed is not read again.
             drop_files(journal_folder(self.state), self.committed_seq, before_us / 1e6)
 

@@ -64,6 +64,7 @@ class Stream:
                 listener.missed = False
                 while entries := await asyncio.to_thread(self._read):
                     self.after = self.place(entries[-1])
+                    self.gateway.hub.delivered += len(entries)
                     yield entries
                     if self.closed:
                         return
@@ -101,7 +102,9 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
         try:
-            await send({"type": "http.response.body", "body": ALIVE, "more_body": True})
+            # Where it begins: a client that is cut off before the first result resumes there.
+            begun = b"id: %d\n" % self.stream.after + ALIVE
+            await send({"type": "http.response.body", "body": begun, "more_body": True})
             async for entries in self.stream.batches():
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):

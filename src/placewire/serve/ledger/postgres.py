@@ -17,6 +17,10 @@ except ImportError:  # an extra
     psycopg = None  # type: ignore[assignment]
 
 
+# A server that is gone is to be noticed in seconds; a URL may say otherwise.
+PATIENCE = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+
+
 def to_postgres(sql: str) -> str:
     """SQL with its driver's placeholders; the ledger's own has neither in its texts."""
     return sql.replace("?", "%s")
@@ -58,6 +62,8 @@ class Postgres:
         self._lock = threading.Lock()
         self._writer: Any = None
         self._reading = threading.local()
+        self._opening = threading.Lock()
+        self._opened: list[Any] = []
         try:
             self._writer = self._connect()
         except psycopg.Error as error:
@@ -65,7 +71,13 @@ class Postgres:
             raise Unusable(f"ledger: PostgreSQL cannot be reached: {said}") from None
 
     def _connect(self) -> Any:
-        return psycopg.connect(self.url, autocommit=True)
+        given = psycopg.conninfo.conninfo_to_dict(self.url)
+        ours = {name: value for name, value in PATIENCE.items() if name not in given}
+        address = psycopg.conninfo.make_conninfo(self.url, **ours)
+        connection = psycopg.connect(address, autocommit=True)
+        with self._opening:
+            self._opened = [one for one in self._opened if not one.closed] + [connection]
+        return connection
 
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
@@ -97,4 +109,5 @@ class Postgres:
         raise AssertionError
 
     def close(self) -> None:
-        self._writer.close()
+        for connection in self._opened:
+            connection.close()

@@ -49,6 +49,7 @@ async def publish(request: Request, gateway: Gateway, caller: Caller) -> Respons
         bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
     else:
         bulk = read_bulk(gateway.admission, body, "object")
+    gateway.refusals.events += bulk.rejected
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:

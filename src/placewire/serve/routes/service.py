@@ -14,6 +14,7 @@ from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
+from placewire.serve.metrics import METRICS_TYPE, render_metrics
 from placewire.serve.openapi import encode_document
 from placewire.serve.routes.calling import gateway_of, needs, reply
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
@@ -32,6 +33,12 @@ async def health(request: Request) -> Response:
 async def openapi(_: Request) -> Response:
     """What can be called, for programs."""
     return Response(encode_document(), media_type="application/json")
+
+
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    text = await asyncio.to_thread(render_metrics, gateway_of(request))
+    return Response(text, media_type=METRICS_TYPE)
 
 
 @needs("subscribe")

@@ -25,13 +25,15 @@ from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import Incoming, complete, read_bulk, read_subscription
 from placewire.serve.ledger import Change, Held
+from placewire.serve.ledger.parcels import Webhook
 from placewire.serve.routes.calling import name_of, needs, reply
+from placewire.serve.routes.delivery import describe_webhook
 from placewire.serve.routes.objects import repeat_of
 
 MOST_LISTED = 1_000
 
 
-def describe(gateway: Gateway, held: Held) -> dict[str, Any]:
+def describe(gateway: Gateway, held: Held, webhook: Webhook | None) -> dict[str, Any]:
     """A subscription as it is shown."""
     event = msgspec.json.decode(held.body)
     return {
@@ -43,6 +45,7 @@ def describe(gateway: Gateway, held: Held) -> dict[str, Any]:
         "status": gateway.status_of(held),
         "results": held.numbers - held.first_number + 1,
         "subscription": {name: event[name] for name in event if name != "type"},
+        "delivery": describe_webhook(webhook, held) if webhook is not None else None,
     }
 
 
@@ -68,6 +71,7 @@ async def create(request: Request, gateway: Gateway, caller: Caller) -> Response
         return await write_subscription(request, gateway, caller)
     body = await read_body(request, MOST_BULK_BYTES)
     bulk = await asyncio.to_thread(read_bulk, gateway.spare_admission(), body, "subscribe")
+    gateway.refusals.events += bulk.rejected
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:
@@ -105,7 +109,9 @@ async def list_all(request: Request, gateway: Gateway, caller: Caller) -> Respon
     limit = read_number(request, "limit", 100, 1, MOST_LISTED)
     after = request.query_params.get("after", "").replace("\x00", "")
     held = await asyncio.to_thread(gateway.ledger.list_held, caller.scope, after, limit + 1)
-    shown = [describe(gateway, one) for one in held[:limit]]
+    names = [one.id for one in held[:limit]]
+    webhooks = await asyncio.to_thread(gateway.ledger.deliveries.find_all, names)
+    shown = [describe(gateway, one, webhooks.get(one.id)) for one in held[:limit]]
     return reply(
         {"subscriptions": shown, "next": held[limit - 1].id if len(held) > limit else None}
     )
@@ -115,7 +121,8 @@ async def list_all(request: Request, gateway: Gateway, caller: Caller) -> Respon
 async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """One of them."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    return reply(describe(gateway, held))
+    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, held.id)
+    return reply(describe(gateway, held, webhook))
 
 
 @needs("subscribe")
