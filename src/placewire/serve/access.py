@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.ledger import Key, Ledger
 
 ROLES = ("publish", "subscribe", "admin")
@@ -73,9 +73,17 @@ class Access:
     def _find(self, given: str) -> Key | None:
         digest = digest_key(given)
         if digest not in self._keys or time.monotonic() - self._read_s > KNOWN_S:
-            self._keys = {key.digest: key for key in self.ledger.all_keys()}
-            self._read_s = time.monotonic()
+            self._read(digest)
         return self._keys.get(digest)
+
+    def _read(self, digest: str) -> None:
+        """Read all keys; while the ledger is away, those that are known stay known."""
+        try:
+            self._keys = {key.digest: key for key in self.ledger.all_keys()}
+        except Unavailable:
+            if digest not in self._keys:
+                raise
+        self._read_s = time.monotonic()
 
     def forget(self) -> None:
         """Read the keys anew at the next call."""

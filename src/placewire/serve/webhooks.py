@@ -1,7 +1,7 @@
 """Webhooks: every result to its address, in order, until it is there or given up.
 
-One parcel at a time for each subscription, many subscriptions at once. Those that fail or take
-long have a lane of their own, so that they hold up nobody but each other. Everything that must
+One parcel at a time for each subscription, many subscriptions at once. Those that are new, fail
+or take long have a lane of their own, so that they hold up nobody but each other. Everything that must
 outlast this process is in the ledger; here is only who is due.
 """
 
@@ -58,7 +58,7 @@ class Due:
 
     def __init__(self) -> None:
         self.parcel: Parcel | None = None
-        self.slow = False
+        self.slow = True  # until it has shown that it is not
         self.queued = False  # in a lane, or being sent
         self.again = False  # something came meanwhile
         self.stale = False  # its webhook was changed meanwhile
