@@ -433,13 +433,14 @@ def serve(
     ] = None,
     part: Annotated[str, typer.Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
     held: Annotated[bool, typer.Option("--held", hidden=True)] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say where it is.")] = False,
 ) -> None:
     """Serve: HTTP in, streams and webhooks out, a live map; until it is stopped."""
     from placewire.cli.serve import ServeOptions, run_serve
 
     options = ServeOptions(
         state, host, port, settings, runner, plan, workers, rebalance, ledger, require_keys,
-        rate, keep, allow_private_webhooks, seconds, part, held,
+        rate, keep, allow_private_webhooks, seconds, part, held, quiet,
     )  # fmt: skip
     code = run_serve(options, sys.argv[2:])
     if code:
@@ -448,15 +449,28 @@ def serve(
 
 @app.command()
 def demo(
-    objects: Annotated[int, number(int, "How many objects.", 1)] = 500_000,
-    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 300_000,
-    seed: Annotated[int, number(int, "Equal seeds give equal hours.", 0)] = 7,
+    rate: Annotated[int, number(int, "How many texts a second.", 1, 100_000)] = 300,
+    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 5_000,
+    seed: Annotated[int, number(int, "Equal seeds give equal texts.", 0)] = 7,
     workers: Annotated[int, number(int, "How many workers.", 1, 4096)] = (os.cpu_count() or 1),
+    runner: Annotated[str, typer.Option(help="spark, or local: in one process.")] = "spark",
+    port: Annotated[
+        int | None, number(int, "The port to listen on; by default 7878 if it is free.", 1, 65_535)
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        number(
+            float,
+            "End after so many seconds; 60 when there is no terminal.",
+            0,
+            name="--for",
+        ),
+    ] = None,
 ) -> None:
-    """Watch an hour of city life go through the whole pipeline; takes a minute or two."""
+    """Watch the service at work on city life, in a browser; everything it needs is started."""
     from placewire.cli.demo import DemoOptions, run_demo
 
-    run_demo(DemoOptions(objects, subscriptions, seed, workers))
+    run_demo(DemoOptions(rate, subscriptions, seed, workers, runner, port, seconds))
 
 
 def main() -> None:

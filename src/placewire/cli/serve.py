@@ -13,11 +13,13 @@ from placewire.cli.kernels import ready_kernels
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
+from placewire.engine.warming import warm_kernels
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
 
 PARTS = ("all", "gateway", "pipeline")
+FAILED = 1
 
 
 class ServeOptions(NamedTuple):
@@ -39,6 +41,7 @@ class ServeOptions(NamedTuple):
     seconds: float | None
     part: str
     held: bool  # by a supervisor, whose end is ours
+    quiet: bool
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -105,7 +108,8 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
     """The gateway, in this process."""
     from placewire.serve.processes import run_gateway, say
 
-    say(f"Placewire is at http://{options.host}:{options.port}, its state in {options.state}")
+    if not options.quiet:
+        say(f"Placewire is at http://{options.host}:{options.port}, its state in {options.state}")
     run_gateway(gateway_options(options, keep_us), stopping)
     return 0
 
@@ -122,13 +126,17 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         options.workers,
         options.rebalance,
     )
-    ready_kernels(options.plan)
+    if options.quiet:
+        warm_kernels(options.plan)
+    else:
+        ready_kernels(options.plan)
     if not wait_for_journal(given.state, stopping):
         return 0
     if options.runner == "local":
         run_pipeline(given, stopping)
         return 0
     from placewire.spark.session import local_master, make_session
+    from placewire.spark.warming import warm_workers
 
     sessions = []
 
@@ -136,10 +144,17 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         workers = max(read_workers(options.workers).most, 1)
         cores = min(workers, os.cpu_count() or 1)
         sessions.append(make_session(local_master(cores), chatter=Path(os.devnull)))
+        warm_workers(sessions[-1], options.plan, given.settings)
         return sessions[-1]
 
     try:
         run_pipeline(given, stopping, start)
+    except Unusable as error:
+        if error.__cause__ is None:
+            raise
+        # Something failed on Spark: whoever keeps the pipeline up starts it again.
+        print(f"pipeline: {error}", file=sys.stderr)
+        return FAILED
     finally:
         for session in sessions:
             session.stop()

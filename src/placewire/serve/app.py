@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,9 +24,9 @@ from placewire.serve.routes.calling import gateway_of, reply
 
 PAGE = Path(__file__).parent / "page"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-    " img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
 )
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
@@ -39,6 +39,7 @@ log = logging.getLogger("placewire.serve")
 
 ROUTES = [
     Route("/health", service.health),
+    Route("/openapi.json", service.openapi),
     Route("/metrics", service.metrics),
     Route("/v1/objects", objects.publish, methods=["POST"]),
     Route("/v1/objects/{seq:int}", objects.read_back),
@@ -82,9 +83,8 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         finally:
             await app.state.gateway.stop()
 
-    pages = [Mount("/", StaticFiles(directory=PAGE, html=True))] if PAGE.is_dir() else []
     app = Starlette(
-        routes=[*ROUTES, *pages],
+        routes=[*ROUTES, Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))],
         lifespan=life,
         exception_handlers={
             Refused: refuse,
@@ -94,9 +94,14 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
             Exception: fail,
         },
     )
+    app.router.redirect_slashes = False
     app.state.gateway = None
     app.add_middleware(Guard)
     return app
+
+
+async def show_page(_: Request) -> Response:
+    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def refuse(_: Request, error: Exception) -> Response:
@@ -124,7 +129,15 @@ async def refuse_route(request: Request, error: Exception) -> Response:
         {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
     )
     answer.headers.update(error.headers or {})
+    if error.status_code == 405:
+        answer.headers["allow"] = ", ".join(methods_of(request.scope["path"]))
     return answer
+
+
+def methods_of(path: str) -> list[str]:
+    """What may be done at a path: several routes share it."""
+    routes = [route for route in ROUTES if isinstance(route, Route)]
+    return sorted({m for r in routes if r.path_regex.match(path) for m in r.methods or ()})
 
 
 async def fail(request: Request, error: Exception) -> Response:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
@@ -26,16 +26,31 @@ APPLY_AT_ONCE = 10_000
 AGAIN_S = 1.0  # after which a ledger that failed is tried again
 
 
+class Repeat(NamedTuple):
+    """By what a request is known that comes again: its idempotency key, a digest of its body."""
+
+    key: str = ""
+    digest: str = ""
+
+
+NO_REPEAT = Repeat()
+
+
 class Request:
     """Lines of one owner that are accepted together, or not at all."""
 
     def __init__(
-        self, lines: Sequence[bytes], owner: str, changes: Sequence[Change] = (), key: str = ""
+        self,
+        lines: Sequence[bytes],
+        owner: str,
+        changes: Sequence[Change] = (),
+        key: Repeat = NO_REPEAT,
     ) -> None:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
-        self.key = key
+        self.key, self.digest = key
+        self.repeated = False  # what has this key is written already
         self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
 
@@ -80,7 +95,7 @@ class Committer:
         while True:
             with self._changed:
                 if not self._waiting and not self._closing:
-                    self._changed.wait(AGAIN_S if self._owed_notes else None)
+                    self._changed.wait(AGAIN_S if self._owed_notes or self.failed else None)
                 if not self._waiting and self._closing:
                     return
                 lines = taken = 0
@@ -91,8 +106,8 @@ class Committer:
             try:
                 if group:
                     self._write_all(group)
-                elif self._owed_notes:
-                    self._tell_ledger()
+                elif self._owed_notes or self.failed:
+                    self._try_again()
             except Exception as error:
                 self.failed = first_line(error)
                 for request in group:
@@ -122,20 +137,31 @@ class Committer:
         held = self.ledger.find_all(names) if names else {}
         for name, one in held.items():
             owners[name] = None if one.ended_seq is not None else one.owner
+        for change in self._owed_changes:
+            owners[change.id] = None if change.ends else change.owner
+        for note in self._owed_notes:
+            if note.key and note.reply is not None:
+                replies[note.owner, note.key] = note.reply
         for request in group:
             if request.key:
                 known = replies.get((request.owner, request.key))
                 known = known or self.ledger.reply_of(request.owner, request.key)
                 if known is not None:
-                    answers.append((request, known))
+                    request.repeated = True
+                    if known["digest"] == request.digest:
+                        answers.append((request, known))
+                    else:
+                        why = "idempotency-key: was given with another body"
+                        settle(request, Refused(422, why))
                     continue
             taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
             if taken:
                 why = f"subscription {taken[0].id!r}: belongs to another key"
                 settle(request, Refused(403, why))
                 continue
-            reply: dict[str, Any] = {"seq": seq}
+            reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
             if len(request.changes) == 1:
+                reply["id"] = request.changes[0].id  # may have been made for this request
                 reply["replaced"] = owners.get(request.changes[0].id) is not None
             for change in request.changes:
                 owners[change.id] = None if change.ends else request.owner
@@ -143,10 +169,12 @@ class Committer:
             if request.key or request.changes:
                 note = Note(seq, len(request.lines), request.owner, request.key, at_us)
                 notes.append(note if not request.key else with_reply(note, reply))
-                replies[request.owner, request.key] = reply
+                if request.key:
+                    replies[request.owner, request.key] = reply
             lines += request.lines
             seq += len(request.lines)
             answers.append((request, reply))
+        why = self.failed if self._owed_notes else ""
         if lines:
             self.writer.append(lines, notes)
             self.lines += len(lines)
@@ -155,8 +183,13 @@ class Committer:
             self._owed_notes += notes
             why = self._tell_ledger()
         for request, reply in answers:
-            late = lines and why and (request.changes or request.key)
+            late = why and (request.changes or request.key)
             settle(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
+
+    def _try_again(self) -> None:
+        """See, with nothing to write, whether what failed works again."""
+        self.writer.probe()
+        self._tell_ledger()
 
     def _tell_ledger(self) -> str:
         """Bring the ledger up to the journal, then let the pipeline see it; or say why not."""

@@ -58,7 +58,7 @@ class Stream:
         try:
             while not self.closed:
                 # The ledger has a result before the hub offers it: what is not read here waits.
-                listener.waiting.clear()
+                listener.clear()
                 listener.missed = False
                 while entries := await asyncio.to_thread(self._read):
                     self.after = self.place(entries[-1])
@@ -75,7 +75,7 @@ class Stream:
         listener = self.listener
         while not self.closed and not listener.missed:
             fresh = [entry for entry in listener.waiting if self.place(entry) > self.after]
-            listener.waiting.clear()
+            listener.clear()
             if fresh:
                 self.after = self.place(fresh[-1])
                 self.gateway.hub.delivered += len(fresh)
@@ -100,7 +100,9 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
         try:
-            await send({"type": "http.response.body", "body": ALIVE, "more_body": True})
+            # Where it begins: a client that is cut off before the first result resumes there.
+            begun = b"id: %d\n" % self.stream.after + ALIVE
+            await send({"type": "http.response.body", "body": begun, "more_body": True})
             async for entries in self.stream.batches():
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):

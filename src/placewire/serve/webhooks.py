@@ -1,8 +1,8 @@
 """Webhooks: every result to its address, in order, until it is there or given up.
 
 One parcel at a time for each subscription, many subscriptions at once. Those that are new, fail
-or take long have a lane of their own, so that they hold up nobody but each other. Everything that must
-outlast this process is in the ledger; here is only who is due.
+or take long have a lane of their own, so that they hold up nobody but each other. Everything
+that must outlast this process is in the ledger; here is only who is due.
 """
 
 from __future__ import annotations
@@ -131,18 +131,18 @@ class Webhooks:
             if due is not None and due.timer is None:
                 self._queue(name, due)
 
+    def look_again(self) -> None:
+        """New results that nobody has listed: wake all that wait for nothing else."""
+        for name, due in self._due.items():
+            if due.timer is None:
+                self._queue(name, due)
+
     def wake(self, name: str) -> None:
         """A webhook is new, or has another wish: look at it now."""
         due = self._due.setdefault(name, Due())
         due.disarm()
         due.parcel, due.stale = None, True
         self._queue(name, due)
-
-    def wake_all(self) -> None:
-        """Look at all of them: there may be results that nobody told of."""
-        for name in list(self._due):
-            if self._due[name].timer is None:
-                self._queue(name, self._due[name])
 
     def _queue(self, name: str, due: Due) -> None:
         due.timer = None

@@ -131,13 +131,13 @@ class Ledger(Keys):
         lines: Iterable[bytes],
         letters: Iterable[dict[str, Any]],
         at_us: int,
-    ) -> list[Entry]:
-        """Number a batch's results and keep them; a batch that is there already gives nothing."""
+    ) -> list[Entry] | None:
+        """Number a batch's results and keep them; None if the batch is there already."""
         heads = [(msgspec.json.decode(line, type=Head), line) for line in lines]
         heads = [(head, line) for head, line in heads if head.subscription]
         with self.database.writing() as cursor:
             if batch <= get_meta(cursor, "batch", -1):
-                return []
+                return None
             names = sorted({head.subscription for head, _ in heads})
             held = dict(read_held(cursor, names))
             position = get_meta(cursor, "position", 0)

@@ -28,7 +28,7 @@ from placewire.serve.ledger import Change, Held
 from placewire.serve.ledger.parcels import Webhook
 from placewire.serve.routes.calling import name_of, needs, reply
 from placewire.serve.routes.delivery import describe_webhook
-from placewire.serve.routes.objects import idempotency_key
+from placewire.serve.routes.objects import repeat_of
 
 MOST_LISTED = 1_000
 
@@ -53,14 +53,14 @@ async def write_subscription(
     request: Request, gateway: Gateway, caller: Caller, **fixed: str
 ) -> Response:
     """Make or replace one."""
-    given = decode_object(await read_body(request, MOST_BYTES))
-    admitted = read_subscription(gateway.admission, given, **fixed)
+    body = await read_body(request, MOST_BYTES)
+    admitted = read_subscription(gateway.admission, decode_object(body), **fixed)
     change = read_change(admitted.line)
     assert change is not None
     line = Incoming(admitted.line, admitted.ts_us)
-    written = await gateway.accept(caller, [line], [change], idempotency_key(request))
+    written = await gateway.accept(caller, [line], [change], repeat_of(request, body))
     replaced = bool(written.get("replaced"))
-    told = {"id": change.id, "seq": written["seq"], "replaced": replaced}
+    told = {"id": written["id"], "seq": written["seq"], "replaced": replaced}
     return reply(told, 200 if replaced else 201)
 
 
@@ -69,7 +69,6 @@ async def create(request: Request, gateway: Gateway, caller: Caller) -> Response
     """One subscription, or with lines many."""
     if media_type(request) == JSON:
         return await write_subscription(request, gateway, caller)
-    key = idempotency_key(request)
     body = await read_body(request, MOST_BULK_BYTES)
     bulk = await asyncio.to_thread(read_bulk, gateway.spare_admission(), body, "subscribe")
     gateway.refusals.events += bulk.rejected
@@ -78,7 +77,7 @@ async def create(request: Request, gateway: Gateway, caller: Caller) -> Response
         if not bulk.rejected:
             raise Refused(422, "body: must have lines, got none")
         return reply({"error": "no line was accepted", **told}, 422)
-    written = await gateway.accept(caller, bulk.lines, bulk.changes, key)
+    written = await gateway.accept(caller, bulk.lines, bulk.changes, repeat_of(request, body))
     return reply({"first_seq": written["seq"], **told}, 201)
 
 
