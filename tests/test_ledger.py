@@ -411,8 +411,9 @@ def test_an_ended_webhook_leaves_nothing_behind(ledger: Ledger) -> None:
     parcel = advance(ledger).parcel
     assert parcel is not None
     advance(ledger, Report(parcel, FAILED, "replied 500"))
-    assert ledger.deliveries.end("s")
-    assert not ledger.deliveries.end("s")
+    assert not ledger.deliveries.end("s", "bob")
+    assert ledger.deliveries.end("s", "ann")
+    assert not ledger.deliveries.end("s", "ann")
     assert ledger.deliveries.dead("s", 0, 10) == []
     assert ledger.deliveries.count() == {
         "webhooks": 0, "pending": 0, "dead_deliveries": 0, "dead_results": 0,

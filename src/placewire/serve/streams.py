@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
+from placewire.serve.errors import Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.ledger import Entry
@@ -106,8 +107,8 @@ class EventStream:
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
-        except (TimeoutError, OSError):
-            pass
+        except (TimeoutError, OSError, Unavailable):
+            pass  # the client is gone, or comes again when the ledger is back
         finally:
             watcher.cancel()
 
