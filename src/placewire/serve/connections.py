@@ -153,8 +153,12 @@ class Connection(HttpToolsProtocol):
     def refuse(self, status: int, why: str) -> None:
         """Say what is wrong, unless another answer is under way, and close."""
         self._stop_waiting()
-        under_way = self._answering is not None and not self._answering.response_complete
-        if not under_way and not self.transport.is_closing():
+        cycle = self._answering
+        begun = cycle is not None and cycle.response_started and not cycle.response_complete
+        if cycle is not None:
+            cycle.disconnected = True  # what it would still say has nobody to hear it
+            cycle.message_event.set()
+        if not begun and not self.transport.is_closing():
             body = msgspec.json.encode({"error": why})
             self.transport.write(
                 f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"

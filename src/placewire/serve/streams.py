@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placewire.serve.errors import Unavailable
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.ledger import Entry
@@ -121,6 +123,17 @@ class EventStream:
         place = b"%d" % self.stream.place(entry)
         kind = entry.type.encode()
         return b"id: " + place + b"\nevent: " + kind + b"\ndata: " + self.encode(entry) + b"\n\n"
+
+
+def only_head() -> Response:
+    """What a stream says of itself, to those who ask for that alone."""
+    return Response(headers={name.decode(): value.decode() for name, value in HEADERS})
+
+
+def refuse_old(request: Request) -> None:
+    """A stream has no length, and HTTP/1.0 no chunks; raises Refused."""
+    if request.scope.get("http_version") == "1.0":
+        raise Refused(505, "a stream needs HTTP/1.1")
 
 
 async def watch(receive: Receive, close: Callable[[], None]) -> None:

@@ -16,7 +16,16 @@ from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.routes.calling import gateway_of, name_of, needs, stream_key
-from placewire.serve.streams import STALLED_S, EventStream, Stream, encode_plain, encoder, watch
+from placewire.serve.streams import (
+    STALLED_S,
+    EventStream,
+    Stream,
+    encode_plain,
+    encoder,
+    only_head,
+    refuse_old,
+    watch,
+)
 
 MOST_RESULTS = 1_000
 LAST = (1 << 62) - 1
@@ -57,7 +66,10 @@ async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Call
 async def events(request: Request, gateway: Gateway, caller: Caller) -> Any:
     """Server-sent events."""
     with_objects = read_flag(request, "objects")
+    refuse_old(request)
     stream = await open_stream(request, gateway, caller)
+    if request.method == "HEAD":
+        return only_head()
     return EventStream(stream, encoder(gateway, with_objects))
 
 

@@ -17,7 +17,7 @@ from placewire.serve.gateway import Gateway
 from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.serve.openapi import encode_document
 from placewire.serve.routes.calling import gateway_of, needs, reply
-from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, watch
+from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
 
 MOST_LETTERS = 1_000
 LAST = (1 << 62) - 1
@@ -120,6 +120,9 @@ class LiveStream:
 
 
 @needs("subscribe")
-async def live(_: Request, gateway: Gateway, caller: Caller) -> Any:
+async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
     """A sample of objects, figures, plan changes."""
+    refuse_old(request)
+    if request.method == "HEAD":
+        return only_head()
     return LiveStream(gateway)
