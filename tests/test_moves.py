@@ -204,7 +204,7 @@ def test_killed_at_any_moment_of_a_move(tmp_path: Path) -> None:
         target=kill_and_resume, args=(log, tmp_path)
     )
     process.start()
-    process.join(300)
+    process.join(1_800)
     assert process.exitcode == 0
 
 
