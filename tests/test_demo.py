@@ -24,6 +24,7 @@ from placewire.cli.dashboard import Dashboard, plain_sample, said
 from placewire.cli.demo import WINDOW, demo_settings
 from placewire.cli.figures import Figures
 from placewire.cli.main import main
+from placewire.cli.outcome import Outcome
 from placewire.cli.samples import Listener, LogLines, Sample
 from placewire.cli.standing import Standing, Update
 from placewire.cli.summary import MOST_HEARD, next_commands, print_summary, rounded
@@ -398,7 +399,8 @@ def test_generate_defaults_are_those_of_the_city(
 ) -> None:
     given: list[CityLife] = []
     monkeypatch.setattr(
-        "placewire.cli.generate.run_generate", lambda life, log: given.append(life) or ""
+        "placewire.cli.generate.run_generate",
+        lambda life, log: given.append(life) or Outcome("", {}),
     )
     run(monkeypatch, "generate", str(tmp_path / "log.jsonl"))
     assert given == [CityLife()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import signal
@@ -57,13 +58,14 @@ class DemoOptions(NamedTuple):
     subscriptions: int
     seed: int
     workers: int
+    json: bool = False
 
 
 def run_demo(options: DemoOptions) -> None:
     """Generate, play, show, sum up; raises Unusable."""
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     started_s = time.monotonic()
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.json)
     java = find_java()
     life = CityLife(
         seed=options.seed,
@@ -152,6 +154,21 @@ def play(
         )
     took_s = time.monotonic() - started_s
     print_summary(console, figures, listener, choose_letter(letters), took_s, WINDOW)
+    if options.json:
+        print(json.dumps(total_facts(figures, took_s)))
+
+
+def total_facts(figures: Figures, took_s: float) -> dict[str, Any]:
+    """The totals, for programs."""
+    counters = figures.counters
+    return {
+        "events": counters.events,
+        "objects": counters.objects,
+        "results": counters.results,
+        "dead_letters": counters.dead_letters,
+        "objects_per_s": round(figures.mean("objects"), 1),
+        "seconds": round(took_s, 3),
+    }
 
 
 def choose_letter(letters: list[dict[str, Any]]) -> dict[str, Any] | None:

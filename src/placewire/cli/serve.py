@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
+from placewire.state.serving import address_of
 
 PARTS = ("all", "gateway", "pipeline")
 
@@ -38,6 +40,7 @@ class ServeOptions(NamedTuple):
     seconds: float | None
     part: str
     held: bool  # by a supervisor, whose end is ours
+    json: bool = False
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -103,8 +106,15 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
     """The gateway, in this process."""
     from placewire.serve.processes import run_gateway, say
 
-    say(f"Placewire is at http://{options.host}:{options.port}, its state in {options.state}")
-    run_gateway(gateway_options(options, keep_us), stopping)
+    def ready() -> None:
+        url = address_of(options.host, options.port)
+        if options.json:
+            facts = {"ready": True, "url": url, "state": str(options.state)}
+            print(json.dumps(facts), flush=True)
+        else:
+            say(f"Placewire is at {url}, its state in {options.state}")
+
+    run_gateway(gateway_options(options, keep_us), stopping, ready)
     return 0
 
 

@@ -98,7 +98,9 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
         try:
-            await send({"type": "http.response.body", "body": ALIVE, "more_body": True})
+            # Whoever is lost before the first result goes on from here, and misses nothing.
+            begun = b"id: %d\n" % self.stream.after + ALIVE
+            await send({"type": "http.response.body", "body": begun, "more_body": True})
             async for entries in self.stream.batches():
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):
