@@ -11,6 +11,7 @@ from pathlib import Path
 from bench import (
     analyzers,
     anatomy,
+    boolean_peers,
     churn,
     continuous,
     decoding,
@@ -23,6 +24,7 @@ from bench import (
     drift_moves,
     drift_spark,
     endless,
+    endtoend,
     growth,
     hard,
     hybrid,
@@ -43,6 +45,7 @@ from bench import (
     relevant_plans,
     relevant_sweeps,
     routing,
+    simulation,
     snapshot,
     snapshot_growth,
     snapshot_plans,
@@ -92,6 +95,8 @@ EXPERIMENTS = {
     "relevant-growth": relevant_growth.run,
     "relevant-plans": relevant_plans.run,
     "endless": endless.run,
+    "endtoend": endtoend.run,
+    "simulation": simulation.run,
     "recovery": recovery.run,
     "continuous": continuous.run,
     "drift": drift.run,
@@ -103,6 +108,12 @@ EXPERIMENTS = {
     "drift-elastic": drift_elastic.run,
     "drift-moves": drift_moves.run,
     "drift-spark": drift_spark.run,
+}
+# Only when named: they fetch what is of others.
+PEERS = {
+    "peers": boolean_peers.run,
+    "peers-monitor": boolean_peers.run_one("Lucene Monitor"),
+    "peers-sedona": boolean_peers.run_one("Sedona"),
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {
@@ -123,7 +134,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the large sizes, beyond ten minutes")
     arguments = parser.parse_args()
     names = arguments.only.split(",")
-    known = EXPERIMENTS | LARGE
+    known = EXPERIMENTS | PEERS | LARGE
     unknown = [name for name in names if name not in known]
     if unknown:
         parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(known)}")

@@ -1,65 +1,118 @@
-"""`placewire.match` beside the same join in Spark SQL: tables in Parquet, all matches counted.
+"""`placewire.match` beside the same join in Spark SQL, both from Parquet and in turn.
 
-Indexing the subscriptions is told apart from matching, for both. Placewire's matches leave the
-Python processes as rows of two ids; Spark SQL's stay in the JVM and are counted there.
+Either gives every match, as the ids of its subscription and its object, to a sink that drops it;
+and either only counts them. Indexing the subscriptions is told apart. The machine may be busy, so
+there is processor time too, of the driver, the JVM and the Python processes together.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.peers import PeerRun, spark_sql
+from bench.peers import spark_sql
+from bench.processor import processor_seconds
 from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import Workload, write_objects_parquet
 from placewire import match
 from placewire.spark.session import make_session
 
-SIZES = ((100_000, 2_000_000, 200_000), (1_000_000, 1_000_000, 50_000))
+# Spark SQL gets fewer objects, in proportion.
+SIZES = ((100_000, 2_000_000, 200_000), (1_000_000, 1_000_000, 100_000))
+PASSES = 5
+WAYS: dict[str, Callable[[DataFrame], object]] = {
+    "ids to a sink": lambda found: found.write.format("noop").mode("append").save(),
+    "count": lambda found: found.count(),
+}
+
+
+class Side(NamedTuple):
+    """One engine: its matches, not computed yet, of so many objects."""
+
+    found: DataFrame
+    objects: int
+    indexing_s: float
 
 
 def run(choice: Choice) -> None:
-    """Both at 100,000 and 1 M subscriptions; Spark SQL gets fewer objects, in proportion."""
-    session = make_session("local[2]")
+    """Both at 100,000 and 1 M subscriptions, in turn; medians of the passes after the first."""
+    # What Spark SQL broadcasts and holds does not fit in the usual memory.
+    session = make_session("local[2]", more={"spark.driver.memory": "6g"})
     rows = []
     for subscriptions, objects, peer_objects in SIZES:
         workload = choice.workload(objects, subscriptions)
         small = workload._replace(objects=workload.objects.slice(0, peer_objects))
-        sql = spark_sql.run(small, session, repeats=2)
-        ours = run_match(workload, session, choice)
-        for name, found, many in (("Spark SQL", sql, peer_objects), ("match", ours, objects)):
-            rows.append(
-                (
-                    f"{subscriptions:,}: {name}",
-                    many,
-                    found.prepare_seconds,
-                    found.objects_per_s,
-                    found.matches / many,
-                    found.objects_per_s / sql.objects_per_s,
-                )
-            )
+        folders = [choice.folder / f"{name}-{subscriptions}" for name in ("sql", "match")]
+        for folder in folders:
+            folder.mkdir()
+        joined = spark_sql.prepare(small, session, folders[0], ids=True)
+        sides = {
+            "Spark SQL": Side(joined.found, peer_objects, joined.seconds),
+            "match": prepare_match(workload, session, folders[1]),
+        }
+        counts = {name: side.found.count() for name, side in sides.items()}
+        for way, compute in WAYS.items():
+            seen: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+            for turn in range(PASSES + 1):
+                for name, side in sides.items():
+                    seen[name].append(time_pass(compute, side))
+                    wall, processor = seen[name][-1]
+                    print(f"{subscriptions:,}, {way}, {name}, pass {turn}: {wall:.2f} s,"
+                          f" {processor:.2f} s of processors", flush=True)  # fmt: skip
+            speeds = {name: speed_of(passes[1:], sides[name]) for name, passes in seen.items()}
+            for name, (rate, micros) in speeds.items():
+                rows.append((
+                    f"{subscriptions:,}, {way}: {name}",
+                    sides[name].objects,
+                    counts[name] / sides[name].objects,
+                    sides[name].indexing_s,
+                    rate,
+                    rate / speeds["Spark SQL"][0],
+                    micros,
+                    speeds["Spark SQL"][1] / micros,
+                ))  # fmt: skip
+        joined.index.unpersist(blocking=True)
     session.stop()
     save_table(
         "match",
         (
-            "subscriptions: way",
+            "subscriptions, way: engine",
             "objects",
+            "matches an object",
             "indexing, s",
             "objects/s",
-            "matches an object",
             "times Spark SQL",
+            "processor time an object, µs",
+            "times less of it",
         ),
         rows,
     )
 
 
-def run_match(workload: Workload, session: SparkSession, choice: Choice) -> PeerRun:
-    """Index once, match twice; the better counts."""
-    objects, subscriptions = choice.folder / "objects", choice.folder / "subscriptions.parquet"
+def time_pass(compute: Callable[[DataFrame], object], side: Side) -> tuple[float, float]:
+    """Seconds on the wall and on processors."""
+    before, started = processor_seconds(), time.perf_counter()
+    compute(side.found)
+    return time.perf_counter() - started, processor_seconds() - before
+
+
+def speed_of(passes: list[tuple[float, float]], side: Side) -> tuple[float, float]:
+    """Objects a second, and microseconds of processors an object."""
+    wall, processor = (median(column) for column in zip(*passes, strict=True))
+    return side.objects / wall, processor / side.objects * 1e6
+
+
+def prepare_match(workload: Workload, session: SparkSession, folder: Path) -> Side:
+    """Index the subscriptions."""
+    objects, subscriptions = folder / "objects", folder / "subscriptions.parquet"
     write_objects_parquet(workload, objects, files=8)
     pq.write_table(workload.subscriptions, subscriptions)
     wishes = session.read.parquet(str(subscriptions))
@@ -73,10 +126,4 @@ def run_match(workload: Workload, session: SparkSession, choice: Choice) -> Peer
     )
     started = time.perf_counter()
     found = match(session.read.parquet(str(objects)), wishes)
-    prepare = time.perf_counter() - started
-    seconds, matches = float("inf"), 0
-    for _ in range(2):
-        started = time.perf_counter()
-        matches = found.count()
-        seconds = min(seconds, time.perf_counter() - started)
-    return PeerRun(matches, seconds, prepare, workload.objects.num_rows / seconds)
+    return Side(found, workload.objects.num_rows, time.perf_counter() - started)

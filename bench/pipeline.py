@@ -67,6 +67,7 @@ def open_standing(standing: Standing, plan: str, workers: int) -> Coordinator:
     os.link(standing.file, coordinator.state.file(name))
     entry = SegmentEntry(name, standing.rows)
     coordinator.live = LiveSegments(coordinator.state, [entry])
+    coordinator.settler.live = coordinator.live
     coordinator.latest = msgspec.structs.replace(
         coordinator.latest,
         key=KEY,

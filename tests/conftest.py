@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kafka_jars import find_jars
 from placewire.spark.session import make_session
+from postgres_server import PostgresServer, find_binaries
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,3 +31,17 @@ def spark() -> Iterator[SparkSession]:
     session = make_session("local[2]", more={"spark.jars": jars} if jars else None)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server, which a test may stop if it starts it again."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed: no initdb on the path")
+    with TemporaryDirectory(prefix="placewire-postgres-", ignore_cleanup_errors=True) as name:
+        os.chmod(name, 0o755)  # it runs as another user
+        server = PostgresServer(Path(name) / "server", binaries)
+        server.start()
+        yield server
+        server.stop()

@@ -9,9 +9,9 @@ import argparse
 import asyncio
 import contextlib
 import json
-import math
 import threading
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 LOOK_S = 0.03  # how often a stream looks for news
+SPAN_S = 3  # the span that rates and latencies are of
 LEAVES = {
     "kdt": [(-180, -90, -30, 20), (-180, 20, -30, 90), (-30, -90, 60, 35), (-30, 35, 60, 90),
             (60, -90, 180, 25), (60, 25, 180, 90)],
@@ -86,6 +87,13 @@ class StandIn:
         self.plan = ("kdt", 1)
         self.plan_changes: list[dict[str, Any]] = []
         self.resumed_from: list[int] = []
+        self.illness: str | None = None
+        self.streams = 0
+        self.coming = 0.0  # when the event that is being taken came
+        self.came: list[float] = []  # beside the results: when their events came
+        self.taken: deque[float] = deque(maxlen=4000)  # when objects came
+        self.given: deque[float] = deque(maxlen=4000)  # when results were made
+        self.deliveries: deque[tuple[float, float]] = deque(maxlen=4000)  # when, how long it took
         self.server: uvicorn.Server | None = None
         self.thread: threading.Thread | None = None
         self.stopping = threading.Event()
@@ -123,6 +131,7 @@ class StandIn:
     def publish(self, id: str, lon: float, lat: float, text: str) -> int:
         thing = {"id": id, "lon": lon, "lat": lat, "text": text, "ts": now_text()}
         with self.lock:
+            self.taken.append(time.monotonic())
             seq = self.take({"type": "object", **thing})
             self.objects.append({"seq": seq, **thing})
             return seq
@@ -136,6 +145,7 @@ class StandIn:
 
     def take(self, event: dict[str, Any]) -> int:
         """Append one event and keep what it gave; the lock is held."""
+        self.coming = time.monotonic()
         seq = self.seq
         line = json.dumps(event).encode()
         read = oracle.read_event(seq, line, self.replay.now, self.replay.settings)
@@ -154,6 +164,8 @@ class StandIn:
 
     def keep(self, result: dict[str, Any]) -> None:
         owner = result["subscription"]
+        self.given.append(time.monotonic())
+        self.came.append(self.coming)
         number = 1 + sum(1 for kept in self.results if kept["subscription"] == owner)
         names = [result.get("object"), *(place["object"] for place in result.get("add", []))]
         self.results.append({
@@ -180,6 +192,7 @@ class StandIn:
             return check
 
         routes = [
+            ("GET", "/health", self.health),
             ("GET", "/v1/live", self.live), ("GET", "/v1/events", self.events),
             ("POST", "/v1/objects", self.post_object),
             ("GET", "/v1/subscriptions", self.list_subscriptions),
@@ -201,6 +214,12 @@ class StandIn:
             ],
             middleware=[Middleware(StrictHeaders)],
         )
+
+    async def health(self, request: Request) -> Response:
+        well = {"seq": self.seq, "committed_seq": self.seq, "lag_events": 0, "version": "0"}
+        if self.illness is None:
+            return JSONResponse({"status": "ok", "pipeline": "running", **well})
+        return JSONResponse({"status": self.illness, "pipeline": "dead", **well}, 503)
 
     async def post_object(self, request: Request) -> Response:
         body = await request.json()
@@ -311,8 +330,16 @@ class StandIn:
     # Its streams
 
     def stream(self, messages: AsyncIterator[str]) -> Response:
+        async def counted() -> AsyncIterator[str]:
+            self.streams += 1
+            try:
+                async for message in messages:
+                    yield message
+            finally:
+                self.streams -= 1
+
         return StreamingResponse(
-            messages, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+            counted(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
         )
 
     async def live(self, request: Request) -> Response:
@@ -339,25 +366,21 @@ class StandIn:
         return self.stream(messages())
 
     def status(self) -> dict[str, Any]:
-        wave = math.sin(time.monotonic() / 9)
-        recent = sum(1 for one in self.objects[-400:] if one["ts"] > ago(3)) / 3
-        hits = (
-            sum(
-                1
-                for one in self.results[-400:]
-                if self.objects and one["result"]["seq"] > self.seq - recent * 3
-            )
-            / 3
-        )
+        """What was measured in the last seconds; the plan and its workers alone are a script."""
+        since = time.monotonic() - SPAN_S
+        waits = sorted(wait for at, wait in list(self.deliveries) if at > since)
         return {
             "now": now_text(),
             "seq": self.seq,
-            "committed_seq": max(0, self.seq - 3),
-            "lag_events": int(6 + 5 * wave),
-            "objects_per_s": round(recent, 1),
-            "results_per_s": round(hits, 1),
-            "latency_ms": {"p50": 84 + 12 * wave, "p99": 190 + 60 * wave * wave},
-            "streams": 2,
+            "committed_seq": self.seq,  # events are worked through as they are taken
+            "lag_events": 0,
+            "objects_per_s": round(sum(at > since for at in list(self.taken)) / SPAN_S, 1),
+            "results_per_s": round(sum(at > since for at in list(self.given)) / SPAN_S, 1),
+            "latency_ms": {
+                name: round(waits[int(share * (len(waits) - 1))] * 1000, 1) if waits else None
+                for name, share in (("p50", 0.5), ("p99", 0.99))
+            },
+            "streams": self.streams,
             "subscriptions": len(self.replay.live),
             "workers": 4,
             "plan": {"name": self.plan[0], "version": self.plan[1]},
@@ -374,20 +397,20 @@ class StandIn:
         async def messages() -> AsyncIterator[str]:
             """Of one subscription by its own numbers, of all by one line of positions."""
             told = 0 if owner else position
+            old = len(self.results)  # what was made before nobody waited for
             yield f"id: {position}\n: begins\n\n"
             while not self.stopping.is_set():
                 for kept in self.results[told:]:
                     told += 1
                     number = kept["number"] if owner else told
                     if owner in (None, kept["subscription"]) and number > position:
+                        if told > old:
+                            wait = time.monotonic() - self.came[told - 1]
+                            self.deliveries.append((time.monotonic(), wait))
                         yield f"id: {number}\n" + say(kept["result"]["type"], kept)
                 await asyncio.sleep(LOOK_S)
 
         return self.stream(messages())
-
-
-def ago(seconds: float) -> str:
-    return datetime.fromtimestamp(time.time() - seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 def say(event: str, data: Any) -> str:

@@ -17,6 +17,7 @@ import uvicorn
 
 from placewire.model.settings import Settings
 from placewire.serve.app import make_app
+from placewire.serve.connections import configure
 from placewire.serve.gateway import Gateway, GatewayOptions
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 
@@ -52,13 +53,9 @@ class Service:
         async def serve() -> None:
             self.gateway = Gateway(self.options)
             gateway = self.gateway
-            config = uvicorn.Config(
-                make_app(lambda: gateway),
-                host="127.0.0.1",
-                port=self.port,
-                log_level="critical",
-                timeout_graceful_shutdown=1,
-            )
+            app = make_app(lambda: gateway)
+            config = configure(app, self.options.patience, host="127.0.0.1", port=self.port)
+            config.timeout_graceful_shutdown = 1
             self._server = uvicorn.Server(config)
             ready.set()
             await self._server.serve()

@@ -103,7 +103,7 @@ def test_a_run_may_be_killed_at_every_moment(spark: SparkSession, tmp_path: Path
                 stdout=said,
                 stderr=said,
                 check=False,
-                timeout=400,
+                timeout=1_000,
             )
         assert ended.returncode == -signal.SIGKILL, (moment, (tmp_path / "said").read_text())
         if killed.name == "Intake.record":

@@ -58,6 +58,9 @@ path = "dead"
 """
 
 
+SOURCE = "[[source]]\ntakes = 'events'\nformat = 'jsonl'\npath = 'a'\n"
+
+
 def write_config(folder: Path, text: str) -> Path:
     path = folder / "wire.toml"
     path.write_text('state = "state"\nworkers = 2\nwith_data = true\n' + text)
@@ -167,6 +170,13 @@ def test_a_sink_that_fails_gets_everything_in_the_end(
         ("[[source]]\ntakes = 'all'\nformat = 'jsonl'\npath = 'a'", "'all'"),
         ("[[source]]\ntakes = 'events'\nformat = 'jsonl'\npath = 'a'\nurl = 'b'", "url"),
         ("[[source]]\ntakes = 'events'\nformat = 'jsonl'\npath = 'a'\ntopic = 'b'", "has no topic"),
+        (f"{SOURCE}rows = 0", "rows must be 1 or more, got 0"),
+        (f"{SOURCE}columns = {{ text = 'body' }}", "columns needs schema"),
+        (f"{SOURCE}options = {{ maxFilesPerTrigger = 'x' }}", "maxFilesPerTrigger must be"),
+        (f"{SOURCE}[[sink]]\nname = '../s'\nformat = 'stdout'", "name must be letters"),
+        (f"{SOURCE}[[sink]]\nname = 's'\nformat = 'csv'\npath = './a'", "the path of source 1"),
+        (f"every = 'soon'\n{SOURCE}", "every must be as '5 seconds', got 'soon'"),
+        (f"cache_gb = 0\n{SOURCE}", "cache_gb must be greater than 0"),
         ("workers = 0", "workers"),
         ("x = [", "is not TOML"),
     ],
@@ -188,6 +198,11 @@ def test_what_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
     parquet = EVENTS.replace("jsonl", "parquet").replace("events", "objects")
     with pytest.raises(Unusable, match="give its schema"):
         go(spark, write_config(tmp_path, parquet))
+    with pytest.raises(Unusable, match=r"source: schema: .*STRIN"):
+        go(spark, write_config(tmp_path, parquet + 'schema = "id strin"\n'))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unusable, match="must be a folder, got a file"):
+        go(spark, write_config(tmp_path, EVENTS.replace('"source"', '"file"')))
 
 
 def test_a_run_ends_when_it_is_told_to_and_goes_on(tmp_path: Path) -> None:

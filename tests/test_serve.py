@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,12 @@ def test_an_idempotency_key_repeats_the_reply(service: Service) -> None:
     first = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
     again = service.http.post("/v1/objects", json=thing("i"), headers=headers).json()
     assert first == again
+    other = service.http.post("/v1/objects", json=thing("j"), headers=headers)
+    assert other.status_code == 422
+    wish = {"headers": {"idempotency-key": "wish"}, "json": COFFEE}
+    made = [service.http.post("/v1/subscriptions", **wish).json() for _ in range(2)]  # type: ignore[arg-type]
+    assert made[0] == made[1]
+    first["seq"] += 1
     assert service.http.get("/health").json()["seq"] == first["seq"] + 1
 
 
@@ -323,4 +330,7 @@ def test_the_page_is_served_with_a_strict_policy(service: Service) -> None:
     assert page.status_code == 200
     assert "<title>" in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert service.http.get("/..%2f..%2fapp.py").status_code == 404
+    for path in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
+        assert service.http.get(path).status_code == 200, path
+    for path in ("/static/..%2f..%2fapp.py", "/static/%2e%2e/app.py", "/static/"):
+        assert service.http.get(path).status_code == 404, path

@@ -189,6 +189,10 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
         open_snapshot(f"file://{tmp_path}/none")
     with pytest.raises(Unusable, match="must have no #"):
         StateDir.given("s3://a/b#c")
+    with pytest.raises(Unusable, match=r"ftp://a/b: its scheme must be one of s3"):
+        StateDir.given("ftp://a/b")
+    with pytest.raises(Unusable, match="must name a bucket"):
+        StateDir.given("s3://")
     with pytest.raises(Unusable, match="cannot be opened"):
         StateDir.given("s3://a/b?nonsense=1")
     shown = CliRunner().invoke(app, ["status", "--state", f"file://{tmp_path}/none"])
@@ -265,14 +269,49 @@ def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:
     other = both.replace('"a"', '"b"') + 'takes = "dead"\n'
     config = tmp_path / "wire.toml"
     config.write_text('state = "state"\n' + EVENTS + both + other)
-    with pytest.raises(Unusable, match=r"sink b: .*/out has files of another sink or state"):
-        Run(spark, read_config(config), lambda *_: None).go(True)
+    with pytest.raises(Unusable, match="sink b: has the path of sink a"):
+        read_config(config)
+    config.write_text('state = "state"\n' + EVENTS + both)
+    Run(spark, read_config(config), lambda *_: None).go(True)
     config.write_text('state = "again"\n' + EVENTS + both)
     with pytest.raises(Unusable, match=r"sink a: .*/out has files of another sink or state"):
         Run(spark, read_config(config), lambda *_: None).go(True)
     (tmp_path / "file").write_text("x")
     config.write_text('state = "third"\n' + EVENTS + both.replace('"out"', '"file"'))
     with pytest.raises(Unusable, match=r"sink a: .*/file: cannot be written"):
+        Run(spark, read_config(config), lambda *_: None).go(True)
+
+
+def test_a_sink_that_comes_later_gets_what_there_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = split_log(tmp_path, 12, objects=900, subscriptions=100, seed=5)
+    late = [(path, path.read_bytes()) for path in sorted((tmp_path / "source").iterdir())[10:]]
+    for path, _ in late:
+        path.unlink()
+    monkeypatch.setattr("placewire.engine.coordinator.SWEEP_EVERY", 2)
+    one = '[[sink]]\nname = "a"\nformat = "jsonl"\npath = "a"\n'
+    config = tmp_path / "wire.toml"
+    config.write_text('state = "state"\n' + EVENTS + one)
+    Run(spark, read_config(config), lambda *_: None).go(True)
+    other = one.replace('"a"', '"b"')
+    config.write_text('state = "state"\n' + EVENTS + other)
+    for number, (path, content) in enumerate(late):
+        path.write_bytes(content)
+        os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
+    Run(spark, read_config(config), lambda *_: None).go(True)
+    first, later = lines_of(tmp_path / "a"), lines_of(tmp_path / "b")
+    expected = replay(b"".join(cut), kinds=BUILT_KINDS).results
+    assert first == expected[: len(first)]
+    assert later == expected[-len(later) :]
+    assert 0 < len(later) < len(expected)
+    for turn in range(4):
+        more = tmp_path / "source" / f"more{turn}.jsonl"
+        more.write_bytes(late[0][1])
+        os.utime(more, (1_800_000_100 + turn, 1_800_000_100 + turn))
+    Run(spark, read_config(config), lambda *_: None).go(True)
+    config.write_text('state = "state"\n' + EVENTS + one + other)
+    with pytest.raises(Unusable, match=r"sink a: lacks batches \d+ to \d+, which the state no"):
         Run(spark, read_config(config), lambda *_: None).go(True)
 
 

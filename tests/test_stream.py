@@ -307,6 +307,52 @@ def test_what_cannot_be_a_stream_is_refused(spark: SparkSession, tmp_path: Path)
         stream.start(objects, object_columns={"time": "ts"})
     with pytest.raises(Unusable, match="point must be GEOMETRY"):
         stream.start(objects, object_columns={"point": "text"})
+    with pytest.raises(Unusable, match="lon must be a single value, got array<double>"):
+        stream.start(objects.withColumn("lon", F.array("lon")))
+    with pytest.raises(Unusable, match="text must be an array of terms, got string"):
+        stream.start(objects, object_columns={"terms": "text"})
+    with pytest.raises(Unusable, match="lon must be a text or binary, got double"):
+        stream.start(events=objects, event_column="lon")
+    with pytest.raises(Unusable, match="objects: must be a DataFrame, got list"):
+        stream.start([1])  # type: ignore[arg-type]
+    with pytest.raises(Unusable, match="to: must be functions or sinks, got 5"):
+        stream.start(objects, to=5)  # type: ignore[arg-type]
+
+
+def test_a_dead_letter_says_what_was_got(spark: SparkSession, tmp_path: Path) -> None:
+    """Where a number or a point should be, in columns of text and of bytes."""
+    write_tables(tmp_path)
+    objects = read(spark, tmp_path / "objects").where("lon is not null and text is not null")
+    texts = objects.withColumn("lon", F.when(F.col("id") == "o0", "east").otherwise("1"))
+    texts = texts.withColumn("lat", F.when(F.col("id") == "o1", "up").otherwise("2"))
+    garbage = F.when(F.col("id") == "o0", F.unhex(F.lit("0101"))).when(
+        F.col("id") == "o1", F.unhex(F.lit("FF" * 40))
+    )
+    points = objects.withColumn("geom", garbage).drop("lon", "lat")
+    cases = [
+        (texts, None, {"lon: must be a number, got 'east'", "lat: must be a number, got 'up'"}),
+        (
+            points,
+            {"point": "geom"},
+            {
+                "point: must be a WKB point, got 0101",
+                f"point: must be a WKB point, got {'ff' * 32}...",
+                "lon: is missing, got null",
+            },
+        ),
+    ]
+    for number, (frame, columns, errors) in enumerate(cases):
+        dead = Collected()
+        stream = Stream(spark, state=tmp_path / f"state{number}")
+        query = stream.start(
+            frame,
+            object_columns=columns,
+            to=CallSink(spark, dead, "dead", dead=True),
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+        assert {row["error"] for row in dead.rows} == errors
+    assert {json.loads(row["event"])["lon"] for row in dead.rows} >= {"WKB 0101", None}
 
 
 def test_a_state_without_its_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:

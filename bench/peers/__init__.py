@@ -7,6 +7,8 @@ objects through Spark and Python with no matching at all: the ceiling of any pip
 
 from typing import NamedTuple
 
+import numpy as np
+
 # Letters, numbers and the underscore: what Python's `\w` accepts, in Java's and RE2's words.
 WORD_PATTERN = r"[\p{L}\p{N}_]+"
 
@@ -18,3 +20,15 @@ class PeerRun(NamedTuple):
     seconds: float
     prepare_seconds: float
     objects_per_s: float
+
+
+class Answer(NamedTuple):
+    """Matches of a peer outside of this process, as pairs of a subscription's row and an object's.
+
+    `seconds` and `processor_s` are of the stream side only, `prepare_s` of registering.
+    """
+
+    pairs: np.ndarray  # i64[m, 2], in no order
+    seconds: float
+    processor_s: float
+    prepare_s: float

@@ -9,6 +9,7 @@ the same join, `distinct` pairs took about twice as long with cells of 0.25 degr
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +22,44 @@ CELL_DEG = 0.25  # least processor time of 0.15, 0.25 and 0.5 at 1 M subscriptio
 JOIN = "broadcast"  # or "shuffle_hash", for sides of which one process cannot hold either
 
 
+class Joined(NamedTuple):
+    """The join over a standing index that is held in memory; `found` is not yet computed."""
+
+    found: DataFrame
+    index: DataFrame
+    seconds: float
+
+
+def prepare(
+    workload: Workload,
+    spark: SparkSession,
+    folder: Path,
+    *,
+    cell_deg: float = CELL_DEG,
+    join: str = JOIN,
+    build: str | None = None,
+    ids: bool = False,
+) -> Joined:
+    """Write both tables, build the index and hold it; with `ids` matches have those of both sides.
+
+    `build` is the side that is hashed, "stream" or "index"; by default the one with fewer rows to
+    begin with. At most three keywords a subscription, as the workload has them.
+    """
+    fewer = "stream" if workload.objects.num_rows < workload.subscriptions.num_rows else "index"
+    build = build or fewer
+    objects, subscriptions = folder / "objects", folder / "subscriptions.parquet"
+    write_objects_parquet(workload, objects, files=8)
+    pq.write_table(workload.subscriptions, subscriptions)
+    stream = _read_stream(spark.read.parquet(str(objects)), cell_deg, ids)
+    start = time.perf_counter()
+    wishes = spark.read.parquet(str(subscriptions))
+    index = _build_index(wishes, stream, cell_deg, ids).cache()
+    index.count()
+    seconds = time.perf_counter() - start
+    sides = (stream.hint(join), index) if build == "stream" else (stream, index.hint(join))
+    return Joined(find_matches(*sides, ids), index, seconds)
+
+
 def run(
     workload: Workload,
     spark: SparkSession,
@@ -30,38 +69,26 @@ def run(
     build: str | None = None,
     repeats: int = 3,
 ) -> PeerRun:
-    """Count all matches; the clock covers reading Parquet to the count, the best of the repeats.
-
-    `build` is the side that is hashed, "stream" or "index"; by default the one with fewer rows to
-    begin with. At most three keywords a subscription, as the workload has them.
-    """
-    fewer = "stream" if workload.objects.num_rows < workload.subscriptions.num_rows else "index"
-    build = build or fewer
+    """Count all matches; the clock covers reading Parquet to the count, the best of the repeats."""
     with tempfile.TemporaryDirectory() as folder:
-        objects, subscriptions = Path(folder) / "objects", Path(folder) / "subscriptions.parquet"
-        write_objects_parquet(workload, objects, files=8)
-        pq.write_table(workload.subscriptions, subscriptions)
-        stream = _read_stream(spark.read.parquet(str(objects)), cell_deg)
-        start = time.perf_counter()
-        index = _build_index(spark.read.parquet(str(subscriptions)), stream, cell_deg).cache()
-        index.count()
-        prepare_seconds = time.perf_counter() - start
-
+        joined = prepare(workload, spark, Path(folder), cell_deg=cell_deg, join=join, build=build)
         seconds, matches = float("inf"), 0
         for _ in range(repeats):
             start = time.perf_counter()
-            sides = (stream.hint(join), index) if build == "stream" else (stream, index.hint(join))
-            matches = _count_matches(*sides)
+            matches = joined.found.count()
             seconds = min(seconds, time.perf_counter() - start)
-        index.unpersist(blocking=True)
-    return PeerRun(matches, seconds, prepare_seconds, workload.objects.num_rows / seconds)
+        joined.index.unpersist(blocking=True)
+    return PeerRun(matches, seconds, joined.seconds, workload.objects.num_rows / seconds)
 
 
-def _read_stream(objects: DataFrame, cell_deg: float) -> DataFrame:
+def _read_stream(objects: DataFrame, cell_deg: float, ids: bool = False) -> DataFrame:
     """One row for each object and term of it: the term, its key in the cell, all terms' hashes."""
+    name = [F.col("id").alias("object")] if ids else []
+    named = ["object"] if ids else []
     words = F.regexp_extract_all(F.lower("text"), F.lit(f"({WORD_PATTERN})"), F.lit(1))
     column, row = (F.floor(F.col(name) / cell_deg) for name in ("lon", "lat"))
     read = objects.select(
+        *name,
         "lon",
         "lat",
         column.alias("column"),
@@ -69,11 +96,14 @@ def _read_stream(objects: DataFrame, cell_deg: float) -> DataFrame:
         F.array_distinct(words).alias("words"),
     )
     hashes = F.expr("transform(words, word -> xxhash64(word))").alias("terms")
-    apart = read.select("lon", "lat", "column", "row", hashes, F.explode("words").alias("term"))
-    return apart.select("lon", "lat", "terms", "term", _key().alias("key"))
+    term = F.explode("words").alias("term")
+    apart = read.select(*named, "lon", "lat", "column", "row", hashes, term)
+    return apart.select(*named, "lon", "lat", "terms", "term", _key().alias("key"))
 
 
-def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -> DataFrame:
+def _build_index(
+    subscriptions: DataFrame, stream: DataFrame, cell_deg: float, ids: bool = False
+) -> DataFrame:
     """One row for each subscription, posting term and cell.
 
     AND is posted under its rarest term and needs must1 and must2; OR is posted under each term, and
@@ -85,6 +115,7 @@ def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -
     words = subscriptions.select("id", F.explode("keywords").alias("term"))
     ordered = words.join(frequency, "term", "left").groupBy("id").agg(terms.alias("terms"))
 
+    named = ["subscription"] if ids else []
     is_and, place = F.col("operator") == "AND", F.col("place")
     first, second, third = (F.get("terms", F.lit(k)) for k in range(3))
     box = ("west", "south", "east", "north")
@@ -92,7 +123,9 @@ def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -
         subscriptions.join(ordered, "id")
         .select("*", F.posexplode("terms").alias("place", "term"))
         .where(~is_and | (place == 0))
+        .withColumn("subscription", F.col("id"))
         .select(
+            *named,
             "term",
             *box,
             _hash_where(is_and, second).alias("must1"),
@@ -102,11 +135,12 @@ def _build_index(subscriptions: DataFrame, stream: DataFrame, cell_deg: float) -
         )
         .withColumn("column", _overlapped("west", "east", cell_deg))
         .withColumn("row", _overlapped("south", "north", cell_deg))
-        .select(_key().alias("key"), *box, "must1", "must2", "not1", "not2")
+        .select(*named, _key().alias("key"), *box, "must1", "must2", "not1", "not2")
     )
 
 
-def _count_matches(stream: DataFrame, index: DataFrame) -> int:
+def find_matches(stream: DataFrame, index: DataFrame, ids: bool = False) -> DataFrame:
+    """Each match once."""
     found = stream.join(index, "key").where(
         F.col("lon").between(F.col("west"), F.col("east"))
         & F.col("lat").between(F.col("south"), F.col("north"))
@@ -115,7 +149,7 @@ def _count_matches(stream: DataFrame, index: DataFrame) -> int:
         found = found.where(F.col(must).isNull() | F.array_contains("terms", F.col(must)))
     for absent in ("not1", "not2"):
         found = found.where(F.col(absent).isNull() | ~F.array_contains("terms", F.col(absent)))
-    return int(found.count())
+    return found.select("subscription", "object") if ids else found
 
 
 def _key() -> Column:

@@ -14,12 +14,14 @@ from placewire.cli.kernels import ready_kernels
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
+from placewire.engine.warming import warm_kernels
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
 from placewire.state.serving import address_of
 
 PARTS = ("all", "gateway", "pipeline")
+FAILED = 1
 
 
 class ServeOptions(NamedTuple):
@@ -37,9 +39,11 @@ class ServeOptions(NamedTuple):
     require_keys: bool
     rate: float
     keep: str
+    allow_private: bool  # webhooks
     seconds: float | None
     part: str
     held: bool  # by a supervisor, whose end is ours
+    quiet: bool
     json: bool = False
 
 
@@ -99,6 +103,7 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         rate=options.rate,
         keep_us=keep_us,
         hosts=(options.host,),
+        allow_private=options.allow_private,
     )
 
 
@@ -111,7 +116,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
         if options.json:
             facts = {"ready": True, "url": url, "state": str(options.state)}
             print(json.dumps(facts), flush=True)
-        else:
+        elif not options.quiet:
             say(f"Placewire is at {url}, its state in {options.state}")
 
     run_gateway(gateway_options(options, keep_us), stopping, ready)
@@ -130,13 +135,17 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         options.workers,
         options.rebalance,
     )
-    ready_kernels(options.plan)
+    if options.quiet:
+        warm_kernels(options.plan)
+    else:
+        ready_kernels(options.plan)
     if not wait_for_journal(given.state, stopping):
         return 0
     if options.runner == "local":
         run_pipeline(given, stopping)
         return 0
     from placewire.spark.session import local_master, make_session
+    from placewire.spark.warming import warm_workers
 
     sessions = []
 
@@ -144,10 +153,17 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
         workers = max(read_workers(options.workers).most, 1)
         cores = min(workers, os.cpu_count() or 1)
         sessions.append(make_session(local_master(cores), chatter=Path(os.devnull)))
+        warm_workers(sessions[-1], options.plan, given.settings)
         return sessions[-1]
 
     try:
         run_pipeline(given, stopping, start)
+    except Unusable as error:
+        if error.__cause__ is None:
+            raise
+        # Something failed on Spark: whoever keeps the pipeline up starts it again.
+        print(f"pipeline: {error}", file=sys.stderr)
+        return FAILED
     finally:
         for session in sessions:
             session.stop()

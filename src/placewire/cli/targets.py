@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -98,11 +98,8 @@ def open_reader(target: Target, make: bool = False) -> Iterator[Client | Books]:
     if target.state is not None:
         from placewire.serve.books import Books
 
-        books = Books(target.state, target.ledger, make)
-        try:
+        with telling_of_ledgers(), closing(Books(target.state, target.ledger, make)) as books:
             yield books
-        finally:
-            books.close()
         return
     with open_client(target) as client:
         yield client
@@ -122,15 +119,23 @@ def open_writer(target: Target) -> Iterator[Client | Unserved]:
         if not url:
             from placewire.serve.unserved import Unserved
 
-            unserved = Unserved(target.state, target.ledger)
-            try:
+            with telling_of_ledgers(), closing(Unserved(target.state, target.ledger)) as unserved:
                 yield unserved
-            finally:
-                unserved.close()
             return
         target = target._replace(server=url)
     with open_client(target) as client:
         yield client
+
+
+@contextmanager
+def telling_of_ledgers() -> Iterator[None]:
+    """A ledger that cannot be used makes the command unusable."""
+    from placewire.serve.errors import Unavailable
+
+    try:
+        yield
+    except Unavailable as error:
+        raise Unusable(str(error)) from None
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""Words for what a run shows: subscriptions, distances, places and texts as a person says them."""
+"""Words for what commands show: subscriptions, distances, places and texts as a person says it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from placewire.model.times import parse_duration
@@ -30,43 +30,6 @@ def asked(event: dict[str, Any]) -> str:
     words = (" AND " if event.get("mode") == "all" else " OR ").join(event["keywords"])
     within = f", within {far(event['within_m'])}" if "within_m" in event else ""
     return f"the {f'{k} ' if k > 1 else ''}nearest to {point}{within}: {words}"
-
-
-def answered(query: dict[str, Any], answer: dict[str, Any], text_of: Callable[[str], str]) -> str:
-    """What an answer says, its first object by its text."""
-    if query["kind"] == "trending":
-        return counted(answer["terms"])
-    if not answer["objects"]:
-        return "nothing"
-    first = answer["objects"][0]
-    if query["kind"] == "boolean":
-        said = f"{answer['total']:,} in {lasting(query['last'])}, the last: "
-    elif query["kind"] == "nearest":
-        said = f"{far(first['distance_m'])}: "
-    else:
-        said = f"score {measured(first['score'], scored=True)}: "
-    return said + quoted(text_of(first["object"]))
-
-
-def changed(added: Sequence[float], dropped: Sequence[float], scored: bool) -> str:
-    """What an update did to a result, by distances or scores, the first of each first."""
-    score = "score " if scored else ""
-    came, went = several(added, scored), several(dropped, scored)
-    one_came, one_went = len(added) == 1, len(dropped) == 1
-    leaving = f"{went} {'is' if one_went else 'are'} too old"
-    if not added:
-        return f"{score}{leaving}"
-    if not dropped:
-        return f"{score}{came}"
-    if dropped[-1] <= added[0] if scored else dropped[-1] >= added[0]:
-        return f"{score}{came} {'pushes' if one_came else 'push'} out {went}"
-    return f"{score}{came} {'moves' if one_came else 'move'} up, {leaving}"
-
-
-def several(measures: Sequence[float], scored: bool) -> str:
-    """The first of some distances or scores, and how many more there are."""
-    first = measured(measures[0], scored) if measures else ""
-    return f"{first} and {len(measures) - 1} more" if len(measures) > 1 else first
 
 
 def measured(measure: float, scored: bool) -> str:

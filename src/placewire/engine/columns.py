@@ -1,7 +1,8 @@
 """Objects that come as columns: an Arrow table to a decoded block, validated once and for all.
 
 Columns are `id`, `ts`, `lon`, `lat`, `text`, and where objects carry data `data`, compact JSON, or
-`data_text`, which may be any text. A row that is no valid object becomes a dead letter, as a line
+`data_text`, which may be any text. Where coordinates could not be read, `lon_text` and `lat_text`
+have what stood there. A row that is no valid object becomes a dead letter, as a line
 does.
 """
 
@@ -29,6 +30,8 @@ from placewire.model.times import parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
+UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
+SHOWN = 64  # characters of it
 FIRST_US = -62_135_596_800_000_000  # year 1
 LAST_US = 253_402_300_799_999_999  # the end of year 9999
 
@@ -82,9 +85,9 @@ def decode_columns(
         if name == "data" and row in mistakes:
             dead.append(DeadLetter(row, mistakes[row], row_text(table, row)))
             continue
-        dead.append(
-            DeadLetter(row, say_fault(name, table[name][row].as_py()), row_text(table, row))
-        )
+        got = table[UNREAD[name]][row].as_py() if UNREAD.get(name) in table.column_names else None
+        said = say_fault(name, table[name][row].as_py(), got)
+        dead.append(DeadLetter(row, said, row_text(table, row)))
     leaps = [leap._replace(line=row_text(table, leap.event)) for leap in block.leaps]
     return block._replace(dead=dead, leaps=leaps)
 
@@ -128,8 +131,12 @@ def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]
     ), mistakes
 
 
-def say_fault(name: str, value: Any) -> str:
-    """What is wrong with a column's value."""
+def say_fault(name: str, value: Any, got: str | None = None) -> str:
+    """What is wrong with a column's value; `got` stood there and could not be read."""
+    if value is None and got is not None and got.startswith("WKB "):
+        return f"point: must be a WKB point, got {got.removeprefix('WKB ') or 'nothing'}"
+    if value is None and got is not None:
+        return f"{name}: must be a number, got {got[:SHOWN]!r}"
     if value is None:
         return f"{name}: is missing, got null"
     if name == "id":
@@ -171,6 +178,9 @@ def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.in
 def row_text(table: pa.Table, row: int) -> bytes:
     """A row as JSON, for its dead letter."""
     values = table.slice(int(row), 1).to_pylist()[0]
+    for name, unread in UNREAD.items():
+        got = values.pop(unread, None)
+        values[name] = got if values.get(name) is None else values[name]
     return msgspec.json.encode({name: show(value) for name, value in values.items()})
 
 

@@ -14,7 +14,7 @@ from placewire.engine.outbox import dead_letter_lines, dead_letters, result_line
 from placewire.engine.results import dead_table, result_table
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
-from placewire.state.manifest import Manifest, read_manifest
+from placewire.state.manifest import Manifest, committed_batches, read_manifest
 from placewire.state.mirror import read_file
 
 SINKS = "sinks"  # the folder of cursors
@@ -80,7 +80,8 @@ class Delivery:
         for name in names:
             if names.count(name) > 1:
                 raise Unusable(f"sinks: two are named {name!r}")
-        self.cursors = {name: read_cursor(state, name) for name in names}
+        oldest = min(committed_batches(state), default=0)
+        self.cursors = {name: self._open_cursor(name, oldest) for name in names}
 
     @property
     def delivered(self) -> int:
@@ -101,17 +102,29 @@ class Delivery:
                 self.cursors[sink.name] = Cursor(batch)
                 write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
 
+    def _open_cursor(self, name: str, oldest: int) -> Cursor:
+        """A sink's cursor; a new one begins with the oldest batch that there still is."""
+        cursor = read_cursor(self.state, name)
+        if cursor is None:
+            return Cursor(oldest - 1)
+        if cursor.batch + 1 < oldest:
+            raise Unusable(
+                f"sink {name}: lacks batches {cursor.batch + 1} to {oldest - 1}, which the state"
+                " no longer has; under another name it goes on without them"
+            )
+        return cursor
+
     def _note(self, name: str) -> Path:
         return self.folder / f"{name}.json"
 
 
-def read_cursor(state: StateDir, name: str) -> Cursor:
-    """How far a sink is; raises Unusable."""
+def read_cursor(state: StateDir, name: str) -> Cursor | None:
+    """How far a sink is, None if it has nothing yet; raises Unusable."""
     path = state.root / SINKS / f"{name}.json"
     try:
         return msgspec.json.decode(read_file(path), type=Cursor)
     except FileNotFoundError:
-        return Cursor()
+        return None
     except msgspec.DecodeError as error:
         raise Unusable(f"state {state}: {SINKS}/{path.name} is damaged: {error}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
-from placewire.engine.delivery import read_cursor
+from placewire.engine.delivery import Cursor, read_cursor
 from placewire.engine.planref import read_plan
 from placewire.engine.signals import Signals
 from placewire.engine.tally import BY_LEAF
@@ -132,7 +132,8 @@ def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
     lag = read_lag(state)
     if lag is None:
         return None
-    lacking = {name: manifest.batch - read_cursor(state, name).batch for name in lag.sinks}
+    cursors = {name: read_cursor(state, name) or Cursor() for name in lag.sinks}
+    lacking = {name: manifest.batch - cursor.batch for name, cursor in cursors.items()}
     return msgspec.structs.replace(
         lag, sinks={name: max(0, batches) for name, batches in lacking.items()}
     )

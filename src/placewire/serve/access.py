@@ -21,6 +21,7 @@ from placewire.serve.ledger import Key, Ledger
 ROLES = ("publish", "subscribe", "admin")
 LOCAL = "local"  # the name of those who come without a key
 KNOWN_S = 2.0  # how long keys are taken as they were read
+NEW_S = 0.2  # how long one that was not there is taken to be none
 MOST_NAME = 64
 
 
@@ -72,7 +73,8 @@ class Access:
 
     def _find(self, given: str) -> Key | None:
         digest = digest_key(given)
-        if digest not in self._keys or time.monotonic() - self._read_s > KNOWN_S:
+        age_s = time.monotonic() - self._read_s
+        if age_s > (KNOWN_S if digest in self._keys else NEW_S):
             self._keys = {key.digest: key for key in self.ledger.all_keys()}
             self._read_s = time.monotonic()
         return self._keys.get(digest)
@@ -84,10 +86,10 @@ class Access:
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         """Refuse pages of elsewhere, and names that somebody else has pointed at this machine."""
         host = headers.get("host", "")
-        if host and not self._is_ours(urlsplit(f"//{host}").hostname or ""):
+        if host and not self._is_ours(name_in(f"//{host}")):
             raise Refused(403, f"host: must be a name of this machine, got {host[:100]!r}")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(403, f"origin: must be this service's own, got {origin[:100]!r}")
 
     def _is_ours(self, name: str) -> bool:
@@ -95,6 +97,14 @@ class Access:
 
 
 CHALLENGE = {"www-authenticate": "Bearer"}
+
+
+def name_in(address: str) -> str:
+    """The name of a machine in an address; empty if it cannot be read."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
 
 
 def is_loopback(host: str) -> bool:

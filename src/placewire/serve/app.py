@@ -11,22 +11,22 @@ from urllib.parse import unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placewire.model.errors import InvalidEvent
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
-from placewire.serve.routes import objects, results, service, subscriptions, wire
-from placewire.serve.routes.calling import reply
+from placewire.serve.routes import delivery, objects, results, service, subscriptions, wire
+from placewire.serve.routes.calling import gateway_of, reply
 
 PAGE = Path(__file__).parent / "page"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-    " img-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; font-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
 )
 SAFE = [
     (b"x-content-type-options", b"nosniff"),
@@ -39,6 +39,8 @@ log = logging.getLogger("placewire.serve")
 
 ROUTES = [
     Route("/health", service.health),
+    Route("/openapi.json", service.openapi),
+    Route("/metrics", service.metrics),
     Route("/v1/objects", objects.publish, methods=["POST"]),
     Route("/v1/objects/{seq:int}", objects.read_back),
     Route("/v1/subscriptions", subscriptions.create, methods=["POST"]),
@@ -47,6 +49,11 @@ ROUTES = [
     Route("/v1/subscriptions/{id}", subscriptions.end, methods=["DELETE"]),
     Route("/v1/subscriptions/{id}", subscriptions.get),
     Route("/v1/subscriptions/{id}/standing", subscriptions.standing),
+    Route("/v1/subscriptions/{id}/delivery", delivery.put, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}/delivery", delivery.end, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}/delivery", delivery.get),
+    Route("/v1/subscriptions/{id}/delivery/dead", delivery.dead),
+    Route("/v1/subscriptions/{id}/delivery/dead/retry", delivery.retry, methods=["POST"]),
     Route("/v1/subscriptions/{id}/results", results.read),
     Route("/v1/subscriptions/{id}/events", results.events),
     Route("/v1/events", results.events),
@@ -74,22 +81,27 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
         try:
             yield
         finally:
-            app.state.gateway.close()
+            await app.state.gateway.stop()
 
-    pages = [Mount("/", StaticFiles(directory=PAGE, html=True))] if PAGE.is_dir() else []
     app = Starlette(
-        routes=[*ROUTES, *pages],
+        routes=[*ROUTES, Route("/", show_page), Mount("/static", StaticFiles(directory=PAGE))],
         lifespan=life,
         exception_handlers={
             Refused: refuse,
             InvalidEvent: refuse_event,
+            Unavailable: refuse_for_now,
             HTTPException: refuse_route,
             Exception: fail,
         },
     )
+    app.router.redirect_slashes = False
     app.state.gateway = None
     app.add_middleware(Guard)
     return app
+
+
+async def show_page(_: Request) -> Response:
+    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def refuse(_: Request, error: Exception) -> Response:
@@ -99,8 +111,16 @@ async def refuse(_: Request, error: Exception) -> Response:
     return answer
 
 
-async def refuse_event(_: Request, error: Exception) -> Response:
+async def refuse_event(request: Request, error: Exception) -> Response:
+    if request.url.path.startswith(("/v1/objects", "/v1/subscriptions")):
+        gateway_of(request).refusals.events += 1
     return reply({"error": str(error)}, 422)
+
+
+async def refuse_for_now(_: Request, error: Exception) -> Response:
+    answer = reply({"error": str(error)}, 503)
+    answer.headers["retry-after"] = "1"
+    return answer
 
 
 async def refuse_route(request: Request, error: Exception) -> Response:
@@ -109,7 +129,15 @@ async def refuse_route(request: Request, error: Exception) -> Response:
         {"error": f"{request.method} {request.url.path}: {error.detail}"}, error.status_code
     )
     answer.headers.update(error.headers or {})
+    if error.status_code == 405:
+        answer.headers["allow"] = ", ".join(methods_of(request.scope["path"]))
     return answer
+
+
+def methods_of(path: str) -> list[str]:
+    """What may be done at a path: several routes share it."""
+    routes = [route for route in ROUTES if isinstance(route, Route)]
+    return sorted({m for r in routes if r.path_regex.match(path) for m in r.methods or ()})
 
 
 async def fail(request: Request, error: Exception) -> Response:
@@ -132,10 +160,18 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
+                note_status(scope, message["status"])
                 message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
             await send(message)
 
         await self.app(scope, receive, send_safely)
+
+
+def note_status(scope: Scope, status: int) -> None:
+    """Count what was refused."""
+    gateway = scope["app"].state.gateway if "app" in scope else None
+    if gateway is not None and status >= 400:
+        gateway.refusals.requests[status] += 1
 
 
 def decode_path(raw: bytes) -> str:

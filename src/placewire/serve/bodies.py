@@ -14,7 +14,6 @@ from placewire.serve.errors import Refused
 
 MOST_BYTES = 1 << 17  # of one event: a text and data at their largest, escaped
 MOST_BULK_BYTES = 1 << 24
-PATIENCE_S = 30.0
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 
@@ -30,20 +29,21 @@ def media_type(request: Request) -> str:
 
 async def read_body(request: Request, most: int) -> bytes:
     """The whole body; raises Refused."""
+    patience_s = request.app.state.gateway.options.patience.body_s
     said = request.headers.get("content-length", "0")
     if said.isdecimal() and int(said) > most:
         raise Refused(413, f"body: must be at most {most} bytes, got {said}")
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             async for piece in request.stream():
                 size += len(piece)
                 if size > most:
                     raise Refused(413, f"body: must be at most {most} bytes, got more")
                 pieces.append(piece)
     except TimeoutError:
-        raise Refused(408, f"body: must come within {PATIENCE_S:g} s") from None
+        raise Refused(408, f"body: must come within {patience_s:g} s") from None
     except ClientDisconnect:
         raise Refused(400, "body: the connection was closed before its end") from None
     return b"".join(pieces)

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.ledger import Change, Ledger
 from placewire.state.journal import Note
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
@@ -26,16 +26,31 @@ APPLY_AT_ONCE = 10_000
 AGAIN_S = 1.0  # after which a ledger that failed is tried again
 
 
+class Repeat(NamedTuple):
+    """By what a request is known that comes again: its idempotency key, a digest of its body."""
+
+    key: str = ""
+    digest: str = ""
+
+
+NO_REPEAT = Repeat()
+
+
 class Request:
     """Lines of one owner that are accepted together, or not at all."""
 
     def __init__(
-        self, lines: Sequence[bytes], owner: str, changes: Sequence[Change] = (), key: str = ""
+        self,
+        lines: Sequence[bytes],
+        owner: str,
+        changes: Sequence[Change] = (),
+        key: Repeat = NO_REPEAT,
     ) -> None:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
-        self.key = key
+        self.key, self.digest = key
+        self.repeated = False  # what has this key is written already
         self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
 
@@ -80,7 +95,7 @@ class Committer:
         while True:
             with self._changed:
                 if not self._waiting and not self._closing:
-                    self._changed.wait(AGAIN_S if self._owed_notes else None)
+                    self._changed.wait(AGAIN_S if self._owed_notes or self.failed else None)
                 if not self._waiting and self._closing:
                     return
                 lines = taken = 0
@@ -90,13 +105,25 @@ class Committer:
                 group, self._waiting = self._waiting[:taken], self._waiting[taken:]
             try:
                 if group:
-                    self._write(group)
-                elif self._owed_notes:
-                    self._tell_ledger()
+                    self._write_all(group)
+                elif self._owed_notes or self.failed:
+                    self._try_again()
             except Exception as error:
                 self.failed = first_line(error)
                 for request in group:
                     settle(request, Refused(503, f"nothing can be written: {self.failed}"))
+
+    def _write_all(self, group: Sequence[Request]) -> None:
+        """Write a group; while the ledger is away, those that need nothing of it."""
+        try:
+            self._write(group)
+        except Unavailable as error:
+            for request in group:
+                if request.changes or request.key:
+                    settle(request, Refused(503, first_line(error), {"retry-after": "1"}))
+            plain = [one for one in group if not (one.changes or one.key)]
+            if plain:
+                self._write(plain)
 
     def _write(self, group: Sequence[Request]) -> None:
         owners: dict[str, str | None] = {}  # of subscriptions, as this group leaves them
@@ -110,20 +137,31 @@ class Committer:
         held = self.ledger.find_all(names) if names else {}
         for name, one in held.items():
             owners[name] = None if one.ended_seq is not None else one.owner
+        for change in self._owed_changes:
+            owners[change.id] = None if change.ends else change.owner
+        for note in self._owed_notes:
+            if note.key and note.reply is not None:
+                replies[note.owner, note.key] = note.reply
         for request in group:
             if request.key:
                 known = replies.get((request.owner, request.key))
                 known = known or self.ledger.reply_of(request.owner, request.key)
                 if known is not None:
-                    answers.append((request, known))
+                    request.repeated = True
+                    if known["digest"] == request.digest:
+                        answers.append((request, known))
+                    else:
+                        why = "idempotency-key: was given with another body"
+                        settle(request, Refused(422, why))
                     continue
             taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
             if taken:
                 why = f"subscription {taken[0].id!r}: belongs to another key"
                 settle(request, Refused(403, why))
                 continue
-            reply: dict[str, Any] = {"seq": seq}
+            reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
             if len(request.changes) == 1:
+                reply["id"] = request.changes[0].id  # may have been made for this request
                 reply["replaced"] = owners.get(request.changes[0].id) is not None
             for change in request.changes:
                 owners[change.id] = None if change.ends else request.owner
@@ -131,10 +169,12 @@ class Committer:
             if request.key or request.changes:
                 note = Note(seq, len(request.lines), request.owner, request.key, at_us)
                 notes.append(note if not request.key else with_reply(note, reply))
-                replies[request.owner, request.key] = reply
+                if request.key:
+                    replies[request.owner, request.key] = reply
             lines += request.lines
             seq += len(request.lines)
             answers.append((request, reply))
+        why = self.failed if self._owed_notes else ""
         if lines:
             self.writer.append(lines, notes)
             self.lines += len(lines)
@@ -143,8 +183,13 @@ class Committer:
             self._owed_notes += notes
             why = self._tell_ledger()
         for request, reply in answers:
-            late = lines and why and (request.changes or request.key)
+            late = why and (request.changes or request.key)
             settle(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
+
+    def _try_again(self) -> None:
+        """See, with nothing to write, whether what failed works again."""
+        self.writer.probe()
+        self._tell_ledger()
 
     def _tell_ledger(self) -> str:
         """Bring the ledger up to the journal, then let the pipeline see it; or say why not."""

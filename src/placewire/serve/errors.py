@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 
+class Unavailable(Exception):
+    """Something that the service needs cannot be used for now, such as a full disk."""
+
+
 class Refused(Exception):
     """A request that is not carried out: a status of HTTP, and what, where, got."""
 

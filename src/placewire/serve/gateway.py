@@ -18,16 +18,19 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.serve.access import Access, Caller
-from placewire.serve.committing import Committer, Request
+from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused
-from placewire.serve.gauges import Latency, Rate
+from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
 from placewire.serve.incoming import Incoming, wind_clock
 from placewire.serve.keeper import Keeper
 from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
 from placewire.serve.limits import Rates
 from placewire.serve.live import Live
+from placewire.serve.patience import PATIENT, Patience
 from placewire.serve.pipeline import beat_path
+from placewire.serve.sending import Sender
+from placewire.serve.webhooks import Retries, Webhooks
 from placewire.state.journal import JournalReader, journal_folder
 from placewire.state.journalwriter import JournalWriter
 from placewire.state.layout import StateDir
@@ -52,6 +55,8 @@ class GatewayOptions(NamedTuple):
     keep_us: int = 7 * DAY_US  # results
     hosts: tuple[str, ...] = ()
     allow_private: bool = False  # webhooks to private addresses
+    patience: Patience = PATIENT
+    retries: Retries = Retries()
 
 
 class Gateway:
@@ -71,7 +76,8 @@ class Gateway:
             check_same(self.state, self.manifest, self.settings, name_journal(folder))
         self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
         self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
-        self.admission.now_us = self._clock(folder)
+        self.admission.now_us = self._written_us = self._clock(folder)
+        self._asked: dict[int, int] = {}  # latest times of requests that are being written
         self.committer = Committer(writer, self.ledger)
         self.journal = JournalReader(folder)
         self.access = Access(self.ledger, options.require_keys, options.hosts)
@@ -79,13 +85,21 @@ class Gateway:
         self.hub = Hub()
         self.live = Live(self)
         self.accepted, self.results = Rate(), Rate()
+        self.refusals = Refusals()
         self.latency = Latency()
         self._snapshot: Snapshot | None = None
         self._asking = threading.Lock()
         self.keeper = Keeper(self.state, self.ledger, self._told, options.keep_us)
         self.keeper.start()
+        self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
+        self.webhooks.start()
         ledger = "postgresql" if options.ledger else "file"
         note_server(self.state, Server(address_of(options.host, options.port), ledger))
+
+    async def stop(self) -> None:
+        """Close in good order: what webhooks have under way first."""
+        await self.webhooks.stop()
+        self.close()
 
     def close(self) -> None:
         self.committer.close()
@@ -107,7 +121,7 @@ class Gateway:
         caller: Caller,
         lines: list[Incoming],
         changes: list[Change] | None = None,
-        key: str = "",
+        repeat: Repeat = NO_REPEAT,
     ) -> dict[str, Any]:
         """Write lines to the journal; gives the reply with their first `seq`.
 
@@ -122,23 +136,48 @@ class Gateway:
         except InvalidEvent:
             self.admission.now_us = before
             raise
-        request = Request([line.line for line in lines], caller.name, changes or (), key)
-        reply = await self.committer.commit(request)
+        request = Request([line.line for line in lines], caller.name, changes or (), repeat)
+        latest = max(line.ts_us for line in lines)
+        self._asked[id(request)] = latest
+        written = False
+        try:
+            reply = await self.committer.commit(request)
+            written = not request.repeated
+        finally:
+            del self._asked[id(request)]
+            if written:
+                self._written_us = max(latest, self._written_us or latest)
+            else:
+                self._set_clock_back()
+        if not written:
+            return reply
         self.latency.note_written(int(reply["seq"]))
         self.accepted.add(len(lines))
         return reply
 
+    def _set_clock_back(self) -> None:
+        """The clock without a request that came to nothing: by what is written or may yet be."""
+        times = [*self._asked.values()]
+        if self._written_us is not None:
+            times.append(self._written_us)
+        self.admission.now_us = max(times, default=None)
+
     # Out.
 
-    def _told(self, manifest: Manifest, entries: list[Entry]) -> None:
+    def _told(self, manifest: Manifest, entries: list[Entry] | None) -> None:
         """Called by the keeper, in its thread."""
         self.loop.call_soon_threadsafe(self._hear, manifest, entries)
 
-    def _hear(self, manifest: Manifest, entries: list[Entry]) -> None:
+    def _hear(self, manifest: Manifest, entries: list[Entry] | None) -> None:
         self.manifest = manifest
-        self.results.add(len(entries))
-        self.latency.note_results(entries)
-        self.hub.publish(entries)
+        if entries is None:
+            self.hub.miss_all()  # the ledger has them, from a try that seemed to fail
+            self.webhooks.look_again()
+        else:
+            self.results.add(len(entries))
+            self.latency.note_results(entries)
+            self.hub.publish(entries)
+            self.webhooks.hear(entries)
         self.live.hear(manifest)
 
     def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
@@ -208,6 +247,7 @@ class Gateway:
         return {
             "now": self.now_text(),
             **{name: health[name] for name in ("seq", "committed_seq", "lag_events", "pipeline")},
+            "results": self.results.total,
             "objects_per_s": round(self.accepted.per_s(), 1),
             "results_per_s": round(self.results.per_s(), 1),
             "latency_ms": self.latency.quantiles_ms(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from placewire.serve.ledger import Entry
@@ -35,6 +35,14 @@ class Rate:
         first = int(now - SPAN_S)
         seen = sum(count for second, count in self._counts if first <= second < int(now))
         return seen / max(1.0, min(SPAN_S, now - self._begun_s))
+
+
+class Refusals:
+    """What was not accepted: events that were wrong, and requests by the status they got."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.requests: Counter[int] = Counter()
 
 
 class Latency:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from placewire.serve.ledger import Entry
 
 MOST_WAITING = 512  # results kept for one listener; more are read from the ledger
+MOST_BYTES = 1 << 17  # of these
 
 
 class Listener:
@@ -22,17 +23,29 @@ class Listener:
         self.subscription = subscription  # None: all of the owner's
         self.owner = owner  # None: everybody's
         self.waiting: deque[Entry] = deque()
+        self.waiting_bytes = 0
         self.missed = False
         self.woken = asyncio.Event()
 
     def offer(self, entry: Entry) -> None:
         """Take a result, or note that there are some that are not here."""
-        if len(self.waiting) >= MOST_WAITING:
-            self.waiting.clear()
-            self.missed = True
-        if not self.missed:
-            self.waiting.append(entry)
+        if self.missed:
+            return
+        self.waiting.append(entry)
+        self.waiting_bytes += len(entry.body)
+        if len(self.waiting) > MOST_WAITING or self.waiting_bytes > MOST_BYTES:
+            self.miss()
         self.woken.set()
+
+    def miss(self) -> None:
+        """Note that what comes next is in the ledger only."""
+        self.clear()
+        self.missed = True
+        self.woken.set()
+
+    def clear(self) -> None:
+        self.waiting.clear()
+        self.waiting_bytes = 0
 
 
 class Hub:
@@ -74,3 +87,10 @@ class Hub:
                 listener.offer(entry)
             for listener in everybodys:
                 listener.offer(entry)
+
+    def miss_all(self) -> None:
+        """Send everybody to the ledger: it has results that were not offered."""
+        for rooms in (self._by_subscription.values(), self._by_owner.values()):
+            for room in rooms:
+                for listener in room:
+                    listener.miss()

@@ -17,6 +17,8 @@ from placewire.engine.delivery import Cursor
 from placewire.engine.outbox import dead_letters, result_lines
 from placewire.model.errors import Unusable
 from placewire.serve.ledger import Entry, Ledger
+from placewire.state.journal import journal_folder
+from placewire.state.journalwriter import drop_files
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches, manifest_path, read_manifest
 
@@ -24,7 +26,7 @@ LOOKS_S = 0.01
 AGAIN_S = 1.0
 FORGETS_S = 600.0
 
-Tell = Callable[[Manifest, list[Entry]], None]
+Tell = Callable[[Manifest, list[Entry] | None], None]
 
 
 class Keeper:
@@ -39,6 +41,7 @@ class Keeper:
         self.batch = ledger.batch
         self._closing = threading.Event()
         self._forgot_s = 0.0
+        self.committed_seq = 0
         self._thread = threading.Thread(target=self._follow, name="keeper", daemon=True)
         known = committed_batches(state) if state.manifests.exists() else []
         if known and known[0] > self.batch + 1:
@@ -74,15 +77,20 @@ class Keeper:
         letters = dead_letters(self.state, manifest)
         at_us = time.time_ns() // 1_000
         entries = self.ledger.record(manifest.batch, lines, letters, at_us)
-        self.batch = manifest.batch
-        note_cursor(self.state, manifest.batch)
+        self.batch, self.committed_seq = manifest.batch, manifest.next_seq
+        # Those who listen first: if the cursor cannot be written, only sweeping waits for it.
         self.tell(manifest, entries)
+        note_cursor(self.state, manifest.batch)
 
     def _forget(self) -> None:
         """Now and then, drop what is older than results are kept."""
         if time.monotonic() - self._forgot_s >= FORGETS_S:
             self._forgot_s = time.monotonic()
-            self.ledger.forget_before(time.time_ns() // 1_000 - self.keep_us)
+            now_us = time.time_ns() // 1_000
+            before_us = now_us - self.keep_us
+            self.ledger.forget_before(before_us, now_us)
+            # The pipeline sees only what the ledger knows: what is committed is not read again.
+            drop_files(journal_folder(self.state), self.committed_seq, before_us / 1e6)
 
 
 def cursor_path(state: StateDir) -> Path:

@@ -21,12 +21,12 @@ import uvicorn
 from placewire.model.errors import Unusable
 from placewire.serve.access import is_loopback
 from placewire.serve.app import make_app
+from placewire.serve.connections import configure, raise_file_limit
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.ledger import open_ledger
 from placewire.state.layout import StateDir
 
 BACKLOG = 4_096
-GRACE_S = 3  # for requests under way when the gateway ends
 PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)
 WELL_S = 30.0  # a child that lived so long begins anew with short pauses
 STOPS_S = 30.0
@@ -72,6 +72,7 @@ def run_gateway(
 ) -> None:
     """Serve until `stopping`, and say when it is `ready`; raises Unusable."""
     check_exposure(options)
+    raise_file_limit()
     sock = listen(options.host, options.port)
     problem: list[Unusable] = []
 
@@ -82,15 +83,7 @@ def run_gateway(
             problem.append(error)
             return
         ready()
-        config = uvicorn.Config(
-            make_app(lambda: gateway),
-            log_level="critical",
-            access_log=False,
-            timeout_graceful_shutdown=GRACE_S,
-            server_header=False,
-            ws_max_size=1 << 16,
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(configure(make_app(lambda: gateway), options.patience))
         watching = asyncio.create_task(watch(server))
         await server.serve([sock])
         watching.cancel()

@@ -57,10 +57,11 @@ class Stream:
         try:
             while not self.closed:
                 # The ledger has a result before the hub offers it: what is not read here waits.
-                listener.waiting.clear()
+                listener.clear()
                 listener.missed = False
                 while entries := await asyncio.to_thread(self._read):
                     self.after = self.place(entries[-1])
+                    self.gateway.hub.delivered += len(entries)
                     yield entries
                     if self.closed:
                         return
@@ -73,7 +74,7 @@ class Stream:
         listener = self.listener
         while not self.closed and not listener.missed:
             fresh = [entry for entry in listener.waiting if self.place(entry) > self.after]
-            listener.waiting.clear()
+            listener.clear()
             if fresh:
                 self.after = self.place(fresh[-1])
                 self.gateway.hub.delivered += len(fresh)
@@ -98,7 +99,7 @@ class EventStream:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
         try:
-            # Whoever is lost before the first result goes on from here, and misses nothing.
+            # Where it begins: a client that is cut off before the first result resumes there.
             begun = b"id: %d\n" % self.stream.after + ALIVE
             await send({"type": "http.response.body", "body": begun, "more_body": True})
             async for entries in self.stream.batches():

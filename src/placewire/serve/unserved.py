@@ -7,6 +7,7 @@ files may do everything.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from placewire.model.settings import Settings
 from placewire.serve.access import LOCAL
 from placewire.serve.books import Books
 from placewire.serve.client.calls import Declined
-from placewire.serve.committing import Committer, Request, read_change
+from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request, read_change
 from placewire.serve.errors import Refused
 from placewire.serve.incoming import (
     Incoming,
@@ -65,7 +66,8 @@ class Unserved:
         told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
         if not bulk.lines:
             raise Declined("no line was accepted", 422, told)
-        return {"first_seq": self._accept(bulk.lines, bulk.changes, key)["seq"], **told}
+        repeat = Repeat(key, hashlib.sha256(lines).hexdigest())
+        return {"first_seq": self._accept(bulk.lines, bulk.changes, repeat)["seq"], **told}
 
     def subscribe(self, id: str | None = None, **subscription: Any) -> dict[str, Any]:
         """Make or replace a subscription; raises Declined."""
@@ -91,12 +93,16 @@ class Unserved:
         return {"id": id, "seq": written["seq"]}
 
     def _accept(
-        self, lines: list[Incoming], changes: list[Change], key: str = "", owner: str = LOCAL
+        self,
+        lines: list[Incoming],
+        changes: list[Change],
+        repeat: Repeat = NO_REPEAT,
+        owner: str = LOCAL,
     ) -> dict[str, Any]:
         before = self.admission.now_us
 
         async def commit() -> dict[str, Any]:
-            request = Request([line.line for line in lines], owner, changes, key)
+            request = Request([line.line for line in lines], owner, changes, repeat)
             return await self.committer.commit(request)
 
         try:

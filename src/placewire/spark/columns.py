@@ -21,6 +21,8 @@ CHANGE_NAMES = (
     "type", "id", "ts", "kind", "expires", "region", "where", "lon", "lat", "keywords", "k",
     "mode", "within_m", "alpha", "reach_m", "window", "every", "data",
 )  # fmt: skip
+AXES = ("lon", "lat")
+OWN = "_placewire_"  # columns of ours begin with it
 ANY_TIME = "2000-01-01T00:00:00Z"
 TIME_FORM = {
     "timeZone": "UTC",
@@ -30,7 +32,8 @@ TIME_FORM = {
 }
 INTAKE_SCHEMA = (
     "role int, line binary, id string, ts_us bigint, ts_text string,"
-    " lon double, lat double, wkb binary, text string, data string, data_text string"
+    " lon double, lat double, wkb binary, text string, data string, data_text string,"
+    " lon_text string, lat_text string"
 )
 
 
@@ -43,7 +46,7 @@ def find_columns(
         if name not in names:
             raise Unusable(f"{what}: {name!r} is no column of theirs; these are {', '.join(names)}")
         if column not in frame.columns:
-            there = ", ".join(frame.columns)
+            there = columns_of(frame)
             raise Unusable(f"{what}: column {column!r} for {name!r} is not there, got {there}")
         found[name] = column
     return found
@@ -65,7 +68,8 @@ def take_objects(
     lacking += [] if placed else ["lon and lat, or point"]
     lacking += [] if found.keys() & {"text", "terms"} else ["text, or terms"]
     if lacking:
-        raise Unusable(f"objects: need a column {lacking[0]}, got {', '.join(frame.columns)}")
+        raise Unusable(f"objects: need a column {lacking[0]}, got {columns_of(frame)}")
+    check_plain(frame, found, "objects", OBJECT_NAMES[:5])
     text = column_of(frame, found, "text").cast("string") if "text" in found else None
     if text is None:
         text = F.array_join(column_of(frame, found, "terms"), " ")
@@ -78,21 +82,19 @@ def take_objects(
     elif extra and others:
         data = F.to_json(F.struct(*(frame[quoted(name)] for name in others)))
     by_point = "point" in found
+    nothing = F.lit(None).cast("string")
+    places = {name: nothing if by_point else column_of(frame, found, name) for name in AXES}
     return frame.select(
         F.lit(OBJECT).alias("role"),
         F.lit(None).cast("binary").alias("line"),
         column_of(frame, found, "id").cast("string").alias("id"),
         *times_of(frame, found),
-        (F.lit(None) if by_point else column_of(frame, found, "lon"))
-        .try_cast("double")
-        .alias("lon"),
-        (F.lit(None) if by_point else column_of(frame, found, "lat"))
-        .try_cast("double")
-        .alias("lat"),
+        *(place.try_cast("double").alias(name) for name, place in places.items()),
         (points_of(frame, found["point"]) if by_point else F.lit(None).cast("binary")).alias("wkb"),
         text.alias("text"),
         data.alias("data"),
         data_text.alias("data_text"),
+        *(no_number(place).alias(f"{name}_text") for name, place in places.items()),
         *(frame[quoted(name)] for name in carry),
     )
 
@@ -114,7 +116,7 @@ def take_changes(
         name for name in ("id", "ts") if name not in found and not (timeless and name == "ts")
     ]
     if lacking:
-        raise Unusable(f"subscriptions: need a column {lacking[0]}, got {', '.join(frame.columns)}")
+        raise Unusable(f"subscriptions: need a column {lacking[0]}, got {columns_of(frame)}")
     kind = column_of(frame, found, "type") if "type" in found else F.lit(None)
     kind = F.coalesce(kind.cast("string"), F.lit("subscribe"))
     fields = [kind.alias("type")]
@@ -140,7 +142,10 @@ def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None)
     Those that do not say their type are of `kind`, if that is given.
     """
     if column not in frame.columns:
-        raise Unusable(f"events: need a column {column!r}, got {', '.join(frame.columns)}")
+        raise Unusable(f"events: need a column {column!r}, got {columns_of(frame)}")
+    if not isinstance(kind_of(frame, column), T.StringType | T.BinaryType):
+        found = kind_of(frame, column).simpleString()
+        raise Unusable(f"events: {column} must be a text or binary, got {found}")
     line = frame[quoted(column)].cast("binary")
     if kind is not None:
         text = line.cast("string")
@@ -157,6 +162,37 @@ def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:
         for name, kind in (field.split() for field in INTAKE_SCHEMA.split(", ")[2:])
     ]
     return frame.select(F.lit(role).alias("role"), line.alias("line"), *nothing)
+
+
+def check_frames(**given: object) -> None:
+    """Refuse what is no DataFrame; raises Unusable."""
+    for name, frame in given.items():
+        if not isinstance(frame, DataFrame):
+            raise Unusable(f"{name}: must be a DataFrame, got {type(frame).__name__}")
+
+
+def check_plain(
+    frame: DataFrame, found: Mapping[str, str], what: str, names: Sequence[str]
+) -> None:
+    """Refuse columns of arrays, structs and maps where a single value is needed."""
+    for name in names:
+        kind = kind_of(frame, found[name]) if name in found else None
+        if isinstance(kind, T.ArrayType | T.StructType | T.MapType):
+            column = found[name]
+            raise Unusable(f"{what}: {column} must be a single value, got {kind.simpleString()}")
+    if "terms" in found and not isinstance(kind_of(frame, found["terms"]), T.ArrayType):
+        got = kind_of(frame, found["terms"]).simpleString()
+        raise Unusable(f"{what}: {found['terms']} must be an array of terms, got {got}")
+
+
+def no_number(place: Column) -> Column:
+    """What stands where a number should, null if it is one."""
+    return F.when(place.try_cast("double").isNull(), place.cast("string"))
+
+
+def columns_of(frame: DataFrame) -> str:
+    """The columns that the user has, for a message."""
+    return ", ".join(name for name in frame.columns if not name.startswith(OWN)) or "none"
 
 
 def column_of(frame: DataFrame, found: Mapping[str, str], name: str) -> Column:

@@ -5,6 +5,8 @@ Every mistake is told with its place, before anything starts.
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +16,8 @@ import msgspec
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, read_settings, settings_of
 
+NAME = re.compile(r"[\w][\w.-]*")
+EVERY = re.compile(r"\d+ (milli|micro)?(second|minute|hour|day)s?")
 FILES = ("jsonl", "parquet", "csv")
 
 
@@ -90,9 +94,42 @@ def read_config(path: Path) -> RunConfig:
         raise Unusable(f"config {path}: needs a [[source]], got none")
     for number, source in enumerate(config.source):
         check_place(path, "source", number, source)
+        check_source(f"config {path}: source {number + 1} ({source.format})", source)
     for number, sink in enumerate(config.sink):
         check_place(path, "sink", number, sink)
-    return in_folder(config, path.absolute().parent)
+        if not NAME.fullmatch(sink.name):
+            raise Unusable(
+                f"config {path}: sink {number + 1} ({sink.format}): name must be letters, digits,"
+                f" '.', '_' and '-', got {sink.name!r}"
+            )
+    if not EVERY.fullmatch(config.every):
+        raise Unusable(f"config {path}: every must be as '5 seconds', got {config.every!r}")
+    if not config.cache_gb > 0:
+        raise Unusable(f"config {path}: cache_gb must be greater than 0, got {config.cache_gb:g}")
+    placed = in_folder(config, path.absolute().parent)
+    check_apart(path, placed)
+    return placed
+
+
+def check_source(label: str, source: SourceConfig) -> None:
+    """What a source alone can be wrong with; raises Unusable."""
+    if source.rows < 1:
+        raise Unusable(f"{label}: rows must be 1 or more, got {source.rows}")
+    if source.columns and source.schema is None and source.format in ("jsonl", "kafka"):
+        raise Unusable(f"{label}: columns needs schema, without which lines are whole events")
+    for name in ("maxFilesPerTrigger", "maxOffsetsPerTrigger"):
+        value = source.options.get(name, "1")
+        if not value.isdecimal() or int(value) < 1:
+            raise Unusable(f"{label}: option {name} must be 1 or more, got {value!r}")
+
+
+def check_apart(path: Path, config: RunConfig) -> None:
+    """No two sinks, and no sink and source, may have one folder; raises Unusable."""
+    taken = {one.path: f"source {number + 1}" for number, one in enumerate(config.source)}
+    for sink in config.sink:
+        if sink.path is not None and sink.path in taken:
+            raise Unusable(f"config {path}: sink {sink.name}: has the path of {taken[sink.path]}")
+        taken[sink.path] = f"sink {sink.name}"
 
 
 def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
@@ -114,7 +151,7 @@ def in_folder(config: RunConfig, folder: Path) -> RunConfig:
     """The configuration with whole paths; what has a scheme is one already."""
 
     def whole(path: str | None) -> str | None:
-        return path if path is None or "://" in path else str(folder / path)
+        return path if path is None or "://" in path else os.path.normpath(folder / path)
 
     def placed(one: Any) -> Any:
         return msgspec.structs.replace(one, path=whole(one.path))

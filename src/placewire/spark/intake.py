@@ -23,6 +23,7 @@ from placewire.state.intake import Intake, IntakeBlock
 from placewire.state.layout import StateDir
 
 WRITTEN = "partition int, number int, payload binary"
+SHOWN = 32  # bytes of what is no point
 NESTED = ("region", "where", "data")
 MARKS = (b'"region":"', b'"data":"', b'"where":"{')  # as Spark writes them, without a space
 
@@ -107,8 +108,10 @@ def object_columns(table: pa.Table) -> pa.Table:
     """Objects as their block has them."""
     by_number = table["ts_us"].null_count < table.num_rows
     lon, lat = table["lon"], table["lat"]
+    wrong = {name: table[name] for name in ("lon_text", "lat_text")}
     if table["wkb"].null_count < table.num_rows:
         lon, lat = read_points(table["wkb"])
+        wrong = {"lon_text": no_points(table["wkb"], lon)}
     columns = {
         "id": table["id"],
         "ts": table["ts_us"] if by_number else table["ts_text"],
@@ -116,9 +119,8 @@ def object_columns(table: pa.Table) -> pa.Table:
         "lat": lat,
         "text": table["text"],
     }
-    for name in ("data", "data_text"):
-        if table[name].null_count < table.num_rows:
-            columns[name] = table[name]
+    others = {"data": table["data"], "data_text": table["data_text"], **wrong}
+    columns |= {name: other for name, other in others.items() if other.null_count < len(other)}
     return pa.table(columns)
 
 
@@ -145,6 +147,17 @@ def read_points(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
         both = gather(raw, starts[here] + skip, 16).copy().view(dtype).astype(np.float64)
         lon[here], lat[here] = both[:, 0], both[:, 1]
     return (pa.array(axis, from_pandas=True) for axis in (lon, lat))  # type: ignore[return-value]
+
+
+def no_points(wkb: pa.ChunkedArray, lon: pa.Array) -> pa.Array:
+    """What stands where a point should, null if it is one."""
+    shown: list[str | None] = [None] * len(lon)
+    for row in np.flatnonzero(np.asarray(lon.is_null())).tolist():
+        value = wkb[row].as_py()
+        if value is not None:
+            more = "..." if len(value) > SHOWN else ""
+            shown[row] = f"WKB {value[:SHOWN].hex()}{more}"
+    return pa.array(shown, pa.string())
 
 
 def gather(raw: NDArray[np.uint8], starts: NDArray[np.int64], size: int) -> NDArray[np.uint8]:

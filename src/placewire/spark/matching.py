@@ -14,7 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -26,12 +28,22 @@ from placewire.engine.intake import MOST_ROWS, name_stream, next_blocks
 from placewire.engine.log import Offset
 from placewire.engine.outbox import dead_letters
 from placewire.engine.pieces import open_segments
-from placewire.engine.results import take_strings
-from placewire.engine.worker import make_probe, match_all
+from placewire.engine.worker import Matches, make_probe, match_all
+from placewire.kernels.interning import numbers_to_groups
+from placewire.kernels.jit import read_only
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of, with_identity
-from placewire.model.subscriptions import BOOLEAN, KINDS
-from placewire.spark.columns import ANY_TIME, quoted, take_changes, take_objects
+from placewire.model.subscriptions import BOOLEAN, KINDS, SubscriptionRows
+from placewire.spark.columns import (
+    ANY_TIME,
+    OBJECT_NAMES,
+    OWN,
+    check_frames,
+    find_columns,
+    quoted,
+    take_changes,
+    take_objects,
+)
 from placewire.spark.intake import object_columns, write_blocks
 from placewire.spark.pipeline import run_on_spark
 from placewire.state.intake import Intake, IntakeBatch
@@ -41,7 +53,10 @@ from placewire.text.analyzer import Analyzer
 from placewire.text.analyzers import open_analyzer
 
 AT_ONCE = 1_000_000  # subscriptions in a batch
-TAKEN = "_placewire_"  # before the names of columns that come along
+TAKEN = OWN  # before the names of columns that come along
+# Matches that leave a task together: enough for Arrow, few enough to stay in the caches.
+MATCHES_AT_ONCE = 1 << 18
+MOST_BYTES = (1 << 31) - 1  # that offsets of 32 bits can tell apart
 
 
 class Matched(NamedTuple):
@@ -72,6 +87,7 @@ def match(
     the result is asked for. Of subscriptions with the same id the last counts. Rows that are no
     valid object match nothing: `refused_objects` has them, and why.
     """
+    check_frames(objects=objects, subscriptions=subscriptions)
     spark = objects.sparkSession
     if objects.isStreaming or subscriptions.isStreaming:
         raise Unusable("match: takes tables; for streaming DataFrames there is Stream")
@@ -89,14 +105,20 @@ def match(
     manifest = index_subscriptions(spark, changes, index, settings)
     frame = take_timeless(objects, object_columns, keep)
     matched = Matched(index.name, manifest.key, settings, tuple(manifest.segments), tuple(keep))
+    kept = {f"kept{number}": name for number, name in enumerate(keep)}
     schema = T.StructType(
         [
-            T.StructField("subscription", T.StringType()),
+            T.StructField("subscriptions", T.ArrayType(T.StringType())),
             T.StructField("object", T.StringType()),
-            *(T.StructField(name, objects.schema[name].dataType) for name in keep),
+            *(T.StructField(to, objects.schema[name].dataType) for to, name in kept.items()),
         ]
     )
-    return frame.mapInArrow(partial(match_partition, matched), schema)
+    # An object leaves Python once, with all its subscriptions: the JVM makes the rows.
+    return frame.mapInArrow(partial(match_partition, matched), schema).select(
+        F.explode("subscriptions").alias("subscription"),
+        "object",
+        *(F.col(to).alias(name) for to, name in kept.items()),
+    )
 
 
 def refused_objects(
@@ -110,11 +132,18 @@ def refused_objects(
 def take_timeless(
     objects: DataFrame, given: Mapping[str, str] | None, keep: Sequence[str]
 ) -> DataFrame:
-    """Objects in the intake's form, with what is kept of them; their times do not matter."""
+    """Objects in the intake's form, with what is kept of them; their times do not matter.
+
+    Columns that are the same for every object, or empty, do not travel.
+    """
     found = {name: column for name, column in (given or {}).items() if name != "ts"}
     kept = {TAKEN + name: objects[quoted(name)] for name in keep}
     whole = objects.withColumns(kept | {TAKEN: F.lit(ANY_TIME)})
-    return take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
+    frame = take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
+    there = find_columns(whole, OBJECT_NAMES, found, "objects")
+    place = ["wkb"] if "point" in there else ["lon", "lat"]
+    data = ["data", "data_text"] if "data" in there else []
+    return frame.select("id", *place, "text", *data, *map(quoted, kept))
 
 
 def index_subscriptions(
@@ -154,20 +183,45 @@ def match_partition(
     state = StateDir.at(matched.root)
     analyzer = open_analyzer(matched.settings, matched.key)
     live = open_segments(state, matched.segments)
+    names = [id_strings(segment.rows) for segment, _ in live]
     for table in gather_rows(batches):
         block = decode_block(table, analyzer)
         o = block.objects
         probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
-        for (segment, _), found in zip(live, match_all(probe, live), strict=True):
-            rows = segment.rows
-            events = o.event[found.object]
-            columns = [take_strings(rows.id_offsets, rows.id_bytes, found.row)]
-            taken = table.select(["id", *(TAKEN + name for name in matched.keep)]).take(events)
-            columns += [column.combine_chunks() for column in taken.columns]
-            if events.size:
-                yield from pa.table(
-                    columns, names=["subscription", "object", *matched.keep]
-                ).to_batches()
+        carried = table.select(["id", *(TAKEN + name for name in matched.keep)]).combine_chunks()
+        for ids, found in zip(names, match_all(probe, live), strict=True):
+            yield from write_lists(found, o.event, ids, carried)
+
+
+def write_lists(
+    found: Matches, event: NDArray[np.uint32], ids: pa.Array, carried: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Matches as rows of an object with a list of subscriptions; one object may have several."""
+    offsets, order = numbers_to_groups(read_only(found.object), event.size)
+    rows = found.row[order]
+    matched = np.flatnonzero(np.diff(offsets))
+    starts = offsets[matched]
+    for first in range(0, rows.size, MATCHES_AT_ONCE):
+        last = min(first + MATCHES_AT_ONCE, rows.size)
+        here = slice(
+            np.searchsorted(starts, first, "right") - 1, np.searchsorted(starts, last, "left")
+        )
+        cuts = np.append(np.maximum(starts[here], first), last) - first
+        taken = ids.take(pa.array(rows[first:last])).cast(pa.string())
+        lists = pa.ListArray.from_arrays(pa.array(cuts.astype(np.int32)), taken)
+        columns = carried.take(pa.array(event[matched[here]])).combine_chunks().columns
+        yield pa.RecordBatch.from_arrays(
+            [lists, *(column.chunk(0) for column in columns)],
+            names=["subscriptions", "object", *(f"kept{n}" for n in range(len(columns) - 1))],
+        )
+
+
+def id_strings(rows: SubscriptionRows) -> pa.Array:
+    """The ids of a segment, as they lie in its file."""
+    small = rows.id_bytes.size <= MOST_BYTES
+    kind, offsets = (pa.StringArray, np.int32) if small else (pa.LargeStringArray, np.int64)
+    places = pa.py_buffer(rows.id_offsets.astype(offsets))
+    return kind.from_buffers(rows.total, places, pa.py_buffer(rows.id_bytes))
 
 
 def refuse_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -182,8 +236,13 @@ def refuse_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def decode_block(table: pa.Table, analyzer: Analyzer) -> DecodedBlock:
-    """Objects in the intake's form as a block."""
-    return decode_columns(object_columns(table), analyzer, None, 0)
+    """Objects in the intake's form as a block; they are all of one time."""
+    size = table.num_rows
+    columns = {"ts_us": pa.repeat(pa.scalar(0, pa.int64()), size)}
+    for name in ("lon", "lat", "wkb", "data", "data_text"):
+        columns[name] = table[name] if name in table.column_names else pa.nulls(size)
+    columns |= {"id": table["id"], "text": table["text"]}
+    return decode_columns(object_columns(pa.table(columns)), analyzer, None, 0)
 
 
 def gather_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

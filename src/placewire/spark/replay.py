@@ -20,6 +20,7 @@ from placewire.engine.coordinator import Coordinator
 from placewire.engine.log import Offset
 from placewire.engine.reading import Source
 from placewire.model.errors import Unusable
+from placewire.spark.failures import first_line
 from placewire.spark.pipeline import run_on_spark
 from placewire.spark.portions import answer_on_spark, report_on_spark
 from placewire.state.manifest import Manifest
@@ -87,9 +88,3 @@ def replay_on_spark(
         raise Unusable(f"the Spark query failed: {first_line(failure[0])}") from failure[0]
     if not finished:
         raise Unusable("the Spark query stopped before the log was done")
-
-
-def first_line(error: Exception) -> str:
-    """An error in one line."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -22,6 +21,7 @@ from placewire.engine.delivery import Sink
 from placewire.engine.folders import FolderSink, LineSink
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
+from placewire.spark.failures import first_line
 from placewire.spark.kafka import KafkaSink
 from placewire.spark.lag import LagMeter
 from placewire.spark.sinks import DeltaSink
@@ -171,14 +171,3 @@ def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
     if sink.format == "delta":
         return DeltaSink(spark, sink.name, str(sink.path), dead)
     return FolderSink(sink.name, str(sink.path), sink.format, dead)
-
-
-def first_line(error: Exception) -> str:
-    """An error in one line; one of Spark's by what caused it."""
-    text = str(error).strip() or type(error).__name__
-    if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        text = str(cause.toString()).strip()
-    return text.splitlines()[0]

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from placewire.model.errors import Unusable
 from placewire.spark.columns import take_changes, take_lines, take_objects
@@ -19,6 +20,7 @@ TYPES = {"objects": "object", "subscriptions": "subscribe"}
 
 def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataFrame:
     """A source's rows in the intake's form; `extra` columns of objects ride along as data."""
+    check_schema(source)
     frame = read_lines(spark, source) if source.format in ("jsonl", "kafka") else None
     if frame is None:
         frame = read_files(spark, source)
@@ -80,8 +82,20 @@ def paced(source: SourceConfig) -> dict[str, str]:
     return {"maxFilesPerTrigger": "16"} | source.options
 
 
+def check_schema(source: SourceConfig) -> None:
+    """A schema has to be one; raises Unusable."""
+    if source.schema is None:
+        return
+    try:
+        T.StructType.fromDDL(source.schema)
+    except PySparkException as error:
+        what = str(error).strip().splitlines()[0]
+        raise Unusable(f"source {source.path or source.topic}: schema: {what}") from None
+
+
 def check_folder(source: SourceConfig) -> None:
     """A folder on this machine has to be there; others are Spark's business."""
     path = str(source.path)
-    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).exists():
-        raise Unusable(f"source {path}: does not exist")
+    if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).is_dir():
+        what = "must be a folder, got a file" if Path(path).exists() else "does not exist"
+        raise Unusable(f"source {path}: {what}")

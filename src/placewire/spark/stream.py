@@ -20,7 +20,7 @@ from placewire.engine.intake import name_stream
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of
-from placewire.spark.columns import take_changes, take_lines, take_objects
+from placewire.spark.columns import check_frames, take_changes, take_lines, take_objects
 from placewire.spark.datasource import RESULTS
 from placewire.spark.session import on_cluster
 from placewire.spark.sinks import CallSink, Taker
@@ -115,6 +115,8 @@ class Stream:
         or sinks; without any, results are kept in the state, where format `placewire` reads them
         as a table or a stream. `trigger` is as of Spark's `DataStreamWriter.trigger`.
         """
+        given = {"subscriptions": subscriptions, "events": events, "objects": objects}
+        check_frames(**{name: frame for name, frame in given.items() if frame is not None})
         frames: list[DataFrame] = []
         if subscriptions is not None:
             frames.append(take_changes(subscriptions, subscription_columns))
@@ -197,6 +199,9 @@ def union(frames: list[DataFrame]) -> DataFrame:
 def gather_sinks(spark: SparkSession, to: Sink | Taker | Sequence[Sink | Taker]) -> list[Sink]:
     """Sinks as they are, functions as sinks that call them."""
     given: list[Any] = list(to) if isinstance(to, Sequence) else [to]
+    for one in given:
+        if not hasattr(one, "write") and not callable(one):
+            raise Unusable(f"to: must be functions or sinks, got {one!r}")
     return [
         one if hasattr(one, "write") else CallSink(spark, one, f"call{number}")
         for number, one in enumerate(given)

@@ -112,7 +112,7 @@ class JournalReader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mark = Mark(folder)
-        self.known: dict[int, tuple[list[int], list[int]]] = {}  # by file: seqs, local bytes
+        self.known: dict[int, list[tuple[int, int]]] = {}  # by file: seqs and their local bytes
 
     def read(self, seq: int) -> bytes | None:
         """The line, without its newline; None if it is not there, or not there any more."""
@@ -120,17 +120,17 @@ class JournalReader:
         if seq < 0 or not files:
             return None
         file = files[-1]
-        seqs, starts = self.known.setdefault(file.first_byte, ([file.first_seq], [0]))
-        nearest = bisect.bisect_right(seqs, seq) - 1
+        places = self.known.setdefault(file.first_byte, [(file.first_seq, 0)])
+        nearest, start = places[bisect.bisect_left(places, (seq + 1, 0)) - 1]
         try:
-            return self._walk(file, seq, seqs[nearest], starts[nearest])
+            return self._walk(file, seq, nearest, start)
         except FileNotFoundError:
             return None
 
     def _walk(self, file: JournalFile, wanted: int, seq: int, start: int) -> bytes | None:
         """Walk to the line from another one, noting some places on the way."""
         limit = self.mark.get() - file.first_byte
-        seqs, starts = self.known[file.first_byte]
+        places = self.known[file.first_byte]
         with open(file.path, "rb") as raw:
             raw.seek(start)
             while start < limit:
@@ -141,7 +141,8 @@ class JournalReader:
                     return lines[wanted - seq].removesuffix(b"\n") if end <= limit else None
                 seq += len(lines)
                 start += sum(map(len, lines))
-                if seq > seqs[-1]:
-                    seqs.append(seq)
-                    starts.append(start)
+                # Several threads may walk: whichever notes a place later finds it there, or
+                # between two others.
+                if (seq, start) > places[-1]:
+                    bisect.insort(places, (seq, start))
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -19,6 +20,7 @@ from placewire.state.layout import write_file
 FILE_BYTES = 1 << 27  # when a file is this long, the next begins
 LOOK_BYTES = 1 << 24
 LOCK_TRIES, LOCK_PAUSE_S = 4, 0.05
+PROBE_BYTES = 1 << 14
 
 
 class JournalWriter:
@@ -56,10 +58,15 @@ class JournalWriter:
 
     def _open(self, file: JournalFile) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        self._lines = os.open(file.path, flags, 0o644)
-        self._notes = os.open(file.notes, flags, 0o644)
-        self.notes_size = os.fstat(self._notes).st_size
+        lines = os.open(file.path, flags, 0o644)
+        try:
+            notes = os.open(file.notes, flags, 0o644)
+        except OSError:
+            os.close(lines)
+            raise
         sync_folder(self.folder)
+        self._lines, self._notes = lines, notes
+        self.notes_size = os.fstat(self._notes).st_size
 
     def _mend(self, file: JournalFile) -> tuple[int, int]:
         """Cut off an unfinished line and notes of lines that are not there; gives seq and size."""
@@ -90,10 +97,12 @@ class JournalWriter:
         """Write whole lines, each without its newline, and what is noted of them, for good.
 
         Readers see them only after `publish`. Raises OSError and leaves the journal as it was; if
-        even that fails nothing more is written until it is opened anew.
+        even that fails nothing more is written until it works.
         """
         if self.broken:
-            raise OSError(0, self.broken)
+            self._take_back()
+        if self.broken:
+            raise OSError(errno.EIO, self.broken)
         if self.size >= self.file_bytes:
             self._turn()
         text = b"".join([line + b"\n" for line in lines])
@@ -115,6 +124,14 @@ class JournalWriter:
         """Let readers see all that was appended."""
         self.mark.set(self.end_byte)
 
+    def probe(self) -> None:
+        """See whether there is room to write; raises OSError."""
+        path = self.folder / "PROBE"
+        try:
+            path.write_bytes(bytes(PROBE_BYTES))
+        finally:
+            path.unlink(missing_ok=True)
+
     def _take_back(self) -> None:
         try:
             os.ftruncate(self._lines, self.size)
@@ -122,7 +139,9 @@ class JournalWriter:
             os.fdatasync(self._lines)
             os.fdatasync(self._notes)
         except OSError as error:
-            self.broken = f"the journal cannot be written: {error.strerror}"
+            self.broken = f"what was half written cannot be taken back: {error.strerror}"
+        else:
+            self.broken = ""
 
     def _turn(self) -> None:
         """Begin the next file."""
@@ -133,20 +152,21 @@ class JournalWriter:
             os.close(descriptor)
         self.file, self.size = file, 0
 
-    def drop_before(self, seq: int) -> int:
-        """Delete files all of whose lines are before `seq`; gives how many went."""
-        files = list_files(self.folder)
-        gone = 0
-        for file, following in pairwise(files):
-            if following.first_seq <= seq:
-                file.path.unlink(missing_ok=True)
-                file.notes.unlink(missing_ok=True)
-                gone += 1
-        return gone
-
     def close(self) -> None:
         for descriptor in (self._lines, self._notes, self._lock):
             os.close(descriptor)
+
+
+def drop_files(folder: Path, seq: int, before_s: float) -> int:
+    """Delete files that end before an event and were written last before a time; gives how many."""
+    gone = 0
+    for file, following in pairwise(list_files(folder)):
+        if following.first_seq > seq or file.path.stat().st_mtime >= before_s:
+            break
+        file.notes.unlink(missing_ok=True)
+        file.path.unlink(missing_ok=True)
+        gone += 1
+    return gone
 
 
 def files_from(folder: Path, seq: int) -> list[JournalFile]:

@@ -22,6 +22,7 @@ from placewire.model.errors import Unusable
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 OBJECTS = ("s3", "gcs", "abfs")  # pyarrow's types of file systems that have objects
+OTHER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 URI = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
 
 
@@ -30,9 +31,15 @@ class Unreachable(Unusable):
 
 
 def as_uri(text: str | Path) -> str | None:
-    """A URI, also one whose slashes a path has swallowed; None for a path of this machine."""
+    """A URI, also one whose slashes a path has swallowed; None for a path of this machine.
+
+    Raises Unusable for a URI of another kind.
+    """
     found = URI.fullmatch(str(text))
     if found is None:
+        if OTHER.match(str(text)):
+            known = ", ".join(SCHEMES)
+            raise Unusable(f"{without_secrets(str(text))}: its scheme must be one of {known}")
         return None
     return f"{found[1]}://{'/' if found[1] == 'file' else ''}{found[2].rstrip('/')}"
 
@@ -52,6 +59,8 @@ class Place:
     def __init__(self, where: str | Path) -> None:
         uri = as_uri(where)
         self.label = str(where) if uri is None else without_secrets(uri)
+        if uri is not None and not re.search("//+[^/?]", uri):
+            raise Unusable(f"{uri}: must name a bucket or a folder")
         try:
             if uri is None:
                 self.system, self.root = fs.LocalFileSystem(), str(Path(where).absolute())

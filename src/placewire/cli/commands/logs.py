@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from placewire.cli.app import AS_JSON, LOGS, app
+from placewire.cli.app import AS_JSON, LOGS, SERVICE, app
 from placewire.cli.completing import complete_plan, complete_rebalance
 from placewire.cli.numbers import number
 from placewire.model.errors import Unusable
@@ -144,17 +144,30 @@ def generate(
     tell(run_generate(life, log), json)
 
 
-@app.command(rich_help_panel=LOGS)
+@app.command(rich_help_panel=SERVICE)
 def demo(
-    objects: Annotated[int, number(int, "How many objects.", 1)] = 500_000,
-    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 300_000,
-    seed: Annotated[int, number(int, "Equal seeds give equal hours.", 0)] = 7,
+    rate: Annotated[int, number(int, "How many texts a second.", 1, 100_000)] = 300,
+    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 5_000,
+    seed: Annotated[int, number(int, "Equal seeds give equal texts.", 0)] = 7,
     workers: Annotated[int, number(int, "How many workers.", 1, 4096)] = (os.cpu_count() or 1),
+    runner: Annotated[str, typer.Option(help="spark, or local: in one process.")] = "spark",
+    port: Annotated[
+        int | None, number(int, "The port to listen on; by default 7878 if it is free.", 1, 65_535)
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        number(
+            float,
+            "End after so many seconds; 60 when there is no terminal.",
+            0,
+            name="--for",
+        ),
+    ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the totals as one JSON object, the rest aside.")
+        bool, typer.Option("--json", help="Sum up as one JSON object, the rest aside.")
     ] = False,
 ) -> None:
-    """Watch an hour of city life go through the whole pipeline; takes a minute or two."""
+    """Watch the service at work on city life, in a browser; everything it needs is started."""
     from placewire.cli.demo import DemoOptions, run_demo
 
-    run_demo(DemoOptions(objects, subscriptions, seed, workers, json))
+    run_demo(DemoOptions(rate, subscriptions, seed, workers, runner, port, seconds, json))

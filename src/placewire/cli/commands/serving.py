@@ -57,6 +57,13 @@ def serve(
         float, number(float, "Events a second that each key may send; 0 for any.", 0)
     ] = 0.0,
     keep: Annotated[str, typer.Option(help="How long results can be read again.")] = "P7D",
+    allow_private_webhooks: Annotated[
+        bool,
+        typer.Option(
+            "--allow-private-webhooks",
+            help="Webhooks may have private addresses and any port.",
+        ),
+    ] = False,
     seconds: Annotated[
         float | None, number(float, "End after so many seconds.", 0, name="--for")
     ] = None,
@@ -65,13 +72,14 @@ def serve(
         bool, typer.Option("--json", help="Print a JSON object on standard output when ready.")
     ] = False,
     held: Annotated[bool, typer.Option("--held", hidden=True)] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say where it is.")] = False,
 ) -> None:
     """Serve: HTTP in, streams and webhooks out, a live map; until it is stopped."""
     from placewire.cli.serve import ServeOptions, run_serve
 
     options = ServeOptions(
         state, host, port, settings, runner, plan, workers, rebalance, ledger, require_keys,
-        rate, keep, seconds, part, held, json,
+        rate, keep, allow_private_webhooks, seconds, part, held, quiet, json,
     )  # fmt: skip
     code = run_serve(options, sys.argv[2:])
     end(code)

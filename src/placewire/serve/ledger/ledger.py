@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -10,25 +11,30 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.serve.ledger.database import Cursor, Database
-from placewire.serve.ledger.rows import Change, Entry, Head, Held, Key
+from placewire.serve.ledger.deliveries import Deliveries, end_webhook, give_up_before
+from placewire.serve.ledger.keys import Keys
+from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
+from placewire.serve.ledger.rows import Change, Entry, Head, Held
 from placewire.serve.ledger.schema import TABLES, VERSION
 from placewire.serve.ledger.standing import fold
 from placewire.state.journal import Note
 
 AT_ONCE = 400  # names in one query
 HELD = ", ".join(Held._fields)
-ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
-SET_META = (
-    "INSERT INTO meta (name, value) VALUES (?, ?)"
-    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+FORGETTABLE = (
+    "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
+    " WHERE x.subscription = result.subscription"
+    " AND result.number BETWEEN x.first_number AND x.last_number)"
 )
+ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
 
 
-class Ledger:
+class Ledger(Keys):
     """Who owns which subscription, and every result with its number."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.deliveries = Deliveries(database)
         with database.writing() as cursor:
             for table in TABLES:
                 cursor.execute(table)
@@ -39,6 +45,10 @@ class Ledger:
 
     def close(self) -> None:
         self.database.close()
+
+    def counts(self) -> dict[str, int]:
+        """All that was counted, by name."""
+        return {name: int(value) for name, value in self.database.read("SELECT * FROM meta")}
 
     def meta(self, name: str, otherwise: int) -> int:
         rows = self.database.read("SELECT value FROM meta WHERE name = ?", (name,))
@@ -121,13 +131,13 @@ class Ledger:
         lines: Iterable[bytes],
         letters: Iterable[dict[str, Any]],
         at_us: int,
-    ) -> list[Entry]:
-        """Number a batch's results and keep them; a batch that is there already gives nothing."""
+    ) -> list[Entry] | None:
+        """Number a batch's results and keep them; None if the batch is there already."""
         heads = [(msgspec.json.decode(line, type=Head), line) for line in lines]
         heads = [(head, line) for head, line in heads if head.subscription]
         with self.database.writing() as cursor:
             if batch <= get_meta(cursor, "batch", -1):
-                return []
+                return None
             names = sorted({head.subscription for head, _ in heads})
             held = dict(read_held(cursor, names))
             position = get_meta(cursor, "position", 0)
@@ -206,55 +216,19 @@ class Ledger:
         )
         return [{"seq": seq, "error": error, "event": event} for seq, error, event in rows]
 
-    def forget_before(self, at_us: int) -> int:
-        """Drop results, replies and ended subscriptions from before a time; gives how many results.
+    def forget_before(self, at_us: int, now_us: int) -> int:
+        """Drop results and replies from before a time; gives how many results.
 
-        What a webhook still has to deliver stays.
+        What a webhook still has to deliver is given up then, and kept as long again.
         """
         with self.database.writing() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM result WHERE at_us < ? AND NOT EXISTS (SELECT 1 FROM delivery"
-                " WHERE delivery.subscription = result.subscription"
-                " AND delivery.number < result.number)",
-                (at_us,),
-            )
+            give_up_before(cursor, at_us, now_us)
+            cursor.execute(f"SELECT count(*) FROM result WHERE {FORGETTABLE}", (at_us,))
             gone = int(cursor.fetchone()[0])
-            cursor.execute(
-                "DELETE FROM result WHERE at_us < ? AND NOT EXISTS (SELECT 1 FROM delivery"
-                " WHERE delivery.subscription = result.subscription"
-                " AND delivery.number < result.number)",
-                (at_us,),
-            )
+            cursor.execute(f"DELETE FROM result WHERE {FORGETTABLE}", (at_us,))
             cursor.execute("DELETE FROM reply WHERE at_us < ?", (at_us,))
-            cursor.execute(SET_META, ("forgotten", get_meta(cursor, "forgotten", 0) + gone))
+            add_meta(cursor, Counter(forgotten=gone))
         return gone
-
-    # Keys.
-
-    def all_keys(self) -> list[Key]:
-        rows = self.database.read("SELECT name, digest, roles, made_us FROM api_key ORDER BY name")
-        return [
-            Key(name, digest, tuple(roles.split(",")), made) for name, digest, roles, made in rows
-        ]
-
-    def add_key(self, key: Key) -> bool:
-        """Keep a key; false if there is one of that name."""
-        with self.database.writing() as cursor:
-            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (key.name,))
-            if cursor.fetchone():
-                return False
-            cursor.execute(
-                "INSERT INTO api_key (name, digest, roles, made_us) VALUES (?, ?, ?, ?)",
-                (key.name, key.digest, ",".join(key.roles), key.made_us),
-            )
-        return True
-
-    def end_key(self, name: str) -> bool:
-        with self.database.writing() as cursor:
-            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (name,))
-            known = cursor.fetchone() is not None
-            cursor.execute("DELETE FROM api_key WHERE name = ?", (name,))
-        return known
 
 
 def apply_change(cursor: Cursor, change: Change) -> None:
@@ -274,6 +248,8 @@ def apply_change(cursor: Cursor, change: Change) -> None:
     same = held is not None and held.owner == change.owner
     owned = held.owned_seq if held is not None and same else change.seq
     first = held.first_number if held is not None and same else numbers + 1
+    if not same:
+        end_webhook(cursor, change.id)  # of a former owner
     cursor.execute(
         f"INSERT INTO subscription ({HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, kind = excluded.kind,"
@@ -291,12 +267,6 @@ def read_held(cursor: Cursor, names: Sequence[str]) -> Iterator[tuple[str, Held]
         cursor.execute(f"SELECT {HELD} FROM subscription WHERE id IN ({marks})", some)
         for row in cursor.fetchall():
             yield row[0], Held(*row)
-
-
-def get_meta(cursor: Cursor, name: str, otherwise: int) -> int:
-    cursor.execute("SELECT value FROM meta WHERE name = ?", (name,))
-    row = cursor.fetchone()
-    return int(row[0]) if row else otherwise
 
 
 def read_entry(row: Sequence[Any]) -> Entry:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from placewire.model.errors import Unusable
+from placewire.serve.errors import Unavailable
 from placewire.serve.ledger.database import Cursor, Row
 
 try:
@@ -16,9 +17,17 @@ except ImportError:  # an extra
     psycopg = None  # type: ignore[assignment]
 
 
+# A server that is gone is to be noticed in seconds; a URL may say otherwise.
+PATIENCE = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+
+
 def to_postgres(sql: str) -> str:
     """SQL with its driver's placeholders; the ledger's own has neither in its texts."""
     return sql.replace("?", "%s")
+
+
+def unavailable(error: Exception) -> Unavailable:
+    return Unavailable(f"ledger: PostgreSQL: {' '.join(str(error).split())}")
 
 
 class PostgresCursor:
@@ -53,6 +62,8 @@ class Postgres:
         self._lock = threading.Lock()
         self._writer: Any = None
         self._reading = threading.local()
+        self._opening = threading.Lock()
+        self._opened: list[Any] = []
         try:
             self._writer = self._connect()
         except psycopg.Error as error:
@@ -60,34 +71,43 @@ class Postgres:
             raise Unusable(f"ledger: PostgreSQL cannot be reached: {said}") from None
 
     def _connect(self) -> Any:
-        return psycopg.connect(self.url, autocommit=True)
+        given = psycopg.conninfo.conninfo_to_dict(self.url)
+        ours = {name: value for name, value in PATIENCE.items() if name not in given}
+        address = psycopg.conninfo.make_conninfo(self.url, **ours)
+        connection = psycopg.connect(address, autocommit=True)
+        with self._opening:
+            self._opened = [one for one in self._opened if not one.closed] + [connection]
+        return connection
 
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
         with self._lock:
-            if self._writer.closed:
-                self._writer = self._connect()
             try:
+                if self._writer.closed:
+                    self._writer = self._connect()
                 with self._writer.transaction(), self._writer.cursor() as cursor:
                     yield PostgresCursor(cursor)
-            except psycopg.OperationalError:
-                with suppress(psycopg.Error):
-                    self._writer.close()
-                raise
+            except psycopg.Error as error:
+                if isinstance(error, psycopg.OperationalError):
+                    with suppress(psycopg.Error):
+                        self._writer.close()
+                raise unavailable(error) from error
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         for last in (False, True):
             connection = getattr(self._reading, "connection", None)
-            if connection is None or connection.closed:
-                connection = self._reading.connection = self._connect()
             try:
+                if connection is None or connection.closed:
+                    connection = self._reading.connection = self._connect()
                 return list(connection.execute(to_postgres(sql), values).fetchall())
-            except psycopg.OperationalError:
-                with suppress(psycopg.Error):
-                    connection.close()
-                if last:
-                    raise
+            except psycopg.Error as error:
+                if last or not isinstance(error, psycopg.OperationalError):
+                    raise unavailable(error) from error
+                if connection is not None:
+                    with suppress(psycopg.Error):
+                        connection.close()
         raise AssertionError
 
     def close(self) -> None:
-        self._writer.close()
+        for connection in self._opened:
+            connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
@@ -27,12 +27,15 @@ TABLES = (
         name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, roles TEXT NOT NULL,
         made_us BIGINT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS delivery (
-        subscription TEXT PRIMARY KEY, url TEXT NOT NULL, secret TEXT NOT NULL,
-        throttle_us BIGINT NOT NULL, digest_us BIGINT NOT NULL, number BIGINT NOT NULL,
-        delivered BIGINT NOT NULL, dropped BIGINT NOT NULL, failed BIGINT NOT NULL,
-        attempts BIGINT NOT NULL, next_us BIGINT NOT NULL, error TEXT NOT NULL)""",
+        subscription TEXT PRIMARY KEY, token TEXT NOT NULL, url TEXT NOT NULL,
+        secret TEXT NOT NULL, throttle_us BIGINT NOT NULL, digest_us BIGINT NOT NULL,
+        number BIGINT NOT NULL, taken BIGINT NOT NULL, delivered BIGINT NOT NULL,
+        dropped BIGINT NOT NULL, failed BIGINT NOT NULL, attempts BIGINT NOT NULL,
+        next_us BIGINT NOT NULL, sent_us BIGINT NOT NULL, error TEXT NOT NULL,
+        ended TEXT NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS dead_delivery (
-        subscription TEXT NOT NULL, first_number BIGINT NOT NULL, last_number BIGINT NOT NULL,
-        attempts BIGINT NOT NULL, error TEXT NOT NULL, at_us BIGINT NOT NULL,
-        PRIMARY KEY (subscription, first_number))""",
+        subscription TEXT NOT NULL, token TEXT NOT NULL, first_number BIGINT NOT NULL,
+        last_number BIGINT NOT NULL, attempts BIGINT NOT NULL, error TEXT NOT NULL,
+        at_us BIGINT NOT NULL, again BIGINT NOT NULL,
+        PRIMARY KEY (subscription, token, first_number))""",
 )

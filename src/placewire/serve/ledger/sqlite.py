@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from placewire.model.errors import Unusable
+from placewire.serve.errors import Unavailable
 from placewire.serve.ledger.database import Cursor, Row
 
 BUSY_S = 30.0
@@ -40,20 +41,28 @@ class Sqlite:
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
         with self._lock:
-            cursor = self._writer.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
             try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
+                cursor = self._writer.cursor()
+                cursor.execute("BEGIN IMMEDIATE")
+                try:
+                    yield cursor
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    # A full disk may have ended the transaction, or kept it open.
+                    if self._writer.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise Unavailable(f"ledger {self.path.name}: {error}") from error
 
     def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
-        connection = getattr(self._reading, "connection", None)
-        if connection is None:
-            connection = self._reading.connection = self._connect()
-        return connection.execute(sql, values).fetchall()
+        try:
+            connection = getattr(self._reading, "connection", None)
+            if connection is None:
+                connection = self._reading.connection = self._connect()
+            return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise Unavailable(f"ledger {self.path.name}: {error}") from error
 
     def close(self) -> None:
         for connection in self._opened:

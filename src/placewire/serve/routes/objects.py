@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from placewire.serve.bodies import (
     media_type,
     read_body,
 )
+from placewire.serve.committing import NO_REPEAT, Repeat
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import read_bulk, read_object
@@ -25,21 +27,21 @@ INLINE_BYTES = 1 << 16  # a larger body is read in a thread
 MOST_KEY = 200
 
 
-def idempotency_key(request: Request) -> str:
+def repeat_of(request: Request, body: bytes) -> Repeat:
     """What tells a repeated request from a new one; raises Refused."""
     key = request.headers.get("idempotency-key", "")
     if len(key) > MOST_KEY or not key.isprintable():
         raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
-    return key
+    return Repeat(key, hashlib.sha256(body).hexdigest()) if key else NO_REPEAT
 
 
 @needs("publish")
 async def publish(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """One object, or with lines many."""
-    key = idempotency_key(request)
     if media_type(request) == JSON:
-        line = read_object(gateway.admission, decode_object(await read_body(request, MOST_BYTES)))
-        written = await gateway.accept(caller, [line], key=key)
+        body = await read_body(request, MOST_BYTES)
+        line = read_object(gateway.admission, decode_object(body))
+        written = await gateway.accept(caller, [line], repeat=repeat_of(request, body))
         gateway.live.show(written["seq"], [line])
         return reply({"seq": written["seq"]}, 202)
     body = await read_body(request, MOST_BULK_BYTES)
@@ -47,12 +49,13 @@ async def publish(request: Request, gateway: Gateway, caller: Caller) -> Respons
         bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
     else:
         bulk = read_bulk(gateway.admission, body, "object")
+    gateway.refusals.events += bulk.rejected
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:
             raise Refused(422, "body: must have lines, got none")
         return reply({"error": "no line was accepted", **told}, 422)
-    written = await gateway.accept(caller, bulk.lines, key=key)
+    written = await gateway.accept(caller, bulk.lines, repeat=repeat_of(request, body))
     gateway.live.show(written["seq"], bulk.lines)
     return reply({"first_seq": written["seq"], **told}, 202)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +14,8 @@ from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
+from placewire.serve.metrics import METRICS_TYPE, render_metrics
+from placewire.serve.openapi import encode_document
 from placewire.serve.routes.calling import gateway_of, needs, reply
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, watch
 
@@ -25,6 +28,17 @@ async def health(request: Request) -> Response:
     gateway = gateway_of(request)
     facts = gateway.health()
     return reply(facts, 200 if facts["status"] == "ok" else 503)
+
+
+async def openapi(_: Request) -> Response:
+    """What can be called, for programs."""
+    return Response(encode_document(), media_type="application/json")
+
+
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    text = await asyncio.to_thread(render_metrics, gateway_of(request))
+    return Response(text, media_type=METRICS_TYPE)
 
 
 @needs("subscribe")
@@ -70,7 +84,7 @@ async def add_key(request: Request, gateway: Gateway, _: Caller) -> Response:
 @needs("admin")
 async def end_key(request: Request, gateway: Gateway, _: Caller) -> Response:
     """End a key at once; its subscriptions stay, and an admin may end them."""
-    name = request.path_params["name"]
+    name = unquote(request.path_params["name"])
     if not await asyncio.to_thread(gateway.ledger.end_key, name):
         raise Refused(404, f"key {name[:80]!r}: is not known")
     gateway.access.forget()

@@ -24,29 +24,32 @@ from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import Incoming, complete, read_bulk, read_subscription
 from placewire.serve.ledger import Change, Held
+from placewire.serve.ledger.parcels import Webhook
 from placewire.serve.routes.calling import name_of, needs, reply
-from placewire.serve.routes.objects import idempotency_key
+from placewire.serve.routes.delivery import describe_webhook
+from placewire.serve.routes.objects import repeat_of
 
 MOST_LISTED = 1_000
 
 
-def describe(gateway: Gateway, held: Held) -> dict[str, Any]:
+def describe(gateway: Gateway, held: Held, webhook: Webhook | None) -> dict[str, Any]:
     """A subscription as it is shown."""
-    return held.shown(gateway.admission.now_us)
+    delivery = describe_webhook(webhook, held) if webhook is not None else None
+    return held.shown(gateway.admission.now_us) | {"delivery": delivery}
 
 
 async def write_subscription(
     request: Request, gateway: Gateway, caller: Caller, **fixed: str
 ) -> Response:
     """Make or replace one."""
-    given = decode_object(await read_body(request, MOST_BYTES))
-    admitted = read_subscription(gateway.admission, given, **fixed)
+    body = await read_body(request, MOST_BYTES)
+    admitted = read_subscription(gateway.admission, decode_object(body), **fixed)
     change = read_change(admitted.line)
     assert change is not None
     line = Incoming(admitted.line, admitted.ts_us)
-    written = await gateway.accept(caller, [line], [change], idempotency_key(request))
+    written = await gateway.accept(caller, [line], [change], repeat_of(request, body))
     replaced = bool(written.get("replaced"))
-    told = {"id": change.id, "seq": written["seq"], "replaced": replaced}
+    told = {"id": written["id"], "seq": written["seq"], "replaced": replaced}
     return reply(told, 200 if replaced else 201)
 
 
@@ -55,15 +58,15 @@ async def create(request: Request, gateway: Gateway, caller: Caller) -> Response
     """One subscription, or with lines many."""
     if media_type(request) == JSON:
         return await write_subscription(request, gateway, caller)
-    key = idempotency_key(request)
     body = await read_body(request, MOST_BULK_BYTES)
     bulk = await asyncio.to_thread(read_bulk, gateway.spare_admission(), body, "subscribe")
+    gateway.refusals.events += bulk.rejected
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:
             raise Refused(422, "body: must have lines, got none")
         return reply({"error": "no line was accepted", **told}, 422)
-    written = await gateway.accept(caller, bulk.lines, bulk.changes, key)
+    written = await gateway.accept(caller, bulk.lines, bulk.changes, repeat_of(request, body))
     return reply({"first_seq": written["seq"], **told}, 201)
 
 
@@ -95,7 +98,9 @@ async def list_all(request: Request, gateway: Gateway, caller: Caller) -> Respon
     limit = read_number(request, "limit", 100, 1, MOST_LISTED)
     after = request.query_params.get("after", "").replace("\x00", "")
     held = await asyncio.to_thread(gateway.ledger.list_held, caller.scope, after, limit + 1)
-    shown = [describe(gateway, one) for one in held[:limit]]
+    names = [one.id for one in held[:limit]]
+    webhooks = await asyncio.to_thread(gateway.ledger.deliveries.find_all, names)
+    shown = [describe(gateway, one, webhooks.get(one.id)) for one in held[:limit]]
     return reply(
         {"subscriptions": shown, "next": held[limit - 1].id if len(held) > limit else None}
     )
@@ -105,7 +110,8 @@ async def list_all(request: Request, gateway: Gateway, caller: Caller) -> Respon
 async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """One of them."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    return reply(describe(gateway, held))
+    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, held.id)
+    return reply(describe(gateway, held, webhook))
 
 
 @needs("subscribe")

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placewire.engine.explaining import explain as explain_pair
+from placewire.engine.ground import NotKept
 from placewire.engine.planfacts import MOST_LEAVES, plan_facts
 from placewire.engine.standing import Standing, read_standing
 from placewire.engine.standingfacts import to_facts
@@ -92,6 +93,8 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
     state = gateway.state if committed else None
     try:
         told = await asyncio.to_thread(explain_pair, state, thing, wish, gateway.settings)
-    except Unusable as error:
+    except NotKept as error:
         raise Refused(404, str(error)) from None
+    except Unusable as error:
+        raise Refused(503, str(error)) from None
     return reply(told)

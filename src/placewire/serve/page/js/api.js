@@ -52,7 +52,8 @@ export function address(path, parameters = {}) {
 export async function refusalOf(response) {
   let said = "";
   try {
-    said = String((await response.json()).error ?? "");
+    const body = await response.json();
+    said = String(body.error ?? body.status ?? "");
   } catch {
     // Not JSON: a proxy's page, say. Its status has to do.
   }
@@ -90,5 +91,6 @@ export const service = {
   results: (id) => `${subscription(id)}/events`,
   standing: (id) => request("GET", `${subscription(id)}/standing`),
   query: (wish) => request("POST", "v1/query", { parameters: { objects: 1 }, body: wish }),
+  health: () => request("GET", "health"),
   plan: () => request("GET", "v1/plan"),
 };

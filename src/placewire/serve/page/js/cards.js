@@ -6,7 +6,7 @@ import { drawBars, drawRanked, sayStanding } from "./standing.js";
 import { KIND_NAMES, sayWish } from "./wish.js";
 import { sayPlural, shorten } from "./words.js";
 
-const MOST_REGIONS = 150;
+const MOST_REGIONS = 80;
 
 /** The geometry that a subscription has on the map, if any. */
 function geometryFor(wish) {

@@ -1,10 +1,11 @@
 // How it stands with the service: live, coming back, gone, or asking for a key. Said plainly.
-import { key } from "./api.js";
+import { key, Refusal, service } from "./api.js";
 import { byId, setText } from "./dom.js";
 import { notify } from "./notices.js";
 import { sayTime } from "./words.js";
 
-const SAID = { live: "Live", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
+const HEALTH_MS = 10_000;
+const SAID = { live: "Live", ill: "Not well", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
 
 export class Connection {
   /** @type {Map<string, import("./stream.js").StreamState>} */
@@ -12,11 +13,14 @@ export class Connection {
   #heard = null;
   #wasDead = false;
   #opened = false;
+  /** What the service says is wrong with it. @type {string|null} */
+  #illness = null;
 
   /** @param {() => void} retry */
   constructor(retry) {
     byId("retry").addEventListener("click", retry);
     setInterval(() => this.#draw(), 1000);
+    setInterval(() => { if (!document.hidden && this.#alive) void this.#askHealth(); }, HEALTH_MS);
     this.#keyDialog();
     this.#draw();
   }
@@ -25,10 +29,26 @@ export class Connection {
   set(name, state) {
     this.#states.set(name, state);
     this.#draw();
+    if (state.name === "open") void this.#askHealth();
   }
 
   heard() {
     this.#heard = new Date();
+  }
+
+  get #alive() {
+    return this.#summary.name === "live" || this.#summary.name === "ill";
+  }
+
+  /** Open streams say that somebody answers, not that the work goes on. */
+  async #askHealth() {
+    try {
+      await service.health();
+      this.#illness = null;
+    } catch (error) {
+      this.#illness = error instanceof Refusal && error.status === 503 ? error.message : null;
+    }
+    this.#draw();
   }
 
   get #summary() {
@@ -37,7 +57,7 @@ export class Connection {
     if (refused) return { name: refused.status === 401 ? "key" : "refused", state: refused };
     const waiting = states.find((state) => state.name === "waiting");
     if (waiting) return { name: "waiting", state: waiting };
-    if (states.length && states.every((state) => state.name === "open")) return { name: "live", state: states[0] };
+    if (states.length && states.every((state) => state.name === "open")) return { name: this.#illness === null ? "live" : "ill", state: states[0] };
     return { name: "connecting", state: null };
   }
 
@@ -53,6 +73,12 @@ export class Connection {
       this.#wasDead = false;
       this.#opened = true;
       banner.hidden = true;
+    } else if (name === "ill") {
+      banner.hidden = false;
+      byId("retry").hidden = true;
+      byId("enter-key").hidden = true;
+      setText(byId("banner-title"), "The service is not well");
+      setText(byId("banner-detail"), `It says: ${this.#illness}`);
     } else if (name === "waiting" || name === "refused") {
       this.#wasDead = true;
       banner.hidden = false;
@@ -81,20 +107,25 @@ export class Connection {
   #keyDialog() {
     const dialog = /** @type {HTMLDialogElement} */ (byId("key-dialog"));
     const field = /** @type {HTMLInputElement} */ (byId("key"));
+    let declined = false;
     const open = () => {
       if (dialog.open) return;
       field.value = "";
       setText(byId("key-said"), key.present ? "The key that was given is not accepted." : "It was made by the people who run this service.");
       dialog.showModal();
     };
-    key.addEventListener("asked", open);
+    key.addEventListener("asked", () => { if (!declined) open(); });
+    dialog.addEventListener("close", () => (declined = true));
     byId("enter-key").addEventListener("click", open);
     byId("key-cancel").addEventListener("click", () => dialog.close());
     byId("key-form").addEventListener("submit", (event) => {
       event.preventDefault();
       const keep = /** @type {HTMLInputElement} */ (byId("key-keep")).checked;
+      dialog.addEventListener("close", () => {
+        declined = false;
+        key.set(field.value.trim(), keep);
+      }, { once: true });
       dialog.close();
-      key.set(field.value.trim(), keep);
     });
   }
 }

@@ -8,10 +8,11 @@ const HELP = {
   polygon: "Click each corner; double-click the last one.",
   point: "Click the point.",
 };
-const KEYS = " Or by keys: arrows move the map under the cross, Enter sets a point, Backspace takes it back, Escape ends.";
+const KEYS = "By keys: arrows move the map under the cross, Enter sets a point, Backspace takes it back, Escape ends.";
 const STEP_PX = 40;
 const FINE_PX = 6;
 const CLOSE_PX = 9;
+const REST_MS = 350;
 
 /** @typedef {"box"|"circle"|"polygon"|"point"} Tool */
 
@@ -23,6 +24,7 @@ export class Draw {
   #dragging = null;
   #done = null;
   #cancelled = null;
+  #resting = 0;
   #cross = el("div", { class: "cross", "aria-hidden": "true", hidden: true });
 
   /** @param {import("./map.js").MapView} view */
@@ -52,6 +54,7 @@ export class Draw {
     this.cancel();
     const { map, container } = this.view;
     if (!map) return Promise.resolve(null);
+    clearTimeout(this.#resting);
     this.#tool = tool;
     this.#anchors = [];
     this.#pen = null;
@@ -82,12 +85,15 @@ export class Draw {
     const { map, container } = this.view;
     this.#tool = null;
     this.#dragging = null;
-    delete container.dataset.drawing;
     this.#cross.hidden = true;
     this.bar.hidden = true;
     map.dragPan.enable();
     map.boxZoom.enable();
-    map.doubleClickZoom.enable();
+    // The click or double click that ended the drawing is still on its way to the map.
+    this.#resting = setTimeout(() => {
+      delete container.dataset.drawing;
+      map.doubleClickZoom.enable();
+    }, REST_MS);
     this.view.show("draft", []);
   }
 
@@ -215,7 +221,7 @@ export class Draw {
     if (this.#tool === "polygon") this.#add(point);
     else if (this.#anchors.length) this.#second(point);
     else this.#add(point);
-    setText(byId("draw-keys"), this.#tool === "polygon" ? ` ${this.#anchors.length} set. Enter twice at the last one ends the shape.` : " First point set; move on and press Enter.");
+    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} set. Enter twice at the last one ends the shape.` : "First point set; move on and press Enter.");
   }
 
   #preview() {

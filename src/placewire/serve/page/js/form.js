@@ -61,7 +61,7 @@ export class WishForm {
     setText(byId("words-help"), help);
     this.#field("words").placeholder = example;
     this.#field("name").placeholder = nameFor(this.fields);
-    setText(byId("draw-start"), { box: "Draw a box", circle: "Draw a circle", polygon: "Draw a polygon", point: "Pick on the map" }[shape] ?? "");
+    setText(byId("draw-start"), { box: "Draw a box", circle: "Draw a circle", polygon: "Draw a polygon", point: "Pick on the map" }[shape] ?? "Draw");
     setText(byId("alpha-said"), `${Math.round(Number(this.fields.alpha) * 100)} % nearness, ${Math.round(100 - Number(this.fields.alpha) * 100)} % words`);
     this.#complain(null);
     this.showDraft();
@@ -122,6 +122,7 @@ export class WishForm {
     const { subscriptions, cards, panel } = this.parts;
     await this.#sending("subscribe", async (fields) => {
       const typed = String(fields.name).trim();
+      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `a name must not be only dots, got “${typed}”`); // no address can hold it
       const { entry, replaced } = await subscriptions.add(subscriptionOf(fields), typed || nameFor(fields), typed !== "");
       this.#field("name").value = "";
       this.#changed();
@@ -157,7 +158,7 @@ export class WishForm {
     const line = byId("wish-error");
     line.hidden = error === null;
     if (error === null) return setText(line, "");
-    setText(line, error.message);
+    setText(line, error.message.charAt(0).toUpperCase() + error.message.slice(1));
     const field = error instanceof WrongField ? this.#field(error.field) : null;
     if (field instanceof HTMLElement) {
       field.setAttribute("aria-invalid", "true");

@@ -43,6 +43,11 @@ const wire = new Wire(visit);
 const draw = new Draw(view);
 const form = new WishForm({ subscriptions, view, draw, cards, panel, visit });
 
+subscriptions.addEventListener("list", () => {
+  const entries = [...subscriptions.entries.values()];
+  wire.offerMine(entries.some((entry) => entry.mine) && entries.some((entry) => !entry.mine));
+});
+
 view.onPick(["match-dots", "objects"], ([{ seq }]) => {
   const object = glow.bySeq(seq) ?? recent.bySeq(seq);
   if (object) explainObject(object);
@@ -67,13 +72,14 @@ function takeLive(event, data) {
   else if (event === "plan") plan.changed(data);
 }
 
-function takeResult(_event, data) {
+function takeResult(event, data) {
   connection.heard();
   const { subscription: id, result, objects = {} } = data;
+  if (subscriptions.putOff(id, () => takeResult(event, data))) return;
   const entry = subscriptions.apply(id, result, objects);
   const colour = subscriptions.colourOf(id);
   for (const { words, shown } of linesOf(entry, result, objects)) {
-    wire.add({ id, colour, words, shown });
+    wire.add({ id, colour, mine: entry?.mine ?? false, report: result.type === "report", words, shown });
     if (shown?.lon !== undefined) glow.add({ ...shown, colour: () => subscriptions.rgbOf(id) });
   }
 }

@@ -7,6 +7,7 @@ import { HUES, theme } from "./theme.js";
 
 const PAGE_SIZE = 100;
 const MOST_MINE = 200;
+const EARLIEST = 500;
 const RECONCILE_MS = 4000;
 const RECALLED = 300; // so many of the last results are looked through for texts
 
@@ -22,11 +23,21 @@ export class Subscriptions extends EventTarget {
   /** The next page, when there are more than are shown. @type {string|null} */
   next = null;
   #mine = new Set(device.read("mine", []));
+  /** What to do with results that came before a reply that may say whose they are. @type {(() => void)[]} */
+  #early = [];
+  #learners = 0;
   #hues = 0;
   #orders = 0;
 
   /** The live ones from the service: those made here, and a page of the others that this key may see. */
   async load() {
+    await this.#learning(() => this.#list());
+    this.#tell("list");
+    await Promise.all([...this.entries.values()].filter((entry) => entry.mine && entry.standing).slice(0, 12)
+      .map((entry) => this.reconcile(entry)));
+  }
+
+  async #list() {
     const { subscriptions, next } = await service.subscriptions(null, PAGE_SIZE);
     const seen = new Map(subscriptions.map((listed) => [listed.id, listed]));
     for (const id of [...this.#mine].slice(-20)) {
@@ -37,14 +48,24 @@ export class Subscriptions extends EventTarget {
     }
     for (const listed of seen.values()) this.#take(listed);
     this.next = next;
-    this.#tell("list");
-    await Promise.all([...this.entries.values()].filter((entry) => entry.mine && entry.standing).slice(0, 12)
-      .map((entry) => this.reconcile(entry)));
+  }
+
+  /** Does what may tell whose results are; those that come meanwhile are looked at afterwards. */
+  async #learning(work) {
+    this.#learners += 1;
+    try {
+      return await work();
+    } finally {
+      this.#learners -= 1;
+      if (this.#learners === 0) for (const late of this.#early.splice(0)) late();
+    }
   }
 
   async #fetch(id, seen) {
     try {
-      seen.set(id, await service.subscription(id));
+      const listed = await service.subscription(id);
+      if (listed.status === "live") seen.set(id, listed);
+      else this.#forget(id);
     } catch (error) {
       if (!(error instanceof Refusal) || error.status !== 404) throw error;
       this.#forget(id);
@@ -59,16 +80,26 @@ export class Subscriptions extends EventTarget {
     this.#tell("list");
   }
 
-  /** Subscribes; a name that is in use gets a number unless it was chosen by hand. */
+  /** Subscribes; a name replaces a live one only when it was chosen by hand. */
   async add(wish, name, chosen) {
-    let id = name;
-    for (let n = 2; !chosen && this.entries.has(id); n += 1) id = `${name}-${n}`;
-    const reply = await service.subscribe({ id, ...wish });
-    this.#remember(reply.id);
-    this.entries.delete(reply.id);
-    this.#take({ id: reply.id, kind: wish.kind, status: "live", subscription: wish, results: 0 });
+    const id = chosen ? name : this.#freeName(name);
+    const reply = await this.#learning(async () => {
+      const said = await service.subscribe({ id, ...wish });
+      this.#remember(said.id);
+      this.entries.delete(said.id);
+      this.#take({ id: said.id, kind: wish.kind, status: "live", subscription: wish, results: 0 });
+      return said;
+    });
     this.#tell("list");
     return { entry: this.entries.get(reply.id), replaced: reply.replaced };
+  }
+
+  #freeName(name) {
+    // Not all names are known here: one by chance is as good as certainly free.
+    if (this.next !== null) return `${name}-${Math.random().toString(36).slice(2, 7)}`;
+    let id = name;
+    for (let n = 2; this.entries.has(id); n += 1) id = `${name}-${n}`;
+    return id;
   }
 
   async end(id) {
@@ -76,6 +107,13 @@ export class Subscriptions extends EventTarget {
     this.entries.delete(id);
     this.#forget(id);
     this.#tell("list");
+  }
+
+  /** Puts work on a result off while a reply may still say whose it is. @returns {boolean} whether it was put off */
+  putOff(id, work) {
+    if (this.#learners === 0 || this.entries.has(id) || this.#early.length >= EARLIEST) return false;
+    this.#early.push(work);
+    return true;
   }
 
   /** Counts a result and applies it to the standing. @returns {Entry|undefined} */

@@ -10,6 +10,8 @@ export const motion = matchMedia("(prefers-reduced-motion: reduce)");
 
 class Theme extends EventTarget {
   #probe = document.createElement("span");
+  /** @type {Map<string, string>} */
+  #colours = new Map();
 
   constructor() {
     super();
@@ -36,8 +38,13 @@ class Theme extends EventTarget {
 
   /** A custom property's colour as it is now, as `rgb(...)`. */
   colour(name) {
-    this.#probe.style.color = `var(--${name})`;
-    return getComputedStyle(this.#probe).color;
+    let colour = this.#colours.get(name);
+    if (colour === undefined) {
+      this.#probe.style.color = `var(--${name})`;
+      colour = getComputedStyle(this.#probe).color;
+      this.#colours.set(name, colour);
+    }
+    return colour;
   }
 
   #label(button) {
@@ -47,6 +54,7 @@ class Theme extends EventTarget {
 
   #tell(button) {
     this.#label(button);
+    this.#colours.clear();
     this.dispatchEvent(new Event("change"));
   }
 }

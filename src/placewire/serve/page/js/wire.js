@@ -55,10 +55,14 @@ export class Wire {
   #timer = null;
   #paused = false;
   #count = 0;
+  #onlyMine = false;
+  /** The row of each trending subscription's last report: the next one takes its place. @type {Map<string, HTMLElement>} */
+  #reports = new Map();
 
   /** @param {(shown: Shown) => void} visit */
   constructor(visit) {
     this.visit = visit;
+    byId("wire-mine").addEventListener("click", () => this.showOnlyMine(!this.#onlyMine));
     const button = byId("wire-pause");
     button.addEventListener("click", () => {
       this.#paused = !this.#paused;
@@ -68,8 +72,22 @@ export class Wire {
     });
   }
 
-  /** @param {{id:string, colour:string, words:string, shown:Shown|null}} line */
+  /** Only what subscriptions made here give, among those of everybody. */
+  showOnlyMine(only) {
+    this.#onlyMine = only;
+    this.#list.dataset.only = only ? "mine" : "all";
+    byId("wire-mine").setAttribute("aria-pressed", String(only));
+  }
+
+  /** There is something to choose when there are subscriptions made here and elsewhere. */
+  offerMine(offered) {
+    byId("wire-mine").hidden = !offered;
+    if (!offered) this.showOnlyMine(false);
+  }
+
+  /** @param {{id:string, colour:string, mine:boolean, report:boolean, words:string, shown:Shown|null}} line */
   add(line) {
+    if (this.#onlyMine && !line.mine) return;
     this.#count += 1;
     this.#pending.push({ ...line, time: new Date() });
     if (this.#pending.length > MOST) this.#pending.splice(0, this.#pending.length - MOST);
@@ -79,24 +97,29 @@ export class Wire {
 
   #draw() {
     this.#timer = null;
-    setText(byId("wire-count"), `${sayPlural(this.#count, "result")} since this page was opened`);
+    setText(byId("wire-count"), `${sayPlural(this.#count, "result")} so far`);
     byId("wire-empty").hidden = this.#count > 0;
     byId("wire-head").hidden = this.#count === 0;
     if (this.#paused) return;
     const lines = this.#pending;
     this.#pending = [];
-    const fresh = lines.map((line) => this.#row(line)).reverse();
-    this.#list.prepend(...fresh);
+    for (const line of lines) this.#list.prepend(this.#row(line));
     while (this.#list.children.length > MOST) this.#list.lastElementChild?.remove();
+    for (const [id, row] of this.#reports) if (!row.isConnected) this.#reports.delete(id);
   }
 
-  #row({ id, colour, words, shown, time }) {
+  #row({ id, colour, mine, report, words, shown, time }) {
     const said = [el("span", { class: "wire-name" }, shorten(id, 60)), " ", el("span", { class: "wire-words" }, words)];
     const clock = el("time", { datetime: time.toISOString() }, sayTime(time));
     const place = shown && shown.lon !== undefined;
     const body = place
       ? el("button", { type: "button", title: "Show on the map", on: { click: () => this.visit(shown) } }, ...said)
       : el("div", { class: "wire-body" }, ...said);
-    return el("li", { class: "wire-row", vars: { hue: `var(--${colour})` } }, body, clock);
+    const row = el("li", { class: "wire-row", vars: { hue: `var(--${colour})` }, data: { mine } }, body, clock);
+    if (report) {
+      this.#reports.get(id)?.remove();
+      this.#reports.set(id, row);
+    }
+    return row;
   }
 }

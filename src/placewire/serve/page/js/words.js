@@ -24,9 +24,9 @@ export function sayMilliseconds(ms) {
 
 export function sayDistance(m) {
   if (m < 1) return "less than 1 m";
-  if (m < 1000) return `${Math.round(m)} m`;
-  if (m < 10_000) return `${(m / 1000).toFixed(1)} km`;
-  return `${count.format(m / 1000)} km`;
+  if (m < 1000) return `${Math.round(m)}\u00a0m`;
+  if (m < 10_000) return `${(m / 1000).toFixed(1)}\u00a0km`;
+  return `${count.format(m / 1000)}\u00a0km`;
 }
 
 export function sayScore(score) {

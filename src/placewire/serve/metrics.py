@@ -1,0 +1,137 @@
+"""Figures of the service in the text format that Prometheus reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from placewire import __version__
+from placewire.serve.errors import Unavailable
+
+if TYPE_CHECKING:
+    from placewire.serve.gateway import Gateway
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+QUANTILES = {"p50": "0.5", "p99": "0.99"}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Exposition:
+    """Families of metrics, each with its help and its type, written one by one."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, name: str, kind: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        """One family: one value, or one for each set of labels."""
+        full = f"placewire_{name}"
+        self._lines.append(f"# HELP {full} {escape(about)}")
+        self._lines.append(f"# TYPE {full} {kind}")
+        given = values if isinstance(values, Mapping) else {(): values}
+        for labels, value in given.items():
+            inside = ",".join(f'{key}="{escape(text, quotes=True)}"' for key, text in labels)
+            self._lines.append(f"{full}{{{inside}}} {number(value)}" if inside else
+                               f"{full} {number(value)}")  # fmt: skip
+
+    def counter(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        self.add(f"{name}_total", "counter", about, values)
+
+    def gauge(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        self.add(name, "gauge", about, values)
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"
+
+
+def escape(text: str, quotes: bool = False) -> str:
+    """Text as help and, with quotes, as the value of a label."""
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text
+
+
+def number(value: float) -> str:
+    """A value as the format writes it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def by(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
+    return {((label, name),): value for name, value in values.items()}
+
+
+def render_metrics(gateway: Gateway) -> str:
+    """All figures of a gateway; for threads. What the ledger has is left out while it is away."""
+    out = Exposition()
+    add_gateway(out, gateway)
+    try:
+        counts = gateway.ledger.counts()
+        webhooks = gateway.ledger.deliveries.count()
+    except Unavailable:
+        out.gauge("ledger_up", "1 if the ledger can be read", 0)
+        return out.text()
+    out.gauge("ledger_up", "1 if the ledger can be read", 1)
+    add_ledger(out, gateway, counts, webhooks)
+    return out.text()
+
+
+def add_gateway(out: Exposition, gateway: Gateway) -> None:
+    """What the gateway knows by itself, since it began."""
+    health = gateway.health()
+    out.gauge("info", "what runs", {(("version", __version__),): 1})
+    out.gauge("up", "1 if everything is well", health["status"] == "ok")
+    out.gauge("pipeline_up", "1 if the pipeline lives", health["pipeline"] == "running")
+    out.counter("events_accepted", "events on disk and replied to", gateway.accepted.total)
+    out.counter("events_rejected", "events that were wrong", gateway.refusals.events)
+    refused = {str(status): n for status, n in sorted(gateway.refusals.requests.items())}
+    out.counter("requests_refused", "requests that were refused", by("status", refused))
+    out.gauge("journal_seq", "the seq that the next event gets", health["seq"])
+    out.gauge("committed_seq", "the seq up to which everything is committed", gateway.committed_seq)
+    out.gauge("lag_events", "events accepted and not committed", health["lag_events"])
+    committer = gateway.committer
+    out.counter("journal_writes", "groups of requests written and synced", committer.writes)
+    out.counter("journal_lines", "lines written to the journal", committer.lines)
+    out.gauge("streams", "open streams and sockets", gateway.hub.listeners)
+    out.counter("stream_results", "results handed to streams and sockets", gateway.hub.delivered)
+    out.gauge("webhooks_under_way", "webhooks being served now", gateway.webhooks.under_way)
+    latency = gateway.latency.quantiles_ms()
+    took = {QUANTILES[name]: ms / 1e3 for name, ms in latency.items() if ms is not None}
+    out.gauge(
+        "latency_seconds", "from an event on disk to its results in the ledger, lately",
+        by("quantile", took),
+    )  # fmt: skip
+
+
+def add_ledger(
+    out: Exposition, gateway: Gateway, counts: dict[str, int], webhooks: dict[str, int]
+) -> None:
+    """What the ledger has counted, since it was made."""
+
+    def counted(name: str) -> int:
+        return counts.get(name, 0)
+
+    out.counter("results", "results numbered in the ledger", counted("position"))
+    dropped = {
+        "throttled": counted("throttled"),
+        "stray": counted("strays"),
+        "forgotten": counted("forgotten"),
+        "webhook ended": counted("webhook_left"),
+    }
+    out.counter(
+        "results_dropped",
+        "results left out by a throttle, of a former owner, older than results are kept,"
+        " or waiting for a webhook that was ended",
+        by("why", dropped),
+    )
+    out.gauge("webhooks", "webhooks that have not ended", webhooks["webhooks"])
+    out.counter("webhook_attempts", "bodies sent to webhooks", counted("webhook_attempts"))
+    out.counter("webhook_failures", "bodies not taken by webhooks", counted("webhook_failures"))
+    out.counter("webhook_results", "results taken by webhooks", counted("webhook_delivered"))
+    out.counter("webhook_given_up", "results given up", counted("webhook_given_up"))
+    out.gauge("webhook_pending", "results waiting for webhooks", webhooks["pending"])
+    out.gauge("dead_deliveries", "deliveries given up and kept", webhooks["dead_deliveries"])
+    out.gauge("dead_results", "results in these", webhooks["dead_results"])

@@ -1,0 +1,16 @@
+"""What failed on Spark, in one line."""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line; one of Spark's by what caused it."""
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = str(cause.toString()).strip()
+    return text.splitlines()[0]

@@ -1,0 +1,494 @@
+"""The live map in a real browser: from drawing a subscription to its match, and what goes wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from math import atanh, radians, sin
+from typing import Any
+
+import pytest
+
+from page_server import StandIn, serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("Chromium is not installed", allow_module_level=True)
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE_MS = 15_000
+
+Page = Any  # playwright's, which is imported only where it is used
+
+
+@pytest.fixture(scope="module")
+def launch() -> Iterator[Callable[[bool], Any]]:
+    """Browsers with and without a map: drawing in software is slow, and lists must do without."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browsers: dict[bool, Any] = {}
+
+        def launched(drawn: bool) -> Any:
+            if drawn not in browsers:
+                flags = [*FLAGS, *([] if drawn else ["--disable-3d-apis"])]
+                browsers[drawn] = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+            return browsers[drawn]
+
+        yield launched
+        for browser in browsers.values():
+            browser.close()
+
+
+@pytest.fixture
+def service() -> Iterator[StandIn]:
+    with serving(StandIn()) as stand_in:
+        yield stand_in
+
+
+@pytest.fixture
+def visit(launch: Any) -> Iterator[Callable[..., Page]]:
+    """Opens the page; afterwards nothing may have gone wrong unseen, no other host been asked."""
+    contexts, troubles = [], []
+
+    def open_page(
+        service: StandIn, *, drawn: bool = False, expected: str = "(?!)", **settings: Any
+    ) -> Page:
+        context = launch(drawn).new_context(
+            **{"viewport": {"width": 800, "height": 560}, "reduced_motion": "reduce", **settings}
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+
+        def hear(text: str) -> None:
+            if not re.search(expected, text):
+                troubles.append(text)
+
+        page.on("console", lambda line: hear(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith(service.address)
+                else troubles.append(f"another host: {request.url}")
+            ),
+        )
+        page.goto(service.address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def live(page: Page) -> Page:
+    page.wait_for_selector("#connection[data-state=live]")
+    return page
+
+
+def choose(page: Page, name: str, value: str) -> None:
+    page.check(f"input[name={name}][value={value}]", force=True)
+
+
+def drag(page: Page, *corners: tuple[int, int]) -> None:
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    for corner in corners[1:]:
+        page.mouse.move(*corner, steps=3)
+    page.mouse.up()
+
+
+def numbers(page: Page, *names: str) -> list[float]:
+    return [float(page.input_value(f"#{name}")) for name in names]
+
+
+def rows(page: Page, selector: str) -> list[str]:
+    return page.locator(selector).all_inner_texts()
+
+
+def wait_for_rows(page: Page, selector: str, expected: list[str]) -> None:
+    for _ in range(PATIENCE_MS // 100):
+        if page.locator(selector).all_text_contents() == expected:
+            return
+        page.wait_for_timeout(100)
+    assert page.locator(selector).all_text_contents() == expected
+
+
+def see_colour(page: Page, at: tuple[int, int], variable: str) -> None:
+    """Wait until a pixel of the map has the colour of that custom property."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    wanted = page.evaluate(
+        "(name) => { const probe = document.createElement('i'); document.body.append(probe);"
+        " probe.style.color = `var(--${name})`; const said = getComputedStyle(probe).color;"
+        " probe.remove(); return said.match(/\\d+/g).map(Number); }",
+        variable,
+    )
+    seen: Any = None
+    for _ in range(60):
+        clip = {"x": at[0] - 2, "y": at[1] - 2, "width": 5, "height": 5}
+        image = Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB")
+        seen = image.getpixel((2, 2))
+        if max(abs(a - b) for a, b in zip(seen, wanted, strict=True)) < 48:
+            return
+        page.wait_for_timeout(150)
+    raise AssertionError(f"at {at}: wanted {variable} {wanted}, got {seen}")
+
+
+def test_from_a_drawn_box_to_its_match(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, drawn=True))
+    page.click("#tab-new")
+    page.fill("#words", "coffee AND (free OR sale)")
+    choose(page, "shape", "box")
+    page.click("#draw-start")
+    drag(page, (520, 160), (560, 200), (720, 320))
+    west, south, east, north = numbers(page, "west", "south", "east", "north")
+    assert west < east
+    assert south < north
+    page.click("#subscribe")
+    page.wait_for_selector("#wire-empty")
+    lon, lat = (west + east) / 2, (south + north) / 2
+    service.publish("o1", lon, lat, "Free coffee, 5th Ave!")
+    service.publish("o2", lon, lat, "Coffee as ever")
+    service.publish("o3", east + 1, lat, "Free coffee too far east")
+    page.wait_for_selector("#wire-list li")
+    [row] = rows(page, "#wire-list .wire-row button")
+    assert re.fullmatch(
+        r"coffee-free-sale matched “Free coffee, 5th Ave!”, .* from its centre", row
+    )
+    page.wait_for_selector("#map[data-ready]")
+    page.click("#tab-subscriptions")
+    assert rows(page, ".card-name") == ["coffee-free-sale"]
+    assert rows(page, ".card-count") == ["1 result"]
+    see_colour(page, (620, mercator_row(lat, (north, 160), (south, 320))), "hue-0")
+
+
+def mercator_row(lat: float, *known: tuple[float, int]) -> int:
+    """The pixel row of a latitude, from those of two others."""
+    (top, low), (bottom, high) = ((atanh(sin(radians(at))), row) for at, row in known)
+    return round(low + (high - low) * (top - atanh(sin(radians(lat)))) / (top - bottom))
+
+
+def test_circles_polygons_and_points_are_drawn(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, drawn=True))
+    page.click("#tab-new")
+    choose(page, "shape", "circle")
+    page.click("#draw-start")
+    drag(page, (600, 300), (600, 360))
+    assert numbers(page, "radius")[0] > 100_000
+    first = numbers(page, "lon", "lat")
+    choose(page, "shape", "polygon")
+    page.click("#draw-start")
+    for corner in ((500, 200), (700, 200)):
+        page.mouse.click(*corner)
+    page.mouse.dblclick(600, 330)
+    corners = [line.split() for line in page.input_value("#polygon").splitlines()]
+    assert [len(corner) for corner in corners] == [2, 2, 2]
+    assert corners[0][1] == corners[1][1]
+    choose(page, "kind", "nearest")
+    page.click("#draw-start")
+    page.mouse.click(600, 300)
+    assert numbers(page, "lon", "lat") == pytest.approx(first, abs=0.01)
+    page.click("#draw-start")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#draw-bar")
+
+
+def tab_to(page: Page, id: str) -> None:
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id || document.activeElement.value") == id:
+            return
+    raise AssertionError(f"no way by Tab to {id}")
+
+
+def test_by_keys_alone(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, drawn=True))
+    tab_to(page, "tab-wire")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    tab_to(page, "words")
+    page.keyboard.type("tea")
+    tab_to(page, "everywhere")
+    page.keyboard.press("ArrowRight")
+    tab_to(page, "draw-centre")
+    page.keyboard.press("Enter")
+    around = numbers(page, "west", "south", "east", "north")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")  # draws: the map has the focus, its middle is the pen
+    for key in ("Enter", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    west, south, east, north = numbers(page, "west", "south", "east", "north")
+    assert [west, south, east, north] != around
+    assert (around[0] + around[2]) / 2 == pytest.approx(west, abs=0.01)
+    assert page.evaluate("document.activeElement.id") == "draw-start"
+    tab_to(page, "subscribe")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    service.publish("o1", (west + east) / 2, (south + north) / 2, "Tea at last")
+    page.wait_for_selector("#wire-list li")
+    page.wait_for_function(
+        "() => document.getElementById('said').textContent.includes('Tea at last')"
+    )
+    page.focus("#tab-wire")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "End tea"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#cards-empty:not([hidden])")
+    assert service.replay.live == {}
+
+
+def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
+    page = live(visit(service))
+    page.click("#tab-new")
+    choose(page, "kind", "nearest")
+    page.fill("#words", "coffee")
+    page.fill("#lon", "-73.98")
+    page.fill("#lat", "40.75")
+    page.fill("#k", "2")
+    page.click("#subscribe")
+    page.wait_for_selector(".card .ranking", state="attached")
+    for name, away in (("far", 0.3), ("near", 0.01), ("middle", 0.1), ("none", 0.001)):
+        service.publish(
+            name, -73.98, 40.75 + away, f"{'tea' if name == 'none' else 'coffee'} {name}"
+        )
+    wait_for_rows(page, ".ranked", ["1coffee near1.1\u00a0km", "2coffee middle11\u00a0km"])
+    page.click("#tab-new")
+    choose(page, "kind", "relevant")
+    page.fill("#reach", "100000")
+    page.fill("#name", "suits")
+    page.click("#subscribe")
+    wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee near", "coffee middle"])
+    service.publish("best", -73.98, 40.75, "coffee")
+    wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee", "coffee near"])
+    page.reload()
+    live(page)
+    page.click("#tab-subscriptions")
+    wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee", "coffee near"])
+
+
+def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, expected="422"))
+    page.click("#tab-new")
+    choose(page, "kind", "trending")
+    page.fill("#k", "2")
+    page.fill("#every", "1")
+    page.click("#subscribe")
+    page.wait_for_selector(".card .bars", state="attached")
+    for row in range(3):
+        service.publish(f"o{row}", 0, 0, "rain coffee" if row else "coffee")
+    page.wait_for_timeout(1100)
+    service.publish("late", 0, 0, "snow")
+    wait_for_rows(page, ".card .bar", ["coffee3", "rain2"])
+    page.wait_for_timeout(1100)
+    service.publish("later", 0, 0, "snow")
+    wait_for_rows(page, ".card-count", ["2 results"])
+    page.wait_for_timeout(500)
+    wait_for_rows(
+        page, ".wire-words", ["counts coffee (3), rain (2)"]
+    )  # one took the other's place
+    shares = page.eval_on_selector_all(
+        ".card .bar-fill", "(fills) => fills.map((fill) => fill.getBoundingClientRect().width)"
+    )
+    assert shares[1] / shares[0] == pytest.approx(2 / 3, abs=0.02)
+    page.click("#tab-new")
+    choose(page, "kind", "boolean")
+    page.fill("#words", "rain")
+    page.click("#ask")
+    page.wait_for_selector("#answer .ranked")
+    assert page.inner_text("#answer h3") == "2 objects in the last hour"
+    assert rows(page, "#answer .ranked-text") == ["rain coffee", "rain coffee"]
+    page.fill("#words", "(rain")
+    page.click("#ask")
+    page.wait_for_selector("#wish-error:not([hidden])")
+    assert "Parentheses" in page.inner_text("#wish-error")
+
+
+def test_only_what_was_made_here(service: StandIn, visit: Any) -> None:
+    page = visit(service)
+    wish = {"id": "theirs", "kind": "boolean", "where": "tea OR coffee"}
+    page.request.post(f"{service.address}v1/subscriptions", data=wish)
+    live(page)
+    page.click("#tab-new")
+    page.fill("#words", "coffee")
+    page.click("#subscribe")
+    page.reload()
+    live(page)
+    service.publish("o1", 0, 0, "coffee")
+    page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 2")
+    page.click("#wire-mine")
+    service.publish("o2", 0, 0, "more coffee")
+    page.wait_for_selector("text=more coffee")
+    assert page.locator(".wire-name:visible").all_inner_texts() == ["coffee", "coffee"]
+    assert page.locator(".card-name").all_text_contents() == ["coffee", "theirs"]
+
+
+def test_a_change_of_plan_is_seen_and_shown(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, drawn=True))
+    service.change_plan("kdt", "rebalanced after batch 15: 2 leaves moved")
+    page.wait_for_selector(".notice")
+    assert "The plan changed: kdt, version 2" in page.inner_text("#notices")
+    assert "rebalanced after batch 15: 2 leaves moved" in page.inner_text("#notices")
+    page.click(".notice button:text('Show')")
+    page.wait_for_selector("#legend-workers li")
+    assert len(rows(page, "#legend-workers li")) == 4
+    assert page.get_attribute("#plan-toggle", "aria-pressed") == "true"
+    page.click("#tab-system")
+    page.wait_for_function(
+        "() => document.getElementById('plan-events').textContent.includes('batch 15')"
+    )
+    assert page.inner_text("#plan-line") == "kdt, version 2: 6 leaves, 4 workers"
+    assert re.fullmatch(r"[\d.]+ in · [\d.]+ out /s", page.inner_text("#said-throughput"))
+    assert page.locator("#plots canvas").count() == 3
+
+
+def test_a_key_is_asked_for(visit: Any) -> None:
+    with serving(StandIn(required_key="pw_right")) as service:
+        page = visit(service, expected="401")
+        page.wait_for_selector("#key-dialog[open]")
+        assert page.inner_text("#connection").strip() == "Key needed"
+        page.fill("#key", "pw_wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_function(
+            "() => document.getElementById('key-dialog').open &&"
+            " document.getElementById('key-said').textContent.includes('not accepted')"
+        )
+        page.fill("#key", "pw_right")
+        page.keyboard.press("Enter")
+        live(page)
+        assert page.is_hidden("#banner")
+        page.reload()
+        live(page)
+
+
+def test_a_dead_server_says_so_and_nothing_is_missed(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, expected="ERR_|Failed to load"))
+    page.click("#tab-new")
+    page.fill("#words", "coffee")
+    page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    service.publish("o1", 0, 0, "coffee before")
+    wait_for_rows(page, ".wire-words", ["matched “coffee before”"])
+    service.stop()
+    page.wait_for_selector("#banner:not([hidden])")
+    assert page.inner_text("#banner-title") == "The service does not answer"
+    assert "Last heard" in page.inner_text("#banner-detail")
+    assert page.inner_text("#connection").strip() == "No answer"
+    service.publish("o2", 0, 0, "coffee meanwhile")
+    service.start()
+    page.click("#retry")
+    live(page)
+    service.publish("o3", 0, 0, "coffee after")
+    said = [f"matched “coffee {when}”" for when in ("after", "meanwhile", "before")]
+    wait_for_rows(page, ".wire-words", said)
+    assert service.resumed_from[-1] == 1
+    assert page.is_hidden("#banner")
+
+
+def test_a_service_that_is_not_well_says_what(service: StandIn, visit: Any) -> None:
+    service.illness = "the pipeline has stopped"
+    page = visit(service, expected="503")
+    page.wait_for_selector("#connection[data-state=ill]")
+    assert page.inner_text("#banner-title") == "The service is not well"
+    assert page.inner_text("#banner-detail") == "It says: the pipeline has stopped"
+
+
+def test_hostile_texts_stay_texts(service: StandIn, visit: Any) -> None:
+    page = live(visit(service, drawn=True))
+    bad = "<img src=x onerror=alert(1)><script>alert(2)</script> coffee"
+    page.click("#tab-new")
+    page.fill("#words", "coffee")
+    page.fill("#name", "<b onclick=alert(3)>&amp;")
+    page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    for id in ("__proto__", "<svg onload=alert(4)>", "constructor"):
+        service.publish(id, 10, 10, bad)
+    page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 3")
+    assert rows(page, ".wire-words") == [f"matched “{bad}”"] * 3
+    assert rows(page, ".wire-name") == ["<b onclick=alert(3)>&amp;"] * 3
+    page.click(".wire-row button >> nth=0")
+    page.wait_for_selector(".object-text")
+    assert page.inner_text(".object-text") == bad
+    page.click("#tab-new")
+    page.click("#ask")
+    page.wait_for_selector("#answer .ranked")
+    assert rows(page, "#answer .ranked-text") == [bad] * 3
+    made = "#views img, #views script, #views b, .maplibregl-popup script, .maplibregl-popup img"
+    assert page.locator(made).count() == 0
+
+
+# Parts without a name for those who cannot see them.
+NAMELESS = """() => {
+  const parts = document.querySelectorAll('button, input, select, textarea, [role=img], section');
+  const named = (part) => part.getAttribute('aria-label') || part.getAttribute('aria-labelledby')
+    || part.labels?.length || part.textContent.trim();
+  return [...parts].filter((part) => !named(part)).map((part) => part.outerHTML.slice(0, 80));
+}"""
+
+# The contrast of pairs of custom properties, as WCAG reckons it.
+CONTRASTS = r"""(pairs) => {
+  const probe = document.body.appendChild(document.createElement('i'));
+  const linear = (n) => (n <= 0.04045 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4);
+  const light = (name) => {
+    probe.style.color = `var(--${name})`;
+    const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map((n) => linear(n / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  return pairs.map(([a, b]) => {
+    const [dark, bright] = [light(a), light(b)].sort((x, y) => x - y);
+    return [a, b, bright / dark];
+  });
+}"""
+
+
+def test_everything_has_a_name_and_can_be_read(service: StandIn, visit: Any) -> None:
+    page = live(visit(service))
+    nameless = page.evaluate(NAMELESS)
+    assert nameless == []
+    pairs = [("text", "panel"), ("muted", "panel"), ("muted", "raised"), ("accent", "panel"),
+             ("on-accent", "accent"), ("bad", "bad-soft"), ("name", "land"), ("text", "field"),
+             *((f"hue-{hue}", "panel") for hue in range(8)),
+             *((f"hue-{hue}", "raised") for hue in range(8)),
+             *(("on-hue", f"hue-{hue}") for hue in range(8))]  # fmt: skip
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        ratios = page.evaluate(CONTRASTS, pairs)
+        assert [ratio for ratio in ratios if ratio[2] < 4.5] == [], scheme
+
+
+def test_fits_a_phone(service: StandIn, visit: Any) -> None:
+    page = live(
+        visit(
+            service,
+            drawn=True,
+            viewport={"width": 360, "height": 740},
+            has_touch=True,
+            is_mobile=True,
+        )
+    )
+    for tab in ("wire", "subscriptions", "new", "system"):
+        page.click(f"#tab-{tab}")
+        wide = page.evaluate(
+            "[document.documentElement.scrollWidth, document.getElementById('views').scrollWidth]"
+        )
+        assert max(wide) <= 360, tab
+    assert page.locator("#view-system #plot-lag").count() == 1
+    page.click("#tab-new")
+    choose(page, "shape", "circle")
+    page.click("#draw-start")
+    page.wait_for_selector("#panel[data-height=low]")
+    drag(page, (180, 300), (180, 380))
+    page.wait_for_selector("#panel[data-height=half]")
+    assert numbers(page, "radius")[0] > 0
