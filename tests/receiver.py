@@ -70,7 +70,10 @@ class Receiver:
         return [one for one in self.got if one.path == path]
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("content-length", 0)))
+        size = int(handler.headers.get("content-length", 0))
+        body = handler.rfile.read(size)
+        if len(body) < size:
+            return  # its sender has died
         status = self.reply(handler.path, len(self.of(handler.path)))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         self.got.append(Got(handler.path, headers, body, time.monotonic(), status))
