@@ -10,7 +10,7 @@ from placewire.engine.plannames import PLANS
 from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
-from placewire.state.asking import ask_plan
+from placewire.state.asking import ask_plan, read_asked
 from placewire.state.manifest import read_latest
 
 LOOK_EVERY_S = 0.1
@@ -27,7 +27,9 @@ def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: flo
     entry = {} if before is None else before.plan
     if workers is not None and entry.get("name", "shared") not in PLANS["boolean"]:
         raise Unusable(f"workers: a saved plan has its own, {entry['workers']}, got {workers}")
-    if workers is not None and entry.get("workers") == workers:
+    note = read_asked(state)
+    waiting = "next_workers" in entry or (note is not None and note.id != entry.get("asked"))
+    if workers is not None and entry.get("workers") == workers and not waiting:
         return f"there are {workers} workers already; nothing is asked for"
     asked = ask_plan(state, plan or "", workers or 0)
     what = f"plan {plan}" if plan else f"a run with {workers} workers"
@@ -38,7 +40,7 @@ def run_rebalance(root: Path, plan: str | None, workers: int | None, wait_s: flo
             entry = {} if latest is None else latest.plan
             taken = entry.get("asked") == asked.id and "next_why" not in entry
             if workers is not None:
-                taken = entry.get("workers") == workers
+                taken = taken and entry.get("workers") == workers
             if latest is not None and taken:
                 return f"{what} is in force, batch {latest.batch}"
             progress.update(int(wait_s - (ends - time.monotonic())), "waiting for two commits")
