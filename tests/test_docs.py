@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import Stemmer
 import typer
 
-from placewire.cli.main import app
+from placewire.cli.main import INTERRUPTED, UNUSABLE, app
 from placewire.engine.rebalancing import REBALANCERS
 from placewire.imports.importing import READERS
 from placewire.model.analyzers import STOP_WORDS
@@ -28,12 +30,17 @@ EXAMPLES = [
 
 
 def commands() -> dict[str, set[str]]:
-    """Every command with its long options."""
-    group = typer.main.get_command(app)
-    return {
-        name: {flag for option in command.params for flag in option.opts if flag.startswith("--")}
-        for name, command in group.commands.items()  # type: ignore[attr-defined]
-    }
+    """Every command with its options; those of a group under both names."""
+    return dict(flags_of(typer.main.get_command(app)))
+
+
+def flags_of(group: Any, before: str = "") -> Iterator[tuple[str, set[str]]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from flags_of(command, f"{before}{name} ")
+            continue
+        options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
+        yield f"{before}{name}", {flag for p in options for flag in p.opts} - {"--help"}
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
@@ -48,6 +55,7 @@ def test_there_are_examples() -> None:
 
 def test_every_flag_in_the_docs_exists() -> None:
     known = set().union(*commands().values()) | {"--help"}
+    known |= {flag for option in typer.main.get_command(app).params for flag in option.opts}
     known |= {
         "--full",
         "--data",
@@ -91,6 +99,32 @@ def test_every_option_and_name_of_run_is_documented() -> None:
     missing = [name for name in sorted(names) if f"`{name}`" not in text]
     missing += [flag for flag in sorted(commands()["run"]) if f"`{flag}" not in text]
     assert missing == []
+
+
+def test_every_option_and_every_metric_of_serve_is_documented() -> None:
+    text = (ROOT / "docs" / "service.md").read_text()
+    flags = sorted(commands()["serve"] - {"--held"})
+    assert [flag for flag in flags if f"`{flag}" not in text] == []
+    source = (ROOT / "src" / "placewire" / "serve" / "metrics.py").read_text()
+    made = re.findall(r'out\.(counter|gauge)\(\s*"([a-z_]+)"', source)
+    names = [f"placewire_{name}" + "_total" * (kind == "counter") for kind, name in made]
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_option_of_every_command_is_documented() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text()
+    parts = dict(re.findall(r"^### `placewire ([a-z]+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S))
+    for name, flags in commands().items():
+        part = parts[name.split()[0]]
+        assert [flag for flag in sorted(flags) if f"`{flag}" not in part] == [], name
+        assert "`--json" in part, name
+    assert {name.split()[0] for name in commands()} == set(parts)
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text()
+    assert re.findall(r"^\| (\d+) \|", text, re.M) == ["0", "1", str(UNUSABLE), str(INTERRUPTED)]
 
 
 def test_every_command_is_in_the_readme() -> None:

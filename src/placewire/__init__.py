@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
+    from placewire.serve.client import Client, connect
     from placewire.spark.datasource import register
     from placewire.spark.matching import match, refused_objects
     from placewire.spark.stream import Stream
 
 __all__ = [
+    "Client",
     "InvalidEvent",
     "Results",
     "Settings",
     "Snapshot",
     "Stream",
     "Unusable",
+    "connect",
     "explain",
     "match",
     "open_snapshot",
@@ -35,6 +38,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Client": "placewire.serve.client",
+    "connect": "placewire.serve.client",
     "Results": "placewire.api",
     "explain": "placewire.api",
     "open_snapshot": "placewire.api",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import sys
@@ -44,6 +45,7 @@ class DemoOptions(NamedTuple):
     runner: str
     port: int | None
     seconds: float | None
+    json: bool = False
 
 
 class Head(msgspec.Struct):
@@ -60,7 +62,7 @@ def run_demo(options: DemoOptions) -> None:
     if options.runner not in ("spark", "local"):
         raise Unusable(f"runner: must be spark or local, got {options.runner!r}")
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=options.json)
     port = options.port or find_port()
     listen("127.0.0.1", port).close()
     seconds = options.seconds
@@ -141,6 +143,8 @@ def play(
             telling_s += SAYS_S
             console.print(figures(http), style="dim")
     console.print("\n" + figures(http))
+    if options.json:
+        print(json.dumps(http.get("/v1/status").json()["service"]))
 
 
 def wait_until_up(

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
+from placewire.cli.targets import Target, open_client
 from placewire.engine.explaining import explain
 from placewire.engine.snapshot import decode_object
 from placewire.engine.standing import open_state
@@ -27,7 +28,7 @@ UNKNOWN = "#{} (a word that no retained object has)"
 class ExplainOptions(NamedTuple):
     """What the user typed."""
 
-    state: Path | None
+    target: Target | None
     object: str
     subscription: str
     settings: Path | None
@@ -36,12 +37,8 @@ class ExplainOptions(NamedTuple):
 
 def run_explain(options: ExplainOptions) -> None:
     """Explain a pair; raises Unusable for input that cannot be."""
-    state = None if options.state is None else open_state(options.state)
-    settings = None if options.settings is None else read_settings(options.settings)
     try:
-        told = explain(
-            state, read_object(options.object), read_name(options.subscription), settings
-        )
+        told = explanation(options)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
     if sys.stdout is None:
@@ -50,6 +47,20 @@ def run_explain(options: ExplainOptions) -> None:
         print(json.dumps(told, ensure_ascii=False))
     else:
         print_explanation(Console(highlight=False, soft_wrap=True), told)
+
+
+def explanation(options: ExplainOptions) -> dict[str, Any]:
+    """What a state or a server tells, or, with neither, what follows from the pair itself."""
+    pair = read_object(options.object), read_name(options.subscription)
+    if options.target is not None and options.target.state is None:
+        if options.settings is not None:
+            raise Unusable("explain: --settings are the server's own, leave them out")
+        with open_client(options.target) as client:
+            return client.explain(*pair)
+    root = None if options.target is None else options.target.state
+    state = None if root is None else open_state(root)
+    settings = None if options.settings is None else read_settings(options.settings)
+    return explain(state, *pair, settings)
 
 
 def read_object(text: str) -> dict[str, Any] | int | str:

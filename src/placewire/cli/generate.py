@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 
 from placewire.city import CityLife, blocks, count_events, write_log
+from placewire.cli.outcome import Outcome
 from placewire.cli.progress import ProgressLine
 from placewire.model.errors import Unusable
 
 
-def run_generate(life: CityLife, log: Path) -> str:
-    """Write the log and give the summary line; raises Unusable."""
+def run_generate(life: CityLife, log: Path) -> Outcome:
+    """Write the log and say what came of it; raises Unusable."""
     next(blocks(life, 1), None)  # refuses a bad description while an old file is still whole
     started = time.monotonic()
     with ProgressLine("generate", count_events(life)) as progress:
@@ -24,4 +25,6 @@ def run_generate(life: CityLife, log: Path) -> str:
             size = log.stat().st_size
         except OSError as error:
             raise Unusable(f"{log}: cannot be written: {error.strerror}") from None
-    return f"events {events}, bytes {size}, {time.monotonic() - started:.1f} s"
+    seconds = time.monotonic() - started
+    facts = {"events": events, "bytes": size, "seconds": round(seconds, 3)}
+    return Outcome(f"events {events}, bytes {size}, {seconds:.1f} s", facts)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -60,6 +61,7 @@ class PlanOptions(NamedTuple):
     machines: int
     cost: str
     statistics: bool
+    json: bool = False
 
 
 class Made(NamedTuple):
@@ -108,6 +110,10 @@ def run_plan(options: PlanOptions) -> None:
     survey = read_files(options, key)
     made = make_plans(names, survey, options)
     choice = choose(made, options) if options.plan in (ALL, AUTO) else None
+    if options.json:
+        written = write_files(options.out, made, survey, key) if options.out and made else None
+        print(json.dumps(to_facts(survey, made, choice, written)))
+        return
     console = Console()
     for line in describe(survey, options):
         console.print(Text(line), soft_wrap=True)
@@ -122,6 +128,40 @@ def run_plan(options: PlanOptions) -> None:
     if options.out is not None and made:
         console.print()
         console.print(Text(write_files(options.out, made, survey, key)), soft_wrap=True)
+
+
+def to_facts(
+    survey: Survey, made: list[Made], choice: Choice | None, written: str | None
+) -> dict[str, Any]:
+    """The table as one JSON object; loads are those of the cost model, in its own unit."""
+    facts: dict[str, Any] = {
+        "objects": int(survey.objects.codes.size),
+        "subscriptions": survey.rows.total,
+        "invalid": sum(file.invalid for file in survey.files),
+        "plans": [facts_of(each) for each in made],
+    }
+    if choice is not None:
+        taken = SHARED if choice.leaves is None else choice.leaves.name
+        facts["auto"] = {"plan": taken, "why": choice.why}
+    return facts | ({"written": written} if written is not None else {})
+
+
+def facts_of(made: Made) -> dict[str, Any]:
+    measures = made.measures
+    return {
+        "plan": measures.name,
+        "leaves": int(measures.leaves),
+        "copies_a_subscription": float(measures.subscriptions_replicated),
+        "copies_an_object": float(measures.objects_replicated),
+        "dropped_share": measures.dropped / max(measures.objects, 1),
+        "load": float(measures.workload),
+        "balance": float(measures.balance),
+        "router_bytes": int(measures.router_bytes),
+        "build_s": made.build_s,
+        "route_ns": float(measures.route_ns),
+        "follow_ns": float(measures.follow_ns),
+        "cost_ns": float(made.score.total),
+    }
 
 
 def names_of(plan: str) -> tuple[str, ...]:

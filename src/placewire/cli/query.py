@@ -1,23 +1,26 @@
-"""`placewire query`: ask a state directory, with no Spark session, whether a stream runs or not."""
+"""`placewire query`: ask a state directory, with no Spark session, or a server."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
-from placewire.engine.snapshot import Snapshot
+from placewire.cli.targets import Target, open_client
+from placewire.engine.asking import encode_line
+from placewire.engine.snapshot import Snapshot, decode_object
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.serve.client import Client, Declined
 
 
 class QueryOptions(NamedTuple):
     """What was asked on the command line."""
 
     query: str
-    state: Path
+    target: Target
     with_data: bool
     timing: bool
 
@@ -27,25 +30,60 @@ def run_query(options: QueryOptions) -> int:
 
     A bad query among several is told on standard error, and the others are answered.
     """
-    code = 0
-    with Snapshot(options.state) as snapshot:
-        if snapshot.manifest is None:
-            print("placewire: nothing is committed yet", file=sys.stderr)
+    with answering(options) as ask:
         if options.query != "-":
             try:
-                answer(snapshot, options.query, options)
+                ask(options.query)
             except InvalidEvent as error:
                 raise Unusable(str(error)) from None
             return 0
+        code = 0
         with standard_input() as lines:
             for number, line in enumerate(lines, 1):
-                snapshot.refresh()
                 try:
-                    answer(snapshot, line, options)
+                    ask(line)
                 except InvalidEvent as error:
                     print(f"placewire: line {number}: {error}", file=sys.stderr, flush=True)
                     code = 1
-    return code
+        return code
+
+
+@contextmanager
+def answering(options: QueryOptions) -> Iterator[Callable[[str | bytes], None]]:
+    """What answers a query and prints it, of a state or of a server."""
+    if options.target.state is None:
+        with open_client(options.target) as client:
+            yield partial(answer_by_server, client, options=options)
+        return
+    with Snapshot(options.target.state) as snapshot:
+        if snapshot.manifest is None:
+            print("placewire: nothing is committed yet", file=sys.stderr)
+
+        def ask(query: str | bytes) -> None:
+            if options.query == "-":
+                snapshot.refresh()
+            answer(snapshot, query, options)
+
+        yield ask
+
+
+def answer_by_server(client: Client, query: str | bytes, options: QueryOptions) -> None:
+    """Print a server's answer; raises InvalidEvent for what it says is no query."""
+    asked = decode_object(query)
+    started = time.perf_counter()
+    try:
+        told = client.query(asked, options.with_data)
+    except Declined as error:
+        if error.status != 422:
+            raise
+        raise InvalidEvent(str(error)) from None
+    took_ms = 1_000 * (time.perf_counter() - started)
+    if sys.stdout is None:
+        raise Unusable("standard output is closed")
+    sys.stdout.buffer.write(encode_line(told))
+    sys.stdout.buffer.flush()
+    if options.timing:
+        print(f"answered in {took_ms:.2f} ms, the way to the server included", file=sys.stderr)
 
 
 @contextmanager

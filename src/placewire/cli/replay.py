@@ -19,6 +19,7 @@ import msgspec
 
 from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
+from placewire.cli.outcome import Outcome
 from placewire.cli.progress import ProgressLine
 from placewire.engine.elastic import read_workers
 from placewire.engine.log import check_lines
@@ -51,8 +52,8 @@ class ReplayOptions(NamedTuple):
     rebalance: str = "auto"
 
 
-def run_replay(options: ReplayOptions) -> str:
-    """Replay a log and give the summary line; raises Unusable."""
+def run_replay(options: ReplayOptions) -> Outcome:
+    """Replay a log and say what came of it; raises Unusable."""
     check_lines(options.log)
     targets = [t for t in (options.results, options.dead_letters) if t is not None]
     for target in targets:
@@ -119,12 +120,22 @@ def run_replay(options: ReplayOptions) -> str:
         print(f"first dead letter: {first}{hint}", file=sys.stderr)
     for manifest in last:
         tell_plans(options.plan, manifest)
-    return (
+    rate = (totals.events - before) / seconds
+    line = (
         f"events {totals.events}, results {totals.results},"
         f" dead letters {totals.dead_letters},"
         f" unsubscribes of nothing {totals.idle_unsubscribes},"
-        f" {(totals.events - before) / seconds:.0f} events/s"
+        f" {rate:.0f} events/s"
     )
+    facts = {
+        "events": totals.events,
+        "results": totals.results,
+        "dead_letters": totals.dead_letters,
+        "unsubscribes_of_nothing": totals.idle_unsubscribes,
+        "events_per_s": round(rate, 1),
+        "seconds": round(seconds, 3),
+    }
+    return Outcome(line, facts)
 
 
 def first_letter(dead: Path) -> str:

@@ -18,6 +18,7 @@ import msgspec
 
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.lag import lag_line
+from placewire.cli.outcome import Outcome
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
@@ -75,21 +76,31 @@ class Teller:
             self.last_s = now
             print(self.line(), file=sys.stderr)
 
+    def facts(self) -> dict[str, Any]:
+        """How far it has come, for programs."""
+        nothing = {"batch": -1, "events": self.before, "results": 0, "dead_letters": 0}
+        told = {name: self.latest.get(name, nothing[name]) for name in nothing}
+        told["events_per_s"] = round(self.rate(), 1)
+        return told | ({"lag": msgspec.to_builtins(self.lag)} if self.lag is not None else {})
+
+    def rate(self) -> float:
+        done = self.latest.get("events", self.before) - self.before
+        return float(done / max(time.monotonic() - self.started, 1e-9))
+
     def line(self) -> str:
         """How far it has come."""
         facts = self.latest
         if not facts:
             return "no events yet"
-        rate = (facts["events"] - self.before) / max(time.monotonic() - self.started, 1e-9)
         behind = f"; {lag_line(self.lag)}" if self.lag is not None else ""
         return (
             f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
-            f" dead letters {facts['dead_letters']}, {rate:.0f} events/s{behind}"
+            f" dead letters {facts['dead_letters']}, {self.rate():.0f} events/s{behind}"
         )
 
 
-def run_config(options: RunOptions) -> str:
-    """Run a configuration and give the last line; raises Unusable."""
+def run_config(options: RunOptions) -> Outcome:
+    """Run a configuration and say what came of it; raises Unusable."""
     if options.log not in ("plain", "json"):
         raise Unusable(f"log: must be plain or json, got {options.log!r}")
     config = read_config(options.config)
@@ -113,7 +124,7 @@ def run_config(options: RunOptions) -> str:
             run.go(options.once)
     finally:
         session.stop()
-    return f"ended after {teller.line()}" if options.log == "plain" else ""
+    return Outcome(f"ended after {teller.line()}", teller.facts())
 
 
 def open_session(config: RunConfig) -> Any:

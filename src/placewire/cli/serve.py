@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from placewire.engine.warming import warm_kernels
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
+from placewire.state.serving import address_of
 
 PARTS = ("all", "gateway", "pipeline")
 FAILED = 1
@@ -42,6 +44,7 @@ class ServeOptions(NamedTuple):
     part: str
     held: bool  # by a supervisor, whose end is ours
     quiet: bool
+    json: bool = False
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -108,9 +111,15 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
     """The gateway, in this process."""
     from placewire.serve.processes import run_gateway, say
 
-    if not options.quiet:
-        say(f"Placewire is at http://{options.host}:{options.port}, its state in {options.state}")
-    run_gateway(gateway_options(options, keep_us), stopping)
+    def ready() -> None:
+        url = address_of(options.host, options.port)
+        if options.json:
+            facts = {"ready": True, "url": url, "state": str(options.state)}
+            print(json.dumps(facts), flush=True)
+        elif not options.quiet:
+            say(f"Placewire is at {url}, its state in {options.state}")
+
+    run_gateway(gateway_options(options, keep_us), stopping, ready)
     return 0
 
 

@@ -61,10 +61,12 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     loads = standing.loads
     if loads is not None:
         facts["imbalance"] = imbalance(loads.by_worker)
+        facts["leaves_in_all"] = loads.leaves.total
+        whole = max(float(loads.load.sum()), 1e-12)
         facts["leaves"] = [
             {"leaf": leaf, "box": list(loads.degrees(leaf)), "workers": loads.workers_of(leaf)}
             | loads.of_leaf(leaf)
-            | {"load_ns": float(loads.load[leaf])}
+            | {"load_ns": float(loads.load[leaf]), "share": float(loads.load[leaf]) / whole}
             for leaf in loads.heaviest(most)
         ]
     return facts

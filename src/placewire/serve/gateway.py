@@ -22,7 +22,7 @@ from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused
 from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
-from placewire.serve.incoming import Incoming
+from placewire.serve.incoming import Incoming, wind_clock
 from placewire.serve.keeper import Keeper
 from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
 from placewire.serve.limits import Rates
@@ -32,10 +32,11 @@ from placewire.serve.pipeline import beat_path
 from placewire.serve.sending import Sender
 from placewire.serve.webhooks import Retries, Webhooks
 from placewire.state.journal import JournalReader, journal_folder
-from placewire.state.journalwriter import JournalWriter, read_entries
+from placewire.state.journalwriter import JournalWriter
 from placewire.state.layout import StateDir
 from placewire.state.lexicons import keep_lexicon, open_lexicon
 from placewire.state.manifest import Manifest, read_latest
+from placewire.state.serving import Server, address_of, note_server
 
 DAY_US = 86_400_000_000
 STALE_S = 10.0  # without a word from the pipeline it is said to be away
@@ -92,6 +93,8 @@ class Gateway:
         self.keeper.start()
         self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
         self.webhooks.start()
+        ledger = "postgresql" if options.ledger else "file"
+        note_server(self.state, Server(address_of(options.host, options.port), ledger))
 
     async def stop(self) -> None:
         """Close in good order: what webhooks have under way first."""
@@ -105,15 +108,7 @@ class Gateway:
 
     def _clock(self, folder: Path) -> int | None:
         """The clock after all that the journal has: what is committed, and the rest."""
-        admission = self.admission
-        admission.now_us = self.manifest.now_us if self.manifest is not None else None
-        first = self.manifest.next_seq if self.manifest is not None else 0
-        for _, line in read_entries(folder, first):
-            try:
-                admission.advance(admission.admit(line).ts_us)
-            except InvalidEvent:
-                continue
-        return admission.now_us
+        return wind_clock(self.admission, self.manifest, folder)
 
     # In.
 
@@ -206,12 +201,7 @@ class Gateway:
 
     def status_of(self, held: Held) -> str:
         """Whether a subscription is live, as far as events were accepted."""
-        if held.ended_seq is not None:
-            return "ended"
-        now_us = self.admission.now_us
-        if held.expires_us is not None and now_us is not None and held.expires_us <= now_us:
-            return "expired"
-        return "live"
+        return held.status(self.admission.now_us)
 
     def find_own(self, caller: Caller, name: str) -> Held:
         """A subscription that a caller may see; raises Refused. For threads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,8 @@ from placewire.serve.bodies import decode_object
 from placewire.serve.committing import read_change
 from placewire.serve.errors import Refused
 from placewire.serve.ledger import Change
+from placewire.state.journalwriter import read_entries
+from placewire.state.manifest import Manifest
 
 MOST_ERRORS = 100  # shown of a bulk
 
@@ -36,6 +39,18 @@ class Bulk(NamedTuple):
     changes: list[Change]  # their seqs count from the first line
     rejected: int
     errors: list[dict[str, Any]]
+
+
+def wind_clock(admission: Admission, manifest: Manifest | None, folder: Path) -> int | None:
+    """Set the clock by all that a journal has, what is committed and the rest; gives it."""
+    admission.now_us = manifest.now_us if manifest is not None else None
+    first = manifest.next_seq if manifest is not None else 0
+    for _, line in read_entries(folder, first):
+        try:
+            admission.advance(admission.admit(line).ts_us)
+        except InvalidEvent:
+            continue
+    return admission.now_us
 
 
 def now_text() -> str:

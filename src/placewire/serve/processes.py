@@ -67,8 +67,10 @@ def needs_keys(host: str) -> bool:
     return not is_loopback(host)
 
 
-def run_gateway(options: GatewayOptions, stopping: threading.Event) -> None:
-    """Serve until `stopping`; raises Unusable."""
+def run_gateway(
+    options: GatewayOptions, stopping: threading.Event, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until `stopping`, and say when it is `ready`; raises Unusable."""
     check_exposure(options)
     raise_file_limit()
     sock = listen(options.host, options.port)
@@ -80,6 +82,7 @@ def run_gateway(options: GatewayOptions, stopping: threading.Event) -> None:
         except Unusable as error:
             problem.append(error)
             return
+        ready()
         server = uvicorn.Server(configure(make_app(lambda: gateway), options.patience))
         watching = asyncio.create_task(watch(server))
         await server.serve([sock])
@@ -148,8 +151,8 @@ class Child:
         code = self.process.poll()
         if code is None:
             return None
-        if code == UNUSABLE:
-            return code
+        if code == UNUSABLE and not self.deaths:
+            return code  # at its first start; later it may be a database that is away
         self.deaths = 0 if now - self.started_s > WELL_S else self.deaths
         pause = PAUSES_S[min(self.deaths, len(PAUSES_S) - 1)]
         self.deaths += 1

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from placewire.state.layout import write_file
 
 FILE_BYTES = 1 << 27  # when a file is this long, the next begins
 LOOK_BYTES = 1 << 24
+LOCK_TRIES, LOCK_PAUSE_S = 4, 0.05
 PROBE_BYTES = 1 << 14
 
 
@@ -33,11 +35,7 @@ class JournalWriter:
             self._lock = os.open(folder / "LOCK", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise Unusable(f"journal {folder}: cannot be used: {error.strerror}") from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise Unusable(f"journal {folder}: is in use by another process") from None
+        self._take_lock()
         if not (folder / "ID").exists():
             write_file(folder / "ID", secrets.token_hex(16).encode())
         files = list_files(folder) or [name_file(folder, 0, 0)]
@@ -46,6 +44,17 @@ class JournalWriter:
         self.next_seq, self.size = self._mend(self.file)
         self.mark = Mark(folder, writing=True)
         self.publish()
+
+    def _take_lock(self) -> None:
+        """Become the one writer; whoever only looks has it for a moment."""
+        for left in range(LOCK_TRIES, 0, -1):
+            try:
+                return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if left > 1:
+                    time.sleep(LOCK_PAUSE_S)
+        os.close(self._lock)
+        raise Unusable(f"journal {self.folder}: is in use by another process")
 
     def _open(self, file: JournalFile) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND

@@ -231,6 +231,22 @@ class Ledger(Keys):
             add_meta(cursor, Counter(forgotten=gone))
         return gone
 
+    def forget_ended(self, seq: int, event_us: int) -> None:
+        """Drop dead letters from before an event, and subscriptions that ended or expired before.
+
+        `event_us` is the clock of the events. Those that have results or a webhook stay.
+        """
+        with self.database.writing() as cursor:
+            cursor.execute(f"DELETE FROM subscription WHERE {FORGOTTEN}", (seq, seq, event_us))
+            cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
+
+
+FORGOTTEN = (
+    "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
+    " AND NOT EXISTS (SELECT 1 FROM result WHERE result.subscription = subscription.id)"
+    " AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.subscription = subscription.id)"
+)
+
 
 def apply_change(cursor: Cursor, change: Change) -> None:
     """One subscribe or unsubscribe; applied twice it is the same as once."""

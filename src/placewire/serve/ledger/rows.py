@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from placewire.model.times import format_timestamp
+
 
 class Change(NamedTuple):
     """A subscribe or an unsubscribe as the journal has it, and whose it is."""
@@ -35,6 +37,28 @@ class Held(NamedTuple):
     numbers: int
     body: str
     standing: str | None
+
+    def status(self, now_us: int | None) -> str:
+        """Whether it is live when the clock says `now_us`: live, ended or expired."""
+        if self.ended_seq is not None:
+            return "ended"
+        if self.expires_us is not None and now_us is not None and self.expires_us <= now_us:
+            return "expired"
+        return "live"
+
+    def shown(self, now_us: int | None) -> dict[str, Any]:
+        """A subscription as it is shown."""
+        event = msgspec.json.decode(self.body)
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "owner": self.owner,
+            "seq": self.seq,
+            "since": format_timestamp(self.since_us),
+            "status": self.status(now_us),
+            "results": self.numbers - self.first_number + 1,
+            "subscription": {name: event[name] for name in event if name != "type"},
+        }
 
 
 class Entry(msgspec.Struct, frozen=True):

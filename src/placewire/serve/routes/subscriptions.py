@@ -9,7 +9,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placewire.model.times import format_timestamp
 from placewire.serve.access import Caller
 from placewire.serve.bodies import (
     JSON,
@@ -35,18 +34,8 @@ MOST_LISTED = 1_000
 
 def describe(gateway: Gateway, held: Held, webhook: Webhook | None) -> dict[str, Any]:
     """A subscription as it is shown."""
-    event = msgspec.json.decode(held.body)
-    return {
-        "id": held.id,
-        "kind": held.kind,
-        "owner": held.owner,
-        "seq": held.seq,
-        "since": format_timestamp(held.since_us),
-        "status": gateway.status_of(held),
-        "results": held.numbers - held.first_number + 1,
-        "subscription": {name: event[name] for name in event if name != "type"},
-        "delivery": describe_webhook(webhook, held) if webhook is not None else None,
-    }
+    delivery = describe_webhook(webhook, held) if webhook is not None else None
+    return held.shown(gateway.admission.now_us) | {"delivery": delivery}
 
 
 async def write_subscription(

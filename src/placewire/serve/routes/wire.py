@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from placewire.engine.explaining import explain as explain_pair
 from placewire.engine.ground import NotKept
-from placewire.engine.planref import read_plan
-from placewire.engine.standing import LeafLoads, Standing, read_standing
+from placewire.engine.planfacts import MOST_LEAVES, plan_facts
+from placewire.engine.standing import Standing, read_standing
 from placewire.engine.standingfacts import to_facts
 from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
@@ -21,10 +21,7 @@ from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.routes.calling import needs, reply
 from placewire.state.asking import MOST_WORKERS, ask_plan
-from placewire.state.layout import StateDir
 
-WORLD = [-180.0, -90.0, 180.0, 90.0]
-MOST_LEAVES = 1_000
 MOST_PAIR_BYTES = 1 << 18
 
 
@@ -53,39 +50,8 @@ async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     standing = await asyncio.to_thread(stand, gateway)
     if standing is None:
         return reply({"name": "shared", "version": 0, "workers": 1, "leaves": []})
-    entry = standing.manifest.plan
-    told = {name: entry[name] for name in ("name", "version", "workers", "why") if name in entry}
-    leaves = await asyncio.to_thread(describe_leaves, gateway.state, standing)
-    return reply(told | {"leaves": leaves, "changes": list(gateway.live.changes)})
-
-
-def describe_leaves(state: StateDir, standing: Standing) -> list[dict[str, Any]]:
-    """Leaves with their boxes in degrees; of a plan that does not cut, the world."""
-    entry = standing.manifest.plan
-    if "file" not in entry:
-        return [{"leaf": 0, "worker": 0, "workers": [0], "box": WORLD, "load": 1.0, "terms": False}]
-    loads = standing.loads
-    if loads is None:
-        leaves = read_plan(state.file(entry["file"])).leaves
-        loads = LeafLoads(leaves, *(None,) * 3)  # type: ignore[arg-type]
-        shares = [0.0] * leaves.total
-    else:
-        whole = float(loads.load.sum()) or 1.0
-        shares = (loads.load / whole).tolist()
-    told = []
-    for leaf in sorted(range(loads.leaves.total), key=lambda one: -shares[one])[:MOST_LEAVES]:
-        workers = loads.workers_of(leaf)
-        told.append(
-            {
-                "leaf": leaf,
-                "worker": workers[0],
-                "workers": workers,
-                "box": list(loads.degrees(leaf)),
-                "load": round(shares[leaf], 6),
-                "terms": len(workers) > 1,
-            }
-        )
-    return told
+    told = await asyncio.to_thread(plan_facts, gateway.state, standing)
+    return reply(told | {"changes": list(gateway.live.changes)})
 
 
 @needs("admin")

@@ -1,0 +1,160 @@
+"""`placewire publish`: objects of a file, a pipe or the command itself go to the service."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+from placewire.cli.progress import ProgressLine
+from placewire.cli.targets import Target, open_writer
+from placewire.model.errors import Unusable
+from placewire.serve.client.sending import Sent, read_chunks, send_chunks
+
+MOST_NAME = 100  # of an idempotency key
+MOST_KEPT = 1_000  # errors that are told as JSON
+MOST_TOLD = 20  # errors that are told as lines
+
+
+class OneObject(NamedTuple):
+    """An object as it was typed."""
+
+    text: str | None
+    lon: float | None
+    lat: float | None
+    id: str | None
+    ts: str | None
+    data: str | None
+
+
+class PublishOptions(NamedTuple):
+    """What the user typed."""
+
+    file: str | None
+    one: OneObject
+    target: Target
+    name: str
+    json: bool
+
+
+def run_publish(options: PublishOptions) -> int:
+    """Publish and say what came of it; gives the exit code. Raises Unusable."""
+    if len(options.name) > MOST_NAME or not options.name.isprintable():
+        raise Unusable(f"idempotency-key: must be at most {MOST_NAME} printable characters")
+    if (options.file is None) == (options.one.text is None):
+        raise Unusable("publish: give a FILE (- for standard input) or --text, one of them")
+    if options.file is None:
+        return publish_one(options, options.one)
+    stray = [f"--{name}" for name, value in options.one._asdict().items() if value is not None]
+    if stray:
+        raise Unusable(f"publish: {stray[0]} goes with --text, not with a FILE")
+    return send_file("objects", options.file, options.target, options.name, options.json)
+
+
+def publish_one(options: PublishOptions, one: OneObject) -> int:
+    """The object of the options."""
+    if one.lon is None or one.lat is None:
+        raise Unusable("publish: --text needs --lon and --lat")
+    event: dict[str, Any] = {k: value for k, value in one._asdict().items() if value is not None}
+    event.setdefault("id", secrets.token_hex(8))
+    if one.data is not None:
+        event["data"] = read_json(one.data, "data")
+    with open_writer(options.target) as writer:
+        chunks = [[msgspec.json.encode(event)]]
+        (sent,) = send_chunks(partial(writer.send, "objects"), chunks, options.name)
+    if sent.rejected:
+        raise Unusable(sent.errors[0].error)
+    if options.json:
+        print(json.dumps({"id": event["id"], "seq": sent.first_seq}))
+    else:
+        print(f"published {event['id']}, seq {sent.first_seq}")
+    return 0
+
+
+def send_file(what: str, file: str, target: Target, name: str, as_json: bool) -> int:
+    """Send the lines of a file or of standard input; gives the exit code."""
+    started = time.monotonic()
+    sent = Sent()
+    told = 0
+    with (
+        open_lines(file) as (source, size),
+        open_writer(target) as writer,
+        ProgressLine(what, size) as progress,
+    ):
+        read = 0
+
+        def note(count: int) -> None:
+            nonlocal read
+            read += count
+
+        chunks = read_chunks(source, file, note)
+        for more in send_chunks(partial(writer.send, what), chunks, name):
+            told = tell_errors(progress.say, more, told) if not as_json else told
+            sent = sent.with_more(more)
+            sent = sent._replace(errors=sent.errors[:MOST_KEPT])
+            progress.update(read, f"{sent.accepted:,} accepted, {sent.rejected:,} rejected")
+    took_s = max(time.monotonic() - started, 1e-9)
+    if as_json:
+        print(json.dumps({**sent.as_facts(), "seconds": round(took_s, 3)}))
+    else:
+        if sent.rejected > told:
+            print(f"and {sent.rejected - told:,} more lines rejected", file=sys.stderr)
+        print(summary(what, sent, took_s))
+    return 1 if sent.rejected else 0
+
+
+def tell_errors(say: Callable[[str], None], sent: Sent, told: int) -> int:
+    """Say which lines were rejected, as many as anybody reads; gives how many were told."""
+    for error in sent.errors[: max(MOST_TOLD - told, 0)]:
+        say(f"line {error.line}: {error.error}")
+        told += 1
+    return told
+
+
+def summary(what: str, sent: Sent, took_s: float) -> str:
+    """One line."""
+    seqs = f", seq {sent.first_seq} to {sent.last_seq}" if sent.accepted else ""
+    return (
+        f"{what} {sent.accepted}{seqs}, rejected {sent.rejected},"
+        f" {(sent.accepted + sent.rejected) / took_s:.0f} lines/s"
+    )
+
+
+@contextlib.contextmanager
+def open_lines(file: str) -> Iterator[tuple[BinaryIO, int]]:
+    """A file or standard input, and how many bytes it has, if that is known."""
+    if file == "-":
+        if sys.stdin is None:
+            raise Unusable("standard input is closed")
+        yield sys.stdin.buffer, 0
+        return
+    try:
+        source = open(Path(file), "rb")  # noqa: SIM115
+        found = os.fstat(source.fileno())
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise Unusable(f"{file}: cannot be read: {why.lower()}") from None
+    with source:
+        yield source, found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def read_json(text: str, what: str) -> Any:
+    """A JSON value that was typed; raises Unusable."""
+    try:
+        return json.loads(text, parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"{what}: must be JSON: {error}") from None
+
+
+def refuse_constant(name: str) -> float:
+    raise ValueError(f"a number must be finite, got {name}")

@@ -1,0 +1,199 @@
+"""`placewire subscribe`, `unsubscribe` and `subscriptions`: who wants to hear of what."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from placewire.cli.publish import read_json, send_file
+from placewire.cli.tables import Heading
+from placewire.cli.targets import Target, open_reader, open_writer
+from placewire.cli.words import around, asked, counted, far, measured
+from placewire.model.errors import Unusable
+
+LISTED: list[Heading] = [("", "subscription"), ("", "kind"), ("", "status"), ("", "results")]
+REGIONS = ("box", "circle", "polygon")
+
+
+class SubscribeOptions(NamedTuple):
+    """What the user typed; `fields` are those of the event, under its names."""
+
+    id: str | None
+    fields: dict[str, Any]
+    box: str | None
+    circle: str | None
+    polygon: str | None
+    body: str | None
+    file: str | None
+    target: Target
+    name: str
+    json: bool
+
+
+def run_subscribe(options: SubscribeOptions) -> int:
+    """Make or replace subscriptions; gives the exit code. Raises Unusable."""
+    regions = [name for name in REGIONS if getattr(options, name) is not None]
+    typed = [name for name, value in options.fields.items() if value is not None] + regions
+    others = [options.body is not None, options.file is not None]
+    if sum(others) + bool(typed) > 1 or (options.file is not None and options.id is not None):
+        raise Unusable("subscribe: give fields, --json-body or --file, one of them")
+    if options.file is not None:
+        return send_file("subscriptions", options.file, options.target, options.name, options.json)
+    subscription = (
+        read_fields(options, regions) if options.body is None else read_body(options.body)
+    )
+    if not subscription:
+        raise Unusable("subscribe: needs fields such as --where and --box, --json-body or --file")
+    with open_writer(options.target) as writer:
+        name = options.id if options.id is not None else subscription.pop("id", None)
+        made = writer.subscribe(name, **subscription)
+    if options.json:
+        print(json.dumps(made))
+    else:
+        print(f"{'replaced' if made['replaced'] else 'subscribed'} {made['id']}, seq {made['seq']}")
+    return 0
+
+
+def read_body(text: str) -> dict[str, Any]:
+    """A subscription as JSON; raises Unusable."""
+    body = read_json(text, "json-body")
+    if not isinstance(body, dict):
+        raise Unusable(f"json-body: must be one JSON object, got {type(body).__name__}")
+    return body
+
+
+def read_fields(options: SubscribeOptions, regions: list[str]) -> dict[str, Any]:
+    """The subscription that the options are; raises Unusable."""
+    if len(regions) > 1:
+        raise Unusable(f"region: must be one, got --{regions[0]} and --{regions[1]}")
+    fields = {name: value for name, value in options.fields.items() if value is not None}
+    if not fields and not regions:
+        return {}
+    if "keywords" in fields:
+        fields["keywords"] = [
+            word for given in fields["keywords"] for word in given.split(",") if word.strip()
+        ]
+    if "data" in fields:
+        fields["data"] = read_json(fields["data"], "data")
+    if options.box is not None:
+        fields["region"] = {"box": read_numbers(options.box, "box", "WEST,SOUTH,EAST,NORTH")}
+    if options.circle is not None:
+        lon, lat, radius_m = read_numbers(options.circle, "circle", "LON,LAT,RADIUS_M")
+        fields["region"] = {"circle": {"lon": lon, "lat": lat, "radius_m": radius_m}}
+    if options.polygon is not None:
+        fields["region"] = {"polygon": read_polygon(options.polygon)}
+    return {"kind": "boolean"} | fields
+
+
+def read_numbers(text: str, what: str, form: str) -> list[float]:
+    """Numbers with commas between them; raises Unusable."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != form.count(",") + 1 or not all(abs(value) < 1e300 for value in values):
+        raise Unusable(f"{what}: must be {form}, got {text!r}")
+    return values
+
+
+def read_polygon(text: str) -> Any:
+    """Rings as JSON, or a GeoJSON polygon, or a file that has one; raises Unusable."""
+    if not text.lstrip().startswith(("[", "{")):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise Unusable(f"polygon {text}: cannot be read: {why.lower()}") from None
+    found = read_json(text, "polygon")
+    if isinstance(found, dict) and found.get("type") == "Feature":
+        found = found.get("geometry")
+    if isinstance(found, dict) and found.get("type") == "Polygon":
+        found = found.get("coordinates")
+    if not isinstance(found, list):
+        raise Unusable("polygon: must be rings of positions, or a GeoJSON Polygon")
+    # One ring alone is what people type.
+    alone = found and isinstance(found[0], list) and found[0] and not isinstance(found[0][0], list)
+    return [found] if alone else found
+
+
+def run_unsubscribe(ids: list[str], target: Target, as_json: bool) -> int:
+    """End subscriptions; gives the exit code. Raises Unusable if the only one cannot be."""
+    code = 0
+    with open_writer(target) as writer:
+        for name in ids:
+            try:
+                ended = writer.unsubscribe(name)
+            except Unusable as error:
+                if len(ids) == 1 or getattr(error, "status", 0) != 404:
+                    raise
+                print(f"placewire: {error}", file=sys.stderr)
+                code = 1
+                continue
+            print(json.dumps(ended) if as_json else f"ended {name}, seq {ended['seq']}")
+    return code
+
+
+def run_subscriptions(ids: list[str], target: Target, every: bool, as_json: bool) -> None:
+    """List subscriptions, or show some of them; raises Unusable."""
+    with open_reader(target) as reader:
+        if ids:
+            for name in ids:
+                one = reader.subscription(name)
+                ranked = one["kind"] != "boolean"
+                standing = reader.standing(name) if ranked else None
+                print_one(one, standing, as_json)
+            return
+        if as_json:
+            for one in reader.subscriptions():
+                if every or one["status"] == "live":
+                    print(json.dumps(one, ensure_ascii=False))
+            return
+        console = Console(highlight=False, soft_wrap=True)
+        shown = hidden = 0
+        for one in reader.subscriptions():
+            if not every and one["status"] != "live":
+                hidden += 1
+                continue
+            shown += 1
+            console.print(line_of(one), markup=False)
+    if not shown:
+        print("no subscriptions", file=sys.stderr)
+    if hidden:
+        print(f"{hidden:,} that ended or expired are left out: --all", file=sys.stderr)
+
+
+def line_of(one: dict[str, Any]) -> str:
+    """A subscription on one line."""
+    status = "" if one["status"] == "live" else f", {one['status']}"
+    results = f"{one['results']:,} result{'' if one['results'] == 1 else 's'}"
+    return f"{one['id']} ({one['kind']}{status}, {results}): {wish_of(one['subscription'])}"
+
+
+def wish_of(event: dict[str, Any]) -> str:
+    """What a subscription asks for, in words."""
+    wish = asked(event)
+    if event["kind"] != "boolean":
+        return wish
+    where = around(event) if "region" in event else ""
+    return " ".join(part for part in (wish or "any text", where) if part)
+
+
+def print_one(one: dict[str, Any], standing: dict[str, Any] | None, as_json: bool) -> None:
+    """A subscription, and where it stands if it is ranked."""
+    if as_json:
+        facts = one if standing is None else {**one, "standing": standing}
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(line_of(one), markup=False)
+    console.print(f"  since {one['since']}, seq {one['seq']}, owner {one['owner']}", markup=False)
+    for rank, named in enumerate((standing or {}).get("objects", ()), 1):
+        why = far(named["distance_m"]) if "distance_m" in named else measured(named["score"], True)
+        console.print(f"  {rank}. {why}  {named['object']}", markup=False)
+    if (standing or {}).get("terms"):
+        assert standing is not None
+        console.print(f"  {standing['at']}: {counted(standing['terms'])}", markup=False)

@@ -1,0 +1,115 @@
+"""Sending lines in chunks: each is accepted once, however often it had to be sent."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from placewire.model.errors import Unusable
+from placewire.serve.client.calls import Declined
+
+CHUNK_LINES = 5_000
+CHUNK_BYTES = 1 << 20
+MOST_LINE_BYTES = 1 << 24
+WHOLE = (413, 422)  # how a server refuses a chunk because of some of its lines
+
+Send = Callable[[bytes, str], dict[str, Any]]  # lines and an idempotency key; raises Declined
+
+
+class Wrong(NamedTuple):
+    """A line that was not accepted; they count from 1."""
+
+    line: int
+    error: str
+
+
+class Sent(NamedTuple):
+    """What became of some lines. `errors` has the first hundred of each chunk."""
+
+    first_seq: int | None = None
+    last_seq: int | None = None
+    accepted: int = 0
+    rejected: int = 0
+    errors: tuple[Wrong, ...] = ()
+
+    def with_more(self, more: Sent) -> Sent:
+        return Sent(
+            self.first_seq if self.first_seq is not None else more.first_seq,
+            more.last_seq if more.last_seq is not None else self.last_seq,
+            self.accepted + more.accepted,
+            self.rejected + more.rejected,
+            (*self.errors, *more.errors),
+        )
+
+    def as_facts(self) -> dict[str, Any]:
+        return {**self._asdict(), "errors": [error._asdict() for error in self.errors]}
+
+
+def send_chunks(send: Send, chunks: Iterable[Sequence[bytes]], name: str = "") -> Iterator[Sent]:
+    """Send chunk by chunk; gives what became of each.
+
+    Under one `name` a chunk is accepted once, in this run and in later ones.
+    """
+    name = name or secrets.token_hex(12)
+    line = 0
+    for number, chunk in enumerate(chunks):
+        digest = hashlib.sha256(b"\n".join(chunk)).hexdigest()[:16]
+        yield send_chunk(send, chunk, f"{name}-{number}-{digest}", line)
+        line += len(chunk)
+
+
+def send_chunk(send: Send, lines: Sequence[bytes], key: str, before: int) -> Sent:
+    """Send lines that come after `before` others; one refused because of some goes in halves."""
+    if not lines:
+        return Sent()
+    try:
+        reply = send(b"\n".join(lines) + b"\n", key)
+    except Declined as error:
+        if error.status not in WHOLE:
+            raise
+        if "rejected" in error.body:
+            reply = error.body
+        elif len(lines) == 1:
+            return Sent(rejected=1, errors=(Wrong(before + 1, str(error)),))
+        else:
+            half = len(lines) // 2
+            first = send_chunk(send, lines[:half], f"{key}a", before)
+            return first.with_more(send_chunk(send, lines[half:], f"{key}b", before + half))
+    first_seq, accepted = reply.get("first_seq"), int(reply["accepted"])
+    last_seq = None if first_seq is None else first_seq + accepted - 1
+    errors = tuple(Wrong(before + one["line"], one["error"]) for one in reply["errors"])
+    return Sent(first_seq, last_seq, accepted, reply["rejected"], errors)
+
+
+def chunks_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines in chunks that a server takes."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        if chunk and (len(chunk) >= CHUNK_LINES or size + len(line) > CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(line)
+        size += len(line) + 1
+    if chunk:
+        yield chunk
+
+
+def read_chunks(source: BinaryIO, name: str, read: Callable[[int], None]) -> Iterator[list[bytes]]:
+    """The lines of a file or pipe in chunks, as soon as they are there; raises Unusable.
+
+    `read` is told of the bytes that were read.
+    """
+    rest = b""
+    line = 1
+    while piece := source.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
+        read(len(piece))
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from chunks_of(lines)
+        line += len(lines)
+        if len(rest) > MOST_LINE_BYTES:
+            raise Unusable(f"{name}: line {line:,} has no end: must be JSON Lines")
+    if rest:
+        yield [rest]
