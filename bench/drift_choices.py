@@ -51,13 +51,15 @@ def run(choice: Choice) -> None:
         stood = play(log, choice.folder, PLANS[drift], NEVER).readings
         assert stood is not None
         before = imbalance(sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS))
+        tried = imbalance(stood.try_out(stood.leaves))
         say(f"{drift}, plan {PLANS[drift]}: the largest load {before:.2f} x the mean")
         label = drift.replace(" ", "-")
         save_table(
             f"drift-choices-{label}",
-            ("way", "largest load then, x mean", "subscriptions moved", "decided in, ms", "by"),
-            [("no adjustment", before, 0, 0.0, ""), *compare_ways(stood, before)],
-        )
+            ("way", "largest load then, x mean", "when tried", "subscriptions moved",
+             "decided in, ms", "by"),
+            [("no adjustment", before, tried, 0, 0.0, ""), *compare_ways(stood, before)],
+        )  # fmt: skip
         save_table(f"drift-select-{label}", *select_cells(stood))
 
 
@@ -78,9 +80,11 @@ def compare_ways(stood: Readings, before: float) -> Iterator[tuple[object, ...]]
         found = way()
         took_ms = 1e3 * (time.perf_counter() - started)
         if found is None:
-            yield name, before, 0, took_ms, "nothing"
+            yield name, before, imbalance(stood.try_out(stood.leaves)), 0, took_ms, "nothing"
         else:
-            yield name, imbalance(found.loads), found.moved, took_ms, found.way
+            promised = "" if name == "ps2-global" else imbalance(found.loads)
+            tried = imbalance(stood.try_out(found.leaves))
+            yield name, promised, tried, found.moved, took_ms, found.way
 
 
 def inputs(stood: Readings) -> tuple[Leaves, PartLoads, Sample, LoadModel]:

@@ -27,8 +27,8 @@ from placewire.spark.running import Run
 from placewire.spark.session import make_session
 
 SUBSCRIPTIONS = 100_000
-BATCH, BATCHES = 50_000, 6  # of the backlog
-RATE, TICK_S, SECONDS, WARM_S = 2_000, 0.5, 30.0, 10.0
+BATCH, BATCHES = 30_000, 5  # of the backlog
+RATE, TICK_S, SECONDS, WARM_S = 1_000, 0.5, 25.0, 10.0
 PER_TICK = round(RATE * TICK_S)
 TICKS = round((SECONDS + WARM_S) / TICK_S)
 PATIENCE_S = 300.0

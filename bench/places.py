@@ -69,11 +69,12 @@ def subscribe_lines(workload: Workload) -> Iterator[tuple[str, bytes]]:
 
 
 class Folders(Place):
-    """Files of Parquet, one a batch."""
+    """Files of Parquet: of a backlog one a batch, of a steady stream all that are there."""
 
     def __init__(self, session: SparkSession, folder: Path, batch: int) -> None:
         super().__init__(session, folder, batch)
         self.files = 0
+        self.at_once = 1
         for name in ("objects", "subscriptions", "hidden"):
             (folder / name).mkdir()
 
@@ -89,7 +90,7 @@ takes = "objects"
 format = "parquet"
 path = "objects"
 schema = "{SCHEMA}"
-options = {{ maxFilesPerTrigger = "1" }}
+options = {{ maxFilesPerTrigger = "{self.at_once}" }}
 [[sink]]
 name = "results"
 format = "parquet"
@@ -107,12 +108,13 @@ path = "out"
         path.write_bytes(b"".join(line + b"\n" for _, line in subscribe_lines(workload)))
 
     def copy(self, available: bool) -> StreamingQuery:
-        reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1")
+        reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", self.at_once)
         frame = reader.parquet(str(self.folder / "objects"))
         writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return self.started(writer, available)
 
     def watch(self) -> Callable[[], np.ndarray]:
+        self.at_once = 1_000
         seen = set(self._files())
 
         def look() -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -37,6 +39,7 @@ class Receiver:
         self.wait_s = 0.0
         self.headers: dict[str, str] = {}
         self.body = b"thank you"
+        self.server_name: str | None = None
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +56,13 @@ class Receiver:
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
+    def use_tls(self, certificate: Path) -> None:
+        """Speak TLS from now on, and note the name that is asked for."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        context.sni_callback = lambda _, name, __: setattr(self, "server_name", name)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
     def url(self, path: str = "/hook") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
@@ -60,7 +70,10 @@ class Receiver:
         return [one for one in self.got if one.path == path]
 
     def take(self, handler: BaseHTTPRequestHandler) -> None:
-        body = handler.rfile.read(int(handler.headers.get("content-length", 0)))
+        size = int(handler.headers.get("content-length", 0))
+        body = handler.rfile.read(size)
+        if len(body) < size:
+            return  # its sender has died
         status = self.reply(handler.path, len(self.of(handler.path)))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         self.got.append(Got(handler.path, headers, body, time.monotonic(), status))

@@ -101,6 +101,17 @@ def test_every_option_and_name_of_run_is_documented() -> None:
     assert missing == []
 
 
+def test_every_option_and_every_metric_of_serve_is_documented() -> None:
+    text = (ROOT / "docs" / "service.md").read_text()
+    flags = sorted(commands()["serve"] - {"--held"})
+    assert [flag for flag in flags if f"`{flag}" not in text] == []
+    source = (ROOT / "src" / "placewire" / "serve" / "metrics.py").read_text()
+    made = re.findall(r'out\.(counter|gauge)\(\s*"([a-z_]+)"', source)
+    names = [f"placewire_{name}" + "_total" * (kind == "counter") for kind, name in made]
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
 def test_every_option_of_every_command_is_documented() -> None:
     text = (ROOT / "docs" / "commands.md").read_text()
     parts = dict(re.findall(r"^### `placewire ([a-z]+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S))

@@ -198,6 +198,30 @@ def test_old_results_are_forgotten_and_counted(ledger: Ledger) -> None:
     assert [e.number for e in record(ledger, 2, match(4, "s"))] == [4]
 
 
+def test_ended_subscriptions_are_forgotten_with_what_is_old(ledger: Ledger) -> None:
+    kept = [
+        subscribe(0, "live"),
+        subscribe(1, "ended"),
+        subscribe(2, "later"),
+        subscribe(3, "read"),
+    ]
+    soon = subscribe(4, "expired")._replace(expires_us=50)
+    ledger.apply([*kept, soon, soon._replace(seq=5, id="not yet", expires_us=500)], [], 6)
+    record(ledger, 0, match(5, "read"))
+    ends = [unsubscribe(6, "ended"), unsubscribe(7, "read"), unsubscribe(20, "later")]
+    ledger.apply(ends, [], 21)
+    ledger.forget_ended(10, event_us=100)
+    assert [one.id for one in ledger.list_held(None, "", 10)] == [
+        "later",
+        "live",
+        "not yet",
+        "read",
+    ]
+    # One whose id comes again begins anew.
+    ledger.apply([subscribe(30, "ended")], [], 31)
+    assert [e.number for e in record(ledger, 1, match(31, "ended"))] == [1]
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_odd_characters_come_back_as_they_were(shelf: Shelf, name: str) -> None:
     shelf.ledger.apply([subscribe(0, name, name[:64])], [Note(0, 1, name, name, 1, {"x": name})], 1)
@@ -411,8 +435,9 @@ def test_an_ended_webhook_leaves_nothing_behind(ledger: Ledger) -> None:
     parcel = advance(ledger).parcel
     assert parcel is not None
     advance(ledger, Report(parcel, FAILED, "replied 500"))
-    assert ledger.deliveries.end("s")
-    assert not ledger.deliveries.end("s")
+    assert not ledger.deliveries.end("s", "bob")
+    assert ledger.deliveries.end("s", "ann")
+    assert not ledger.deliveries.end("s", "ann")
     assert ledger.deliveries.dead("s", 0, 10) == []
     assert ledger.deliveries.count() == {
         "webhooks": 0, "pending": 0, "dead_deliveries": 0, "dead_results": 0,

@@ -138,6 +138,13 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked.plan == "qt"
     assert "12 workers is asked for" in ask("--workers", "12", "--wait", "0").stdout
     assert isinstance(ask().exception, Unusable)
+    # Who thinks better of it before anybody took the note up asks for what there is.
+    assert "3 workers is asked for" in ask("--workers", "3", "--wait", "0").stdout
+    asked = read_asked(state)
+    assert asked is not None
+    assert asked.workers == 3
+    (state.root / NOTE).unlink()
+    assert "there are 3 workers already" in ask("--workers", "3", "--wait", "0").stdout
     # A saved plan is for its own number of workers.
     survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
     made = CliRunner().invoke(app, [*survey, "--plan", "kdt", "--out", str(tmp_path)])
@@ -204,7 +211,7 @@ def test_killed_at_any_moment_of_a_move(tmp_path: Path) -> None:
         target=kill_and_resume, args=(log, tmp_path)
     )
     process.start()
-    process.join(300)
+    process.join(1_800)
     assert process.exitcode == 0
 
 

@@ -19,6 +19,7 @@ from placewire.engine.rebalancing import (
     Readings,
     Rebalancer,
     RebalanceRule,
+    Source,
     read_rebalance,
 )
 from placewire.engine.signals import Signals
@@ -39,6 +40,7 @@ from placewire.plan.sample import SIDE, Sample
 from placewire.plan.sstdadjust import WAYS, SstdRule, adjust_sstd
 from placewire.plan.tornadoadjust import Lines, adjust_tornado
 from placewire.route.leafroute import make_tables
+from placewire.route.measures import post_rows
 from placewire.state.layout import StateDir
 from placewire.state.segment import make_segment
 from test_law import check_equals_oracle, flowing, logs, run_local
@@ -164,6 +166,26 @@ def test_uneven_workers_are_dealt_out_anew_and_then_left_alone_for_longer(tmp_pa
     assert rebalancer.strains_kind(NEAREST, 20, 1, 2) is None
     assert rebalancer.strains_kind(NEAREST, 10, 1, 3) is None
     assert rebalancer.strains_kind(RELEVANT, -1, 1, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "dealt"),
+    [
+        ((900_000, 900_000, 900_000), True),
+        ((900_000, 800_000, 750_000), True),
+        ((90_000, 90_000, 900_000), False),  # a burst has just come
+        ((900_000, 400_000, 200_000), False),  # and passes by itself
+    ],
+)
+def test_a_burst_that_passes_is_not_levelled(
+    busy: tuple[int, ...], dealt: bool, tmp_path: Path
+) -> None:
+    signals = Signals(StateDir(tmp_path), None)
+    rebalancer = Rebalancer(RebalanceRule(), signals)
+    for batch, most in enumerate((10,) * 10 + busy):
+        told = [WorkerSummary(w, NEAREST, 1_000, most if w == 0 else 10, 0, 0, 0.1) for w in (0, 1)]
+        signals.observe(batch, told, None, 2)
+    assert (rebalancer.strains_kind(NEAREST, 0, 1, 2) is not None) == dealt
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
@@ -314,6 +336,54 @@ def test_a_level_system_does_not_swing(tmp_path: Path) -> None:
     assert any(batch(3.0) for _ in range(12))
     signals.forget(leaves.total, 4)
     assert not any(batch(3.0) for _ in range(6))
+
+
+@pytest.mark.parametrize(("then", "changes"), [(1.0, True), (2.9, False), (4.0, False)])
+def test_an_adjustment_is_believed_when_it_was_tried(
+    then: float, changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a way promises: if trying it takes little off the largest load, it is left.
+
+    Asking again in vain takes twice as long each time.
+    """
+    leaves = METHODS["grid"](draw_sample(1), 4, LoadModel())
+    other = leaves._replace(part_worker=leaves.part_worker[::-1].copy())
+    signals = Signals(StateDir(tmp_path), None)
+    rebalancer = Rebalancer(RebalanceRule("promise"), signals)
+    cost = LoadModel(per_check=0.0, per_posting=8.0)
+    asked: list[int] = []
+    hashes = np.arange(1, 21, dtype=np.uint64)
+    rows = draw_rows(np.random.default_rng(3), hashes, np.full(20, 1 / 20), 50)
+
+    def promise(_: Readings) -> Adjustment:
+        asked.append(signals.batches)
+        return Adjustment("level", other, np.ones(4), 10.0)
+
+    monkeypatch.setitem(ADJUSTERS, "promise", promise)
+    loads = {id(leaves): [3.0, 1.0, 1.0, 1.0], id(other): [then, 1.0, 1.0, 1.0]}
+    source = Source(
+        lambda: None,  # type: ignore[arg-type, return-value]
+        lambda: post_rows(rows),
+        lambda: draw_sample(1),
+        None,
+        lambda tried: np.array(loads[id(tried)]),
+    )
+    owner = leaves.part_worker[leaves.part_offsets[:-1]]
+    found = None
+    for _ in range(60):
+        signals.observe(0, [], leaves, 4)
+        signals.counts[0, np.arange(leaves.total), owner] += np.where(owner == 0, 300.0, 100.0)
+        found = rebalancer.decide(leaves, cost, source)
+        if found is not None:
+            break
+    assert (found is not None) == changes
+    if found is not None:
+        assert "then 1.00" in rebalancer.why
+        assert len(asked) == 1
+    else:
+        gaps = np.diff(asked)
+        assert (gaps[1:] >= 2 * gaps[:-1]).all()
+        assert 3 <= len(asked) <= 5
 
 
 def test_an_unknown_rebalancer_is_refused() -> None:

@@ -153,7 +153,7 @@ def in_a_process(target: Callable[..., None], *arguments: object) -> None:
     """Run a function that forks, away from the threads of this process."""
     process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
     process.start()
-    process.join(600)
+    process.join(1_800)
     assert process.exitcode == 0
 
 

@@ -17,7 +17,7 @@ import pytest
 from placewire import run
 from placewire.cli.kernels import ready_kernels
 from placewire.serve import committing, keeper
-from placewire.serve.committing import Committer, Request, read_change
+from placewire.serve.committing import Committer, Repeat, Request, read_change
 from placewire.serve.keeper import Keeper
 from placewire.serve.ledger import Ledger, open_ledger
 from placewire.state import journalwriter
@@ -164,9 +164,9 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
     async def write(committer: Committer, line: bytes, key: str) -> dict[str, Any]:
         change = read_change(line)
         assert change is not None
-        return await asyncio.wait_for(
-            committer.commit(Request([line], "ann", [change], key)), timeout=10
-        )
+        request = Request([line], "ann", [change], Repeat(key, key))
+        reply = await asyncio.wait_for(committer.commit(request), timeout=10)
+        return {name: reply[name] for name in ("seq", "replaced")}
 
     async def crash() -> None:
         writer, ledger = open_all()

@@ -13,7 +13,7 @@ from placewire.engine.plannames import PLANS
 from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
 from placewire.plan.methods import METHODS
-from placewire.state.asking import ask_plan
+from placewire.state.asking import ask_plan, read_asked
 from placewire.state.manifest import read_latest
 
 LOOK_EVERY_S = 0.1
@@ -50,7 +50,9 @@ def ask_state(
     entry = {} if before is None else before.plan
     if workers is not None and entry.get("name", "shared") not in PLANS["boolean"]:
         raise Unusable(f"workers: a saved plan has its own, {entry['workers']}, got {workers}")
-    if workers is not None and entry.get("workers") == workers:
+    note = read_asked(state)
+    waiting = "next_workers" in entry or (note is not None and note.id != entry.get("asked"))
+    if workers is not None and entry.get("workers") == workers and not waiting:
         return THERE, None
     asked = ask_plan(state, plan or "", workers or 0)
 
@@ -59,7 +61,7 @@ def ask_state(
         entry = {} if latest is None else latest.plan
         done = entry.get("asked") == asked.id and "next_why" not in entry
         if workers is not None:
-            done = entry.get("workers") == workers
+            done = done and entry.get("workers") == workers
         return latest.batch if latest is not None and done else None
 
     return wait_for(taken, wait_s)

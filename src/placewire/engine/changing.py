@@ -10,11 +10,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
+
 from placewire.engine.calibrating import calibrate
 from placewire.engine.planmaking import live_rows, look_up
 from placewire.engine.planref import write_plan
 from placewire.engine.rebalancing import Rebalancer, Source
 from placewire.engine.sampling import Sampler
+from placewire.engine.trying import try_plan
+from placewire.model.subscriptions import take_slices
 from placewire.plan.adjusting import reweigh
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
@@ -92,12 +96,23 @@ class PlanChanger:
     def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
         """What a decision about a plan may ask for, each made once."""
         rows = cache(lambda: live_rows(segments))
-        objects = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
+        recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
+        # A plan is level by the objects that it was made of: it is tried with others.
+        objects = cache(lambda: take_objects(recent(), 0))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
+        weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
         method = METHODS.get(plan)
         return Source(
             objects,
             cache(lambda: post_rows(rows())),
-            cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work)),
-            None if method is None else lambda: method(whole(), self.workers, cost),
+            weighed,
+            None if method is None else lambda: method(weighed(), self.workers, cost),
+            lambda leaves: try_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
         )
+
+
+def take_objects(objects: Objects, first: int) -> Objects:
+    """Every second object, from the first or the second on."""
+    chosen = np.arange(first, objects.codes.size, 2)
+    offsets, at = take_slices(objects.term_offsets, chosen)
+    return Objects(objects.codes[chosen], offsets, objects.terms[at])

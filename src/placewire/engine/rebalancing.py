@@ -32,7 +32,6 @@ from placewire.route.measures import (
     Posted,
     find_holders,
     hold_parts,
-    measure_plan,
 )
 
 HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
@@ -45,6 +44,9 @@ PAYBACK = 100  # batches in which a change must have paid for itself
 # matched first, its pages being in memory; 1,400 ns from disk (`bench --only drift-cold`).
 MOVE_NS = 150.0
 PRICES = Prices()
+WORSE = 1.25  # times the largest load of a vain decision: then it is worth deciding again
+STEADY = 0.75  # of the largest load of the last batches: what that of each has at least
+MOST_VAIN = 4  # times that a decision without a change makes the next wait twice as long
 PERIOD = 32  # batches between two looks at the whole plan
 
 
@@ -63,23 +65,29 @@ class Readings(NamedTuple):
     ask: Callable[[int], Lines]
     transfer: float
     replan: Callable[[], Leaves] | None
-    objects: Callable[[], Objects]
+    try_out: Callable[[Leaves], NDArray[np.float64]]
 
 
 def replan(readings: Readings) -> Adjustment | None:
-    """PS2Stream's global adjustment: the plan made anew, if it would be better by the sample."""
+    """PS2Stream's global adjustment: the plan made anew of the recent sample."""
     if readings.replan is None:
         return None
-    sample, posted, before = readings.sample(), readings.posted(), readings.leaves
-    objects = readings.objects()
     after = readings.replan()
-    was, then = (measure_plan(p, objects, posted, sample, readings.cost) for p in (before, after))
-    if then.loads.max(initial=0.0) >= was.loads.max(initial=0.0):
-        return None
-    # The measured loads tell how much there is to do, the sample how it would be divided.
-    measured = float(readings.loads.load.sum()) / max(was.workload, 1e-300)
-    moved = count_moved(before, after, posted)
-    return Adjustment("new plan", after, then.loads * measured, moved)
+    moved = count_moved(readings.leaves, after, readings.posted())
+    # How it divides the load is seen when it is tried.
+    even = np.full(after.workers, float(readings.loads.load.sum()) / after.workers)
+    return Adjustment("new plan", after, even, moved)
+
+
+def try_adjustment(
+    readings: Readings, before: NDArray[np.float64], adjustment: Adjustment
+) -> Adjustment:
+    """The adjustment with the loads that it has when it is tried, beside the plan in force.
+
+    The two compare by the sample alone; how much there is to do was counted.
+    """
+    was, then = readings.try_out(readings.leaves), readings.try_out(adjustment.leaves)
+    return adjustment._replace(loads=then * (float(before.max()) / max(float(was.max()), 1e-300)))
 
 
 Adjust = Callable[[Readings], Adjustment | None]
@@ -111,12 +119,16 @@ def read_rebalance(name: str) -> RebalanceRule:
 
 
 class Source(NamedTuple):
-    """Where a decision gets what it needs beside the signals, each made once when asked for."""
+    """Where a decision gets what it needs beside the signals, each made once when asked for.
+
+    `try_out` gives the workers' loads when the sample is matched by a plan.
+    """
 
     objects: Callable[[], Objects]
     posted: Callable[[], Posted]
     sample: Callable[[], Sample]
     replan: Callable[[], Leaves] | None
+    try_out: Callable[[Leaves], NDArray[np.float64]]
 
 
 class Rebalancer:
@@ -126,6 +138,8 @@ class Rebalancer:
         self.rule = rule
         self.signals = signals
         self.strained = 0  # batches in a row
+        self.vain = 0  # decisions in a row that found nothing worth doing
+        self.worst = 0.0  # the largest load at the last of them, the mean being 1
         self.why = ""
 
     @property
@@ -158,7 +172,11 @@ class Rebalancer:
             return None
         if sum(sum(entry.objects) for entry in last) < rule.least_objects:
             return None
-        return counted if all(imbalance(one) > rule.high for one in loads) else None
+        # A burst of new subscriptions costs much until they have results: that passes by itself.
+        largest = [one.max() for one in loads]
+        steady = min(largest) >= STEADY * max(largest)
+        uneven = all(imbalance(one) > rule.high for one in loads)
+        return counted if steady and uneven else None
 
     def wants_lines(self, leaves: Leaves) -> bool:
         """Whether workers have to sum up along columns and rows, for shifts of their borders.
@@ -177,9 +195,13 @@ class Rebalancer:
         objects, candidates = signals.counts[:2].sum(axis=1)
         loads = cost.per_object * objects + cost.per_posting * candidates
         few = objects.sum() < self.rule.least_objects
-        high = not few and imbalance(loads) > self.rule.high
+        uneven = imbalance(loads)
+        high = not few and uneven > self.rule.high
         self.strained = self.strained + 1 if high else 0
-        patient = self.strained >= self.rule.patience and signals.batches > self.rule.rest
+        if not high or uneven > WORSE * self.worst or signals.batches == 1:
+            self.vain = 0  # level, or another plan, or something new has come
+        patience = self.rule.patience << min(self.vain, MOST_VAIN)
+        patient = self.strained >= patience and signals.batches > self.rule.rest
         due = self.rule.name == "ps2-global" and signals.batches % PERIOD == 0 and not few
         return patient or due or self.rule.eager
 
@@ -187,14 +209,15 @@ class Rebalancer:
         """The adjustment to make, if any."""
         if leaves.workers == 1 or not self.strains(leaves, cost):
             return None
-        self.strained = 0
         readings = self.read(leaves, cost, source)
         before = sum_loads(leaves.part_worker, readings.loads.load, leaves.workers)
+        self.strained, self.vain, self.worst = 0, self.vain + 1, imbalance(before)
         names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
         found: list[tuple[float, str, Adjustment]] = []
         for name in names:
             adjustment = ADJUSTERS[name](readings)
             if adjustment is not None:
+                adjustment = try_adjustment(readings, before, adjustment)
                 found.append((self.gain(before, adjustment), name, adjustment))
         if not found:
             return None
@@ -209,6 +232,7 @@ class Rebalancer:
             f"; {self.saved(before, best) / 1e6:.2g} ms saved in a batch"
             f" for {MOVE_NS * best.moved / 1e6:.2g} ms once"
         )
+        self.vain = 0
         if len(found) > 1:
             other = found[1]
             self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
@@ -225,7 +249,7 @@ class Rebalancer:
             lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
             MOVE_NS * self.signals.fullness / PAYBACK,
             source.replan,
-            source.objects,
+            remember(source.try_out),
         )
 
     def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
@@ -236,6 +260,20 @@ class Rebalancer:
         """What an adjustment takes off the largest load of a batch, in nanoseconds."""
         counted = max(self.signals.fullness, 1.0)
         return (float(before.max()) - float(adjustment.loads.max())) / counted
+
+
+def remember(
+    try_out: Callable[[Leaves], NDArray[np.float64]],
+) -> Callable[[Leaves], NDArray[np.float64]]:
+    """Try a plan once, however often it is asked for."""
+    known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
+
+    def ask(leaves: Leaves) -> NDArray[np.float64]:
+        if id(leaves) not in known:
+            known[id(leaves)] = leaves, try_out(leaves)
+        return known[id(leaves)][1]
+
+    return ask
 
 
 def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:

@@ -18,8 +18,8 @@ from placewire.state.store import open_retained
 SAMPLE_EVENTS = 100_000
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
 FEW = 500
-RECENT = 8_000  # objects, for adjusting a plan to what comes now
-SAMPLE_A_BLOCK = 128  # objects of a block of thousands, once there is a plan
+RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the other to try it
+SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
 
 
 def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Columns:

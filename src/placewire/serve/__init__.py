@@ -6,6 +6,7 @@ batches. They share nothing but the state directory: the journal one way, manife
 
 `admission` and `committing` bring events in, `ledger` remembers who owns what and every result
 by number, `keeper` brings results from the outbox to it, `hub` and `streams` to those who
-listen, `webhooks` to addresses; `app` has the routes, `access` who may do what.
+listen, `webhooks` to addresses by `sending`, and `addresses` says to which; `app` has the routes,
+`access` who may do what.
 `client` is the other side, for Python and for commands; `books` and `unserved` do without a server.
 """

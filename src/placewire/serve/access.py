@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.ledger import Key, Ledger
 
 ROLES = ("publish", "subscribe", "admin")
@@ -75,9 +75,17 @@ class Access:
         digest = digest_key(given)
         age_s = time.monotonic() - self._read_s
         if age_s > (KNOWN_S if digest in self._keys else NEW_S):
-            self._keys = {key.digest: key for key in self.ledger.all_keys()}
-            self._read_s = time.monotonic()
+            self._read(digest)
         return self._keys.get(digest)
+
+    def _read(self, digest: str) -> None:
+        """Read all keys; while the ledger is away, those that are known stay known."""
+        try:
+            self._keys = {key.digest: key for key in self.ledger.all_keys()}
+        except Unavailable:
+            if digest not in self._keys:
+                raise
+        self._read_s = time.monotonic()
 
     def forget(self) -> None:
         """Read the keys anew at the next call."""

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from placewire.serve.patience import PATIENT, Patience
+from placewire.serve.streams import WRITE_NOW
 
 MOST_SOCKET_BYTES = 1 << 16  # of a message that comes by WebSocket: nobody needs to send any
 GRACE_S = 3  # for requests under way when the gateway ends
@@ -83,6 +84,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["extensions"] = {WRITE_NOW: {"write": self.write_now}}
         self._in_head = True
         self._head_bytes = 0
         self._wait()
@@ -135,6 +137,24 @@ class Connection(HttpToolsProtocol):
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
+    def write_now(self, body: bytes) -> bool:
+        """Write a piece of the answer under way, with nobody to wait; false if one would have to.
+
+        For streams: no task is woken for a result, and nothing is put together in between.
+        """
+        cycle = self._answering
+        if (
+            cycle is None
+            or self.flow.write_paused
+            or cycle.disconnected
+            or not cycle.chunked_encoding
+            or cycle.response_complete
+            or self.transport.is_closing()
+        ):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._stop_waiting()
@@ -153,8 +173,12 @@ class Connection(HttpToolsProtocol):
     def refuse(self, status: int, why: str) -> None:
         """Say what is wrong, unless another answer is under way, and close."""
         self._stop_waiting()
-        under_way = self._answering is not None and not self._answering.response_complete
-        if not under_way and not self.transport.is_closing():
+        cycle = self._answering
+        begun = cycle is not None and cycle.response_started and not cycle.response_complete
+        if cycle is not None:
+            cycle.disconnected = True  # what it would still say has nobody to hear it
+            cycle.message_event.set()
+        if not begun and not self.transport.is_closing():
             body = msgspec.json.encode({"error": why})
             self.transport.write(
                 f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from placewire.serve.ledger import Entry
 
@@ -26,6 +26,7 @@ class Listener:
         self.waiting_bytes = 0
         self.missed = False
         self.woken = asyncio.Event()
+        self.take: Callable[[], bool] | None = None  # what waits, at once, if that is possible
 
     def offer(self, entry: Entry) -> None:
         """Take a result, or note that there are some that are not here."""
@@ -35,7 +36,11 @@ class Listener:
         self.waiting_bytes += len(entry.body)
         if len(self.waiting) > MOST_WAITING or self.waiting_bytes > MOST_BYTES:
             self.miss()
-        self.woken.set()
+
+    def tell(self) -> None:
+        """After some were offered: have them taken, now or by the listener's own task."""
+        if self.missed or self.take is None or not self.take():
+            self.woken.set()
 
     def miss(self) -> None:
         """Note that what comes next is in the ledger only."""
@@ -77,16 +82,19 @@ class Hub:
         return self._by_owner.setdefault(listener.owner, set())
 
     def publish(self, entries: Iterable[Entry]) -> None:
-        """Offer new results to those who listen to them."""
+        """Offer new results to those who listen to them; each is told once."""
+        offered: dict[Listener, None] = {}
         everybodys = self._by_owner.get(None, ())
         for entry in entries:
             for listener in self._by_subscription.get(entry.subscription, ()):
                 if listener.owner in (None, entry.owner):
                     listener.offer(entry)
-            for listener in self._by_owner.get(entry.owner, ()):
+                    offered[listener] = None
+            for listener in (*self._by_owner.get(entry.owner, ()), *everybodys):
                 listener.offer(entry)
-            for listener in everybodys:
-                listener.offer(entry)
+                offered[listener] = None
+        for listener in offered:
+            listener.tell()
 
     def miss_all(self) -> None:
         """Send everybody to the ledger: it has results that were not offered."""

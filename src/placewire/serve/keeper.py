@@ -17,7 +17,7 @@ from placewire.engine.delivery import Cursor
 from placewire.engine.outbox import dead_letters, result_lines
 from placewire.model.errors import Unusable
 from placewire.serve.ledger import Entry, Ledger
-from placewire.state.journal import journal_folder
+from placewire.state.journal import journal_folder, list_files
 from placewire.state.journalwriter import drop_files
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches, manifest_path, read_manifest
@@ -42,6 +42,7 @@ class Keeper:
         self._closing = threading.Event()
         self._forgot_s = 0.0
         self.committed_seq = 0
+        self.event_us = -(1 << 62)
         self._thread = threading.Thread(target=self._follow, name="keeper", daemon=True)
         known = committed_batches(state) if state.manifests.exists() else []
         if known and known[0] > self.batch + 1:
@@ -78,6 +79,7 @@ class Keeper:
         at_us = time.time_ns() // 1_000
         entries = self.ledger.record(manifest.batch, lines, letters, at_us)
         self.batch, self.committed_seq = manifest.batch, manifest.next_seq
+        self.event_us = manifest.now_us if manifest.now_us is not None else self.event_us
         # Those who listen first: if the cursor cannot be written, only sweeping waits for it.
         self.tell(manifest, entries)
         note_cursor(self.state, manifest.batch)
@@ -90,7 +92,9 @@ class Keeper:
             before_us = now_us - self.keep_us
             self.ledger.forget_before(before_us, now_us)
             # The pipeline sees only what the ledger knows: what is committed is not read again.
-            drop_files(journal_folder(self.state), self.committed_seq, before_us / 1e6)
+            folder = journal_folder(self.state)
+            if drop_files(folder, self.committed_seq, before_us / 1e6):
+                self.ledger.forget_ended(list_files(folder)[0].first_seq, self.event_us)
 
 
 def cursor_path(state: StateDir) -> Path:

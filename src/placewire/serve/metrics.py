@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from placewire import __version__
 from placewire.serve.errors import Unavailable
+from placewire.serve.ledger import Ledger
 
 if TYPE_CHECKING:
     from placewire.serve.gateway import Gateway
@@ -64,18 +65,28 @@ def by(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
     return {((label, name),): value for name, value in values.items()}
 
 
-def render_metrics(gateway: Gateway) -> str:
-    """All figures of a gateway; for threads. What the ledger has is left out while it is away."""
+class Counted(NamedTuple):
+    """What the ledger knows."""
+
+    counts: dict[str, int]
+    webhooks: dict[str, int]
+
+
+def read_counts(ledger: Ledger) -> Counted | None:
+    """What the ledger has counted, or None while it is away; for threads."""
+    try:
+        return Counted(ledger.counts(), ledger.deliveries.count())
+    except Unavailable:
+        return None
+
+
+def render_metrics(gateway: Gateway, counted: Counted | None) -> str:
+    """All figures of a gateway; in its loop."""
     out = Exposition()
     add_gateway(out, gateway)
-    try:
-        counts = gateway.ledger.counts()
-        webhooks = gateway.ledger.deliveries.count()
-    except Unavailable:
-        out.gauge("ledger_up", "1 if the ledger can be read", 0)
-        return out.text()
-    out.gauge("ledger_up", "1 if the ledger can be read", 1)
-    add_ledger(out, gateway, counts, webhooks)
+    out.gauge("ledger_up", "1 if the ledger can be read", counted is not None)
+    if counted is not None:
+        add_ledger(out, *counted)
     return out.text()
 
 
@@ -106,9 +117,7 @@ def add_gateway(out: Exposition, gateway: Gateway) -> None:
     )  # fmt: skip
 
 
-def add_ledger(
-    out: Exposition, gateway: Gateway, counts: dict[str, int], webhooks: dict[str, int]
-) -> None:
+def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]) -> None:
     """What the ledger has counted, since it was made."""
 
     def counted(name: str) -> int:

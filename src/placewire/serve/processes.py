@@ -151,8 +151,8 @@ class Child:
         code = self.process.poll()
         if code is None:
             return None
-        if code == UNUSABLE:
-            return code
+        if code == UNUSABLE and not self.deaths:
+            return code  # at its first start; later it may be a database that is away
         self.deaths = 0 if now - self.started_s > WELL_S else self.deaths
         pause = PAUSES_S[min(self.deaths, len(PAUSES_S) - 1)]
         self.deaths += 1

@@ -7,13 +7,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.ledger import Entry
 
 AT_ONCE = 500  # results read from the ledger in one go
+FIRST = 50  # and in the first, when nobody knows how long they are
+MOST_BYTES = 1 << 18  # what is read for a client, who may not take it
 ALIVE_S = 15.0
 STALLED_S = 60.0  # a client that takes nothing for so long is given up
 HEADERS = [
@@ -22,6 +27,7 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
 ]
 ALIVE = b": alive\n\n"
+WRITE_NOW = "placewire.write"  # an extension of the server: to write with no task to wait
 
 Encode = Callable[[Entry], bytes]
 
@@ -34,6 +40,7 @@ class Stream:
         self.listener = listener
         self.after = after
         self.closed = False
+        self._at_once = FIRST
 
     def place(self, entry: Entry) -> int:
         """What the cursor counts: numbers of one subscription, or positions among all."""
@@ -47,11 +54,30 @@ class Stream:
     def _read(self) -> list[Entry]:
         name, owner = self.listener.subscription, self.listener.owner
         if name is not None:
-            return self.gateway.ledger.results_of(name, self.after, AT_ONCE)
-        return self.gateway.ledger.results_after(owner, self.after, AT_ONCE)
+            found = self.gateway.ledger.results_of(name, self.after, self._at_once)
+        else:
+            found = self.gateway.ledger.results_after(owner, self.after, self._at_once)
+        if found:
+            size = sum(len(entry.body) for entry in found) // len(found)
+            self._at_once = max(1, min(AT_ONCE, MOST_BYTES // size))
+        return found
 
-    async def batches(self) -> AsyncIterator[Sequence[Entry]]:
-        """Results in order, none twice; an empty batch when nothing came for a while."""
+    def take_waiting(self) -> list[Entry]:
+        """What was offered and is new; it counts as delivered."""
+        fresh = [entry for entry in self.listener.waiting if self.place(entry) > self.after]
+        self.listener.clear()
+        if fresh:
+            self.after = self.place(fresh[-1])
+            self.gateway.hub.delivered += len(fresh)
+        return fresh
+
+    async def batches(
+        self, take: Callable[[], bool] | None = None
+    ) -> AsyncIterator[Sequence[Entry]]:
+        """Results in order, none twice; an empty batch when nothing came for a while.
+
+        With `take` those that are offered while this waits go there, as long as it takes them.
+        """
         listener = self.listener
         self.gateway.hub.join(listener)
         try:
@@ -65,26 +91,28 @@ class Stream:
                     yield entries
                     if self.closed:
                         return
-                async for fresh in self._offered():
+                async for fresh in self._offered(take):
                     yield fresh
         finally:
             self.gateway.hub.leave(listener)
 
-    async def _offered(self) -> AsyncIterator[Sequence[Entry]]:
+    async def _offered(self, take: Callable[[], bool] | None) -> AsyncIterator[Sequence[Entry]]:
         listener = self.listener
         while not self.closed and not listener.missed:
-            fresh = [entry for entry in listener.waiting if self.place(entry) > self.after]
-            listener.clear()
-            if fresh:
-                self.after = self.place(fresh[-1])
-                self.gateway.hub.delivered += len(fresh)
+            if fresh := self.take_waiting():
                 yield fresh
                 continue
             listener.woken.clear()
+            listener.take = take
+            quiet = False
             try:
                 async with asyncio.timeout(ALIVE_S):
                     await listener.woken.wait()
             except TimeoutError:
+                quiet = True
+            finally:
+                listener.take = None
+            if quiet:
                 yield ()
 
 
@@ -94,22 +122,38 @@ class EventStream:
     def __init__(self, stream: Stream, encode: Encode) -> None:
         self.stream = stream
         self.encode = encode
+        self._write: Callable[[bytes], bool] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         watcher = asyncio.create_task(watch(receive, self.stream.close))
+        self._write = scope.get("extensions", {}).get(WRITE_NOW, {}).get("write")
+        direct = self._write is not None and self.encode is encode_plain
         try:
             # Where it begins: a client that is cut off before the first result resumes there.
             begun = b"id: %d\n" % self.stream.after + ALIVE
             await send({"type": "http.response.body", "body": begun, "more_body": True})
-            async for entries in self.stream.batches():
+            async for entries in self.stream.batches(self._take if direct else None):
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
-        except (TimeoutError, OSError):
-            pass
+        except (TimeoutError, OSError, Unavailable):
+            pass  # the client is gone, or comes again when the ledger is back
         finally:
             watcher.cancel()
+
+    def _take(self) -> bool:
+        """Write what is offered, from the hub's own call; false if the client has to be waited for.
+
+        What could not be written stays where it is, for the task.
+        """
+        stream = self.stream
+        waiting = [one for one in stream.listener.waiting if stream.place(one) > stream.after]
+        assert self._write is not None
+        if waiting and not self._write(b"".join([self._message(entry) for entry in waiting])):
+            return False
+        stream.take_waiting()
+        return True
 
     async def _text(self, entries: Sequence[Entry]) -> bytes:
         if self.encode is encode_plain or not entries:
@@ -122,6 +166,17 @@ class EventStream:
         return b"id: " + place + b"\nevent: " + kind + b"\ndata: " + self.encode(entry) + b"\n\n"
 
 
+def only_head() -> Response:
+    """What a stream says of itself, to those who ask for that alone."""
+    return Response(headers={name.decode(): value.decode() for name, value in HEADERS})
+
+
+def refuse_old(request: Request) -> None:
+    """A stream has no length, and HTTP/1.0 no chunks; raises Refused."""
+    if request.scope.get("http_version") == "1.0":
+        raise Refused(505, "a stream needs HTTP/1.1")
+
+
 async def watch(receive: Receive, close: Callable[[], None]) -> None:
     """Wait for the client to go."""
     while (await receive())["type"] not in ("http.disconnect", "websocket.disconnect"):
@@ -130,7 +185,16 @@ async def watch(receive: Receive, close: Callable[[], None]) -> None:
 
 
 def encode_plain(entry: Entry) -> bytes:
-    """A result with its number and its stable id; the result itself as it was written."""
+    """A result with its number and its stable id; the result itself as it was written.
+
+    It is put together once, for however many listen.
+    """
+    if not entry.told:
+        msgspec.structs.force_setattr(entry, "told", put_together(entry))
+    return entry.told
+
+
+def put_together(entry: Entry) -> bytes:
     return b"".join(
         (
             b'{"number":%d,"position":%d,"subscription":' % (entry.number, entry.position),

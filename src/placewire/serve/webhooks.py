@@ -1,8 +1,8 @@
 """Webhooks: every result to its address, in order, until it is there or given up.
 
-One parcel at a time for each subscription, many subscriptions at once. Those that fail or take
-long have a lane of their own, so that they hold up nobody but each other. Everything that must
-outlast this process is in the ledger; here is only who is due.
+One parcel at a time for each subscription, many subscriptions at once. Those that are new, fail
+or take long have a lane of their own, so that they hold up nobody but each other. Everything
+that must outlast this process is in the ledger; here is only who is due.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Due:
 
     def __init__(self) -> None:
         self.parcel: Parcel | None = None
-        self.slow = False
+        self.slow = True  # until it has shown that it is not
         self.queued = False  # in a lane, or being sent
         self.again = False  # something came meanwhile
         self.stale = False  # its webhook was changed meanwhile
@@ -143,12 +143,6 @@ class Webhooks:
         due.disarm()
         due.parcel, due.stale = None, True
         self._queue(name, due)
-
-    def wake_all(self) -> None:
-        """Look at all of them: there may be results that nobody told of."""
-        for name in list(self._due):
-            if self._due[name].timer is None:
-                self._queue(name, self._due[name])
 
     def _queue(self, name: str, due: Due) -> None:
         due.timer = None

@@ -36,6 +36,7 @@ from placewire.model.settings import Settings, settings_of, with_identity
 from placewire.model.subscriptions import BOOLEAN, KINDS, SubscriptionRows
 from placewire.spark.columns import (
     ANY_TIME,
+    AXES,
     OBJECT_NAMES,
     OWN,
     check_frames,
@@ -142,6 +143,9 @@ def take_timeless(
     frame = take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
     there = find_columns(whole, OBJECT_NAMES, found, "objects")
     place = ["wkb"] if "point" in there else ["lon", "lat"]
+    for axis in () if "point" in there else AXES:
+        if not isinstance(whole.select(there[axis]).schema[0].dataType, T.NumericType):
+            place.append(f"{axis}_text")  # what stands there instead of a number
     data = ["data", "data_text"] if "data" in there else []
     return frame.select("id", *place, "text", *data, *map(quoted, kept))
 
@@ -239,7 +243,7 @@ def decode_block(table: pa.Table, analyzer: Analyzer) -> DecodedBlock:
     """Objects in the intake's form as a block; they are all of one time."""
     size = table.num_rows
     columns = {"ts_us": pa.repeat(pa.scalar(0, pa.int64()), size)}
-    for name in ("lon", "lat", "wkb", "data", "data_text"):
+    for name in ("lon", "lat", "lon_text", "lat_text", "wkb", "data", "data_text"):
         columns[name] = table[name] if name in table.column_names else pa.nulls(size)
     columns |= {"id": table["id"], "text": table["text"]}
     return decode_columns(object_columns(pa.table(columns)), analyzer, None, 0)

@@ -95,10 +95,11 @@ class Deliveries:
             )
         return False
 
-    def end(self, name: str) -> bool:
-        """Forget a webhook; what it had not delivered stays in the ledger."""
+    def end(self, name: str, owner: str) -> bool:
+        """Forget an owner's webhook; what it had not delivered stays in the ledger."""
         with self.database.writing() as cursor:
-            return end_webhook(cursor, name)
+            cursor.execute("SELECT 1 FROM subscription WHERE id = ? AND owner = ?", (name, owner))
+            return cursor.fetchone() is not None and end_webhook(cursor, name)
 
     def active(self) -> list[tuple[str, bool]]:
         """All webhooks that have not ended, and whether something waits for them."""

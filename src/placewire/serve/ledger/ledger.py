@@ -20,6 +20,8 @@ from placewire.serve.ledger.standing import fold
 from placewire.state.journal import Note
 
 AT_ONCE = 400  # names in one query
+ROWS_AT_ONCE = 100  # of nine values, and a statement of SQLite may have 999
+read_head = msgspec.json.Decoder(Head).decode
 HELD = ", ".join(Held._fields)
 FORGETTABLE = (
     "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
@@ -133,7 +135,7 @@ class Ledger(Keys):
         at_us: int,
     ) -> list[Entry] | None:
         """Number a batch's results and keep them; None if the batch is there already."""
-        heads = [(msgspec.json.decode(line, type=Head), line) for line in lines]
+        heads = [(read_head(line), line) for line in lines]
         heads = [(head, line) for head, line in heads if head.subscription]
         with self.database.writing() as cursor:
             if batch <= get_meta(cursor, "batch", -1):
@@ -168,14 +170,13 @@ class Ledger(Keys):
                         at_us,
                     )
                 )
-            cursor.executemany(
-                f"INSERT INTO result ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (e.position, e.subscription, e.owner, e.number, e.seq, e.type, e.id,
-                     e.body.decode(), e.at_us)
-                    for e in entries
-                ],
-            )  # fmt: skip
+            for some in chunks(entries, ROWS_AT_ONCE):
+                # In one statement: the driver lets go of Python's lock at each.
+                marks = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+                cursor.execute(
+                    f"INSERT INTO result ({ENTRY}) VALUES {marks}",
+                    [value for entry in some for value in row_of(entry)],
+                )
             cursor.executemany(
                 "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ?",
                 [(numbers[name], standings[name], name) for name in sorted(held)],
@@ -230,6 +231,22 @@ class Ledger(Keys):
             add_meta(cursor, Counter(forgotten=gone))
         return gone
 
+    def forget_ended(self, seq: int, event_us: int) -> None:
+        """Drop dead letters from before an event, and subscriptions that ended or expired before.
+
+        `event_us` is the clock of the events. Those that have results or a webhook stay.
+        """
+        with self.database.writing() as cursor:
+            cursor.execute(f"DELETE FROM subscription WHERE {FORGOTTEN}", (seq, seq, event_us))
+            cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
+
+
+FORGOTTEN = (
+    "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
+    " AND NOT EXISTS (SELECT 1 FROM result WHERE result.subscription = subscription.id)"
+    " AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.subscription = subscription.id)"
+)
+
 
 def apply_change(cursor: Cursor, change: Change) -> None:
     """One subscribe or unsubscribe; applied twice it is the same as once."""
@@ -267,6 +284,14 @@ def read_held(cursor: Cursor, names: Sequence[str]) -> Iterator[tuple[str, Held]
         cursor.execute(f"SELECT {HELD} FROM subscription WHERE id IN ({marks})", some)
         for row in cursor.fetchall():
             yield row[0], Held(*row)
+
+
+def row_of(entry: Entry) -> tuple[Any, ...]:
+    """An entry as the table has it."""
+    return (
+        entry.position, entry.subscription, entry.owner, entry.number, entry.seq, entry.type,
+        entry.id, entry.body.decode(), entry.at_us,
+    )  # fmt: skip
 
 
 def read_entry(row: Sequence[Any]) -> Entry:

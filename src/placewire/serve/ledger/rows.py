@@ -73,6 +73,7 @@ class Entry(msgspec.Struct, frozen=True):
     id: str
     body: bytes
     at_us: int = 0  # when the ledger got it
+    told: bytes = b""  # as streams tell it, once somebody listens
 
 
 class Key(NamedTuple):

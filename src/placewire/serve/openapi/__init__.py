@@ -1,7 +1,8 @@
 """The service's interface as an OpenAPI 3.1 document.
 
-`schemas` says what events, results and answers look like, `operations` what can be called. A test
-holds both to the application's routes, and requests made from them to what it answers.
+`schemas` says what events, results and answers look like, `operations` what can be called,
+`deliveries` both for webhooks. A test holds them to the application's routes, and requests made
+from them to what it answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from placewire import __version__
+from placewire.serve.openapi.deliveries import DELIVERY_PATHS, DELIVERY_SCHEMAS
 from placewire.serve.openapi.operations import PATHS, RESPONSES
 from placewire.serve.openapi.schemas import SCHEMAS
 
@@ -42,9 +44,9 @@ def make_document() -> dict[str, Any]:
             {"name": "queries", "description": "What is asked once"},
             {"name": "service", "description": "The service itself"},
         ],
-        "paths": PATHS,
+        "paths": {**PATHS, **DELIVERY_PATHS},
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": {**SCHEMAS, **DELIVERY_SCHEMAS},
             "responses": RESPONSES,
             "securitySchemes": {
                 "key": {

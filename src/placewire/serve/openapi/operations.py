@@ -43,6 +43,7 @@ RESPONSES: dict[str, Schema] = {
         **refusal("Too many events a second for this key"),
         "headers": {"Retry-After": {"schema": {"type": "integer"}}},
     },
+    "505": refusal("A stream needs HTTP/1.1"),
     "503": refusal("Nothing can be written, or read, for now; see /health"),
 }
 ALWAYS = ("401", "403", "503")
@@ -113,7 +114,7 @@ SHOWN = asked("objects", FLAG, "With the objects that results name")
 
 
 def stream(does: str, *parameters: Schema, missing: bool = False) -> Schema:
-    refused = ("422", "404") if missing else ("422",)
+    refused = ("422", "505", "404") if missing else ("422", "505")
     replies = {"200": {"description": does, "content": {STREAM: {"schema": TEXT}}}}
     return call("results", does, replies, *refused, parameters=[*parameters, KEY])
 

@@ -244,7 +244,7 @@ SCHEMAS: dict[str, Schema] = {
             "status": {"type": "string", "enum": ["live", "ended", "expired"]},
             "results": COUNT,
             "subscription": {"type": "object"},
-            "delivery": maybe({"type": "object"}),
+            "delivery": maybe(ref("Delivery")),
         },
     },
     "AcceptedObject": fields({"seq": SEQ}),

@@ -58,7 +58,7 @@ async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
 async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Send nothing more; results stay in the ledger."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    if not await asyncio.to_thread(gateway.ledger.deliveries.end, held.id):
+    if not await asyncio.to_thread(gateway.ledger.deliveries.end, held.id, held.owner):
         raise no_webhook(held.id)
     return reply({"id": held.id})
 

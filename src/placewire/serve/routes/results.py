@@ -12,11 +12,20 @@ from starlette.websockets import WebSocket
 
 from placewire.serve.access import Caller, need_role
 from placewire.serve.bodies import read_flag, read_number
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.routes.calling import gateway_of, name_of, needs, stream_key
-from placewire.serve.streams import STALLED_S, EventStream, Stream, encode_plain, encoder, watch
+from placewire.serve.streams import (
+    STALLED_S,
+    EventStream,
+    Stream,
+    encode_plain,
+    encoder,
+    only_head,
+    refuse_old,
+    watch,
+)
 
 MOST_RESULTS = 1_000
 LAST = (1 << 62) - 1
@@ -57,7 +66,10 @@ async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Call
 async def events(request: Request, gateway: Gateway, caller: Caller) -> Any:
     """Server-sent events."""
     with_objects = read_flag(request, "objects")
+    refuse_old(request)
     stream = await open_stream(request, gateway, caller)
+    if request.method == "HEAD":
+        return only_head()
     return EventStream(stream, encoder(gateway, with_objects))
 
 
@@ -68,7 +80,9 @@ async def socket(websocket: WebSocket) -> None:
         caller = gateway.access.identify(websocket.headers, stream_key(websocket))
         need_role(caller, "subscribe")
         stream = await open_stream(websocket, gateway, caller)
-    except Refused as error:
+    except (Refused, Unavailable) as error:
+        if isinstance(error, Unavailable):
+            error = Refused(503, str(error))
         body = msgspec.json.encode({"error": error.why})
         await websocket.send_denial_response(
             Response(body, error.status, error.headers, media_type="application/json")
@@ -81,7 +95,7 @@ async def socket(websocket: WebSocket) -> None:
             for entry in entries:
                 async with asyncio.timeout(STALLED_S):
                     await websocket.send_text(encode_plain(entry).decode())
-    except (TimeoutError, OSError, RuntimeError):
-        pass  # the client is gone, or as good as gone
+    except (TimeoutError, OSError, RuntimeError, Unavailable):
+        pass  # the client is gone, or as good as gone; or the ledger, until it comes again
     finally:
         watcher.cancel()

@@ -14,10 +14,10 @@ from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
-from placewire.serve.metrics import METRICS_TYPE, render_metrics
+from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.serve.openapi import encode_document
 from placewire.serve.routes.calling import gateway_of, needs, reply
-from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, watch
+from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
 
 MOST_LETTERS = 1_000
 LAST = (1 << 62) - 1
@@ -37,8 +37,9 @@ async def openapi(_: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
-    text = await asyncio.to_thread(render_metrics, gateway_of(request))
-    return Response(text, media_type=METRICS_TYPE)
+    gateway = gateway_of(request)
+    counted = await asyncio.to_thread(read_counts, gateway.ledger)
+    return Response(render_metrics(gateway, counted), media_type=METRICS_TYPE)
 
 
 @needs("subscribe")
@@ -119,6 +120,9 @@ class LiveStream:
 
 
 @needs("subscribe")
-async def live(_: Request, gateway: Gateway, caller: Caller) -> Any:
+async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
     """A sample of objects, figures, plan changes."""
+    refuse_old(request)
+    if request.method == "HEAD":
+        return only_head()
     return LiveStream(gateway)
