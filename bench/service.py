@@ -51,6 +51,7 @@ class Figures(NamedTuple):
     lost: int
     twice: int
     waits_s: np.ndarray  # from acceptance to the client's socket, after warming up
+    ledger_s: tuple[float, float]  # median and p99 from acceptance to the ledger, as it says itself
     gateway_mb: float
     gateway_cores: float
 
@@ -61,17 +62,18 @@ def run(choice: Choice) -> None:
     rows = []
     for runner in ("local", "spark"):
         figures = measure(choice.folder / runner, runner, load)
+        print(f"{runner}: {figures._replace(waits_s=np.empty(0))}", flush=True)
         p50, p99 = np.quantile(figures.waits_s, [0.5, 0.99])
-        rows.append(
-            (runner, load.streams, figures.accepted_a_second, figures.delivered_a_second,
-             p50, p99, figures.lost, figures.twice, figures.gateway_mb, figures.gateway_cores)
+        facts = (
+            figures.accepted_a_second, figures.delivered_a_second, p50, p99, *figures.ledger_s,
+            figures.lost, figures.twice, figures.gateway_mb, figures.gateway_cores,
         )  # fmt: skip
-    save_table(
-        "service",
-        ("runner", "streams", "accepted/s", "delivered/s", "p50, s", "p99, s", "lost", "twice",
-         "gateway, MB", "gateway, cores"),
-        rows,
+        rows.append((runner, load.streams, *facts))
+    header = (
+        "runner", "streams", "accepted/s", "delivered/s", "p50, s", "p99, s", "ledger p50, s",
+        "ledger p99, s", "lost", "twice", "gateway, MB", "gateway, cores",
     )  # fmt: skip
+    save_table("service", header, rows)
 
 
 def measure(root: Path, runner: str, load: Load) -> Figures:
@@ -90,6 +92,7 @@ def measure(root: Path, runner: str, load: Load) -> Figures:
     try:
         wait_until_well()
         subscribe(load.streams)
+        wait_until_committed()  # Spark takes its time to start
         for share, told in zip(shares, heard, strict=True):
             names = share.tolist()
             listener = spawning.Process(target=listen, args=(PORT, names, ready, done, told))
@@ -102,6 +105,7 @@ def measure(root: Path, runner: str, load: Load) -> Figures:
         before = processor_s(gateway)
         accepted, took_s = asyncio.run(publish(load))
         cores = (processor_s(gateway) - before) / took_s
+        own = ask("/v1/status")["service"]["latency_ms"]
         wait_until_committed()
         time.sleep(2.0)
         megabytes = resident_mb(gateway)
@@ -113,11 +117,14 @@ def measure(root: Path, runner: str, load: Load) -> Figures:
             listener.join(TAKES_S)
         service.send_signal(signal.SIGTERM)
         service.wait(TAKES_S)
-    return weigh(accepted, took_s, found, megabytes, cores)
+    ledger_s = ((own["p50"] or 0.0) / 1e3, (own["p99"] or 0.0) / 1e3)
+    return weigh(accepted, took_s, found, ledger_s)._replace(
+        gateway_mb=megabytes, gateway_cores=cores
+    )
 
 
 def weigh(
-    accepted: dict[int, float], took_s: float, found: list[Heard], megabytes: float, cores: float
+    accepted: dict[int, float], took_s: float, found: list[Heard], ledger_s: tuple[float, float]
 ) -> Figures:
     """Figures of what was accepted and what was heard of it."""
     post = np.concatenate([heard.post for heard in found])
@@ -142,8 +149,9 @@ def weigh(
         int((counts[expected] == 0).sum()),
         int((counts > 1).sum()),
         at_s[warm] - accepted_s[post[warm]],
-        megabytes,
-        cores,
+        ledger_s,
+        0.0,
+        0.0,
     )
 
 
@@ -224,8 +232,8 @@ async def publish(load: Load) -> tuple[dict[int, float], float]:
 # The service.
 
 
-def ask_health() -> dict[str, Any]:
-    address = f"http://127.0.0.1:{PORT}/health"
+def ask(path: str) -> dict[str, Any]:
+    address = f"http://127.0.0.1:{PORT}{path}"
     with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=10) as reply:
         return dict(json.loads(reply.read()))
     return {}
@@ -233,7 +241,7 @@ def ask_health() -> dict[str, Any]:
 
 def wait_until_well() -> None:
     end = time.monotonic() + STARTS_S
-    while ask_health().get("pipeline") != "running":
+    while ask("/health").get("pipeline") != "running":
         if time.monotonic() > end:
             raise RuntimeError("the service did not start in time")
         time.sleep(0.2)
@@ -241,7 +249,7 @@ def wait_until_well() -> None:
 
 def wait_until_committed() -> None:
     end = time.monotonic() + STARTS_S
-    while ask_health().get("lag_events") != 0:
+    while ask("/health").get("lag_events") != 0:
         if time.monotonic() > end:
             raise RuntimeError("the pipeline did not catch up in time")
         time.sleep(0.1)
