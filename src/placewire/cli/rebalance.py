@@ -26,7 +26,7 @@ def run_rebalance(target: Target, plan: str | None, workers: int | None, wait_s:
         raise Unusable("rebalance: give --plan or --workers, one of them")
     if plan not in (None, "shared", *METHODS):
         raise Unusable(f"plan: must be one of {', '.join([*METHODS, 'shared'])}, got {plan!r}")
-    what = f"plan {plan}" if plan else f"a run with {workers} workers"
+    what = f"plan {plan}" if plan else f"a run with {workers} worker{'s' if workers != 1 else ''}"
     asked = {"plan": plan} if plan else {"workers": workers}
     if target.state is not None:
         said, batch = ask_state(target.state, plan, workers, wait_s)

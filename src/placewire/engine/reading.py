@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -36,9 +37,10 @@ class LogSource(NamedTuple):
 
     def plan(self, start: Offset, rows: int, blocks: int) -> list[BlockRef]:
         """The blocks of the next batch, none when there is nothing more."""
+        path = os.path.abspath(self.path)  # any other would be one of the state's own files
         if self.form == "parquet":
-            return plan_row_groups(self.path, start, rows)
-        return plan_batch(self.path, start, rows, BATCH_BYTES, blocks, self.growing)
+            return plan_row_groups(path, start, rows)
+        return plan_batch(path, start, rows, BATCH_BYTES, blocks, self.growing)
 
     def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
         """The same, with at most `cap` events from the first object on."""

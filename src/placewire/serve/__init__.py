@@ -8,4 +8,5 @@ batches. They share nothing but the state directory: the journal one way, manife
 by number, `keeper` brings results from the outbox to it, `hub` and `streams` to those who
 listen, `webhooks` to addresses by `sending`, and `addresses` says to which; `app` has the routes,
 `access` who may do what.
+`client` is the other side, for Python and for commands; `books` and `unserved` do without a server.
 """
