@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, committed_batches, manifest_path, read_manifest
 
 LOOKS_S = 0.01
+MOST_LINES = 5_000  # taken in one transaction
 AGAIN_S = 1.0
 FORGETS_S = 600.0
 
@@ -74,11 +76,23 @@ class Keeper:
                 self._closing.wait(AGAIN_S)
 
     def _take(self, manifest: Manifest) -> None:
-        pieces = result_lines(self.state, manifest, with_data=True)
-        lines = [line for piece in pieces for line in bytes(piece).splitlines()]
-        letters = dead_letters(self.state, manifest)
+        """Take a batch, and with it those that have come meanwhile, up to a number of results."""
+        first = manifest.batch
+        lines: list[bytes] = []
+        letters: list[dict[str, Any]] = []
+        while True:
+            pieces = result_lines(self.state, manifest, with_data=True)
+            lines += [line for piece in pieces for line in bytes(piece).splitlines()]
+            letters += dead_letters(self.state, manifest)
+            following = manifest.batch + 1
+            if len(lines) >= MOST_LINES or not manifest_path(self.state, following).exists():
+                break
+            manifest = read_manifest(self.state, following)
         at_us = time.time_ns() // 1_000
-        entries = self.ledger.record(manifest.batch, lines, letters, at_us)
+        entries = self.ledger.record(manifest.batch, lines, letters, at_us, first)
+        if entries is None:
+            # A try that seemed to fail has some of them, perhaps not all.
+            manifest = read_manifest(self.state, self.ledger.batch)
         self.batch, self.committed_seq = manifest.batch, manifest.next_seq
         self.event_us = manifest.now_us if manifest.now_us is not None else self.event_us
         # Those who listen first: if the cursor cannot be written, only sweeping waits for it.

@@ -133,12 +133,16 @@ class Ledger(Keys):
         lines: Iterable[bytes],
         letters: Iterable[dict[str, Any]],
         at_us: int,
+        first: int | None = None,
     ) -> list[Entry] | None:
-        """Number a batch's results and keep them; None if the batch is there already."""
+        """Number results and keep them, of one batch or of those from `first` to `batch`.
+
+        None if any of these is there already.
+        """
         heads = [(read_head(line), line) for line in lines]
         heads = [(head, line) for head, line in heads if head.subscription]
         with self.database.writing() as cursor:
-            if batch <= get_meta(cursor, "batch", -1):
+            if (batch if first is None else first) <= get_meta(cursor, "batch", -1):
                 return None
             names = sorted({head.subscription for head, _ in heads})
             held = dict(read_held(cursor, names))
