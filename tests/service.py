@@ -174,6 +174,12 @@ class Events:
             event[name] = json.loads(value) if name == "data" else value
         raise AssertionError("the stream has ended")
 
+    def read_to_end(self) -> None:
+        """Wait for the server to end it."""
+        end = time.monotonic() + WAIT_S
+        for _ in self._lines:
+            assert time.monotonic() < end, "waited in vain"
+
     def close(self) -> None:
         self._stream.__exit__(None, None, None)
         self._client.close()

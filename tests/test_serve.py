@@ -334,3 +334,99 @@ def test_the_page_is_served_with_a_strict_policy(service: Service) -> None:
         assert service.http.get(path).status_code == 200, path
     for path in ("/static/..%2f..%2fapp.py", "/static/%2e%2e/app.py", "/static/"):
         assert service.http.get(path).status_code == 404, path
+
+
+def test_a_subscription_that_changes_its_kind_stops_nobody(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", pipeline=False) as service:
+        point = {"lon": -73.98, "lat": 40.75, "keywords": ["coffee"], "k": 2}
+        service.subscribe("calm", **COFFEE)
+        service.subscribe("x", kind="nearest", **point)
+        service.publish(thing("o1"))
+        service.subscribe("x", kind="relevant", alpha=0.5, **point)
+        service.publish(thing("o2"))
+        service.start_pipeline()
+        service.until(lambda: len(service.results("calm")) == 2)
+        service.until(lambda: len(service.results("x")) == 3)
+        listed = service.http.get("/v1/subscriptions/x/standing").json()["objects"]
+        assert [one["object"] for one in listed] == ["o2", "o1"]
+        assert all("score" in one for one in listed)
+
+
+def test_what_was_another_keys_stays_theirs(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", require_keys=True) as service:
+        assert service.gateway is not None
+        bearers = {}
+        for name in ("ann", "bob"):
+            key, kept = make_key(name, ("subscribe", "publish"))
+            assert service.gateway.ledger.add_key(kept)
+            bearers[name] = {"authorization": f"Bearer {key}"}
+
+        def call(who: str, method: str, path: str, **more: Any) -> httpx.Response:
+            return service.http.request(method, path, headers=bearers[who], **more)
+
+        secret = {"kind": "boolean", "where": "anns AND private"}
+        assert call("ann", "put", "/v1/subscriptions/x", json=secret).status_code == 201
+        seq = call("ann", "post", "/v1/objects", json=thing("o1", "anns private")).json()["seq"]
+        path = "/v1/subscriptions/x/results"
+        service.until(lambda: call("ann", "get", path).json()["results"])
+        held = service.gateway.ledger.find("x")
+        assert held is not None
+        call("ann", "delete", "/v1/subscriptions/x")
+        call("bob", "put", "/v1/subscriptions/x", json={"kind": "boolean", "where": "bobs"})
+        call("bob", "post", "/v1/objects", json=thing("o2", "bobs"))
+        service.until(lambda: call("bob", "get", path).json()["results"])
+        # What a stream of hers would read on.
+        read = service.gateway.ledger.results_of("x", 0, 10, held.owner)
+        assert [json.loads(entry.body)["object"] for entry in read] == ["o1"]
+        body = {"object": {"seq": seq}, "subscription": {"id": "x"}}
+        told = call("bob", "post", "/v1/explain", json=body)
+        assert told.status_code == 200
+        assert told.json()["matches"] is False
+        assert "private" not in json.dumps(told.json()["where"])
+
+
+def test_the_streams_of_a_key_end_with_it(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", require_keys=True) as service:
+        assert service.gateway is not None
+        key, kept = make_key("cat", ("subscribe",))
+        assert service.gateway.ledger.add_key(kept)
+        streams = [
+            Events(service, path, authorization=f"Bearer {key}")
+            for path in ("/v1/events", "/v1/live")
+        ]
+        streams[1].next()
+        assert service.gateway.ledger.end_key("cat")
+        for stream in streams:
+            stream.read_to_end()
+            stream.close()
+
+
+def test_a_leap_is_refused_by_itself(service: Service) -> None:
+    service.caught_up()
+    lines = [thing("l1"), thing("l2", ts="9999-01-01T00:00:00Z"), thing("l3")]
+    told = service.publish(*lines)
+    assert (told["accepted"], told["rejected"]) == (2, 1)
+    assert told["errors"][0]["line"] == 2
+    assert "max_ahead" in told["errors"][0]["error"]
+    body = "\n".join(json.dumps({"id": f"leap-{n}", **COFFEE} | extra)
+                     for n, extra in enumerate([{"ts": "9999-01-01T00:00:00Z"}, {}]))  # fmt: skip
+    headers = {"content-type": "application/x-ndjson"}
+    told = service.http.post("/v1/subscriptions", content=body, headers=headers).json()
+    assert (told["accepted"], told["rejected"]) == (1, 1)
+    assert service.http.get("/v1/subscriptions/leap-0").status_code == 404
+    assert service.http.get("/v1/subscriptions/leap-1").json()["seq"] == told["first_seq"]
+
+
+def test_a_key_is_for_one_request(service: Service) -> None:
+    headers = {"idempotency-key": "for-one"}
+    first = service.http.put("/v1/subscriptions/ida", json=COFFEE, headers=headers)
+    assert first.status_code == 201
+    other = service.http.put("/v1/subscriptions/idb", json=COFFEE, headers=headers)
+    assert other.status_code == 422
+    again = {"idempotency-key": "end-it"}
+    ends = [service.http.delete("/v1/subscriptions/ida", headers=again).json() for _ in range(2)]
+    assert ends[0] == ends[1]
+    many = service.http.post(
+        "/v1/objects", content=b"\n" * 100_001, headers={"content-type": "application/x-ndjson"}
+    )
+    assert many.status_code == 413

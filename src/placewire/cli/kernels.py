@@ -11,7 +11,7 @@ from placewire.engine.warming import USUAL, warm_kernels
 from placewire.model.settings import Settings
 
 LOADING = "loading kernels"
-COMPILING = "compiling kernels (first run only)"
+COMPILING = "loading kernels (the first run compiles them, which takes minutes)"
 LOADED_WITHIN_S = 3.0  # what takes longer is no loading
 
 

@@ -282,7 +282,7 @@ def describe(survey: Survey, options: PlanOptions) -> list[str]:
     ]
     if survey.others_seen:
         lines.append(
-            f"{survey.others_seen:,} nearest and relevant subscriptions are left out:"
+            f"{survey.others_seen:,} nearest, relevant and trending subscriptions are left out:"
             " no plan here cuts them"
         )
     lines += [

@@ -32,6 +32,14 @@ class Admitted(NamedTuple):
     ts_us: int
 
 
+def say_leap(ts_us: int, now_us: int) -> str:
+    """What is wrong with a time that is too far ahead."""
+    return (
+        f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
+        f" now is {format_timestamp(now_us)}"
+    )
+
+
 class Admission:
     """Says whether the pipeline will take an event, but for the clock; `admit_at` has that too."""
 
@@ -73,8 +81,5 @@ class Admission:
         """
         now_us = self.now_us
         if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
-            raise InvalidEvent(
-                f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
-                f" now is {format_timestamp(now_us)}"
-            )
+            raise InvalidEvent(say_leap(ts_us, now_us))
         self.now_us = ts_us if now_us is None else max(now_us, ts_us)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -17,12 +18,12 @@ from placewire.engine.snapshot import Snapshot
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
-from placewire.serve.access import Access, Caller
+from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
-from placewire.serve.errors import Refused
+from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
-from placewire.serve.incoming import Incoming, wind_clock
+from placewire.serve.incoming import Bulk, Incoming, wind_clock, without_leaps
 from placewire.serve.keeper import Keeper
 from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
 from placewire.serve.limits import Rates
@@ -39,6 +40,7 @@ from placewire.state.manifest import Manifest, read_latest
 from placewire.state.serving import Server, address_of, note_server
 
 DAY_US = 86_400_000_000
+STARTS_S = 120.0  # that a pipeline may take to begin
 STALE_S = 10.0  # without a word from the pipeline it is said to be away
 
 
@@ -64,6 +66,7 @@ class Gateway:
 
     def __init__(self, options: GatewayOptions) -> None:
         self.options = options
+        self._begun_s = time.monotonic()
         self.loop = asyncio.get_running_loop()
         self.state = StateDir(options.state.absolute())
         self.state.open()
@@ -93,11 +96,30 @@ class Gateway:
         self.keeper.start()
         self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
         self.webhooks.start()
+        self._watching = self.loop.create_task(self._watch_keys())
         ledger = "postgresql" if options.ledger else "file"
         note_server(self.state, Server(address_of(options.host, options.port), ledger))
 
+    def end_caller(self, name: str) -> None:
+        """End what a key has open, now that it is not one any more."""
+        self.hub.end(name)
+        self.live.end(name)
+
+    async def _watch_keys(self) -> None:
+        """Look now and then whether keys that have something open are still keys."""
+        while True:
+            await asyncio.sleep(KNOWN_S)
+            open_now = (self.hub.callers() | self.live.callers()) - {LOCAL}
+            if not open_now:
+                continue
+            with contextlib.suppress(Unavailable):
+                keys = await asyncio.to_thread(self.ledger.all_keys)
+                for name in open_now - {key.name for key in keys}:
+                    self.end_caller(name)
+
     async def stop(self) -> None:
         """Close in good order: what webhooks have under way first."""
+        self._watching.cancel()
         await self.webhooks.stop()
         self.close()
 
@@ -115,6 +137,13 @@ class Gateway:
     def spare_admission(self) -> Admission:
         """A second one, for a thread of its own; its clock is not looked at."""
         return Admission(self.settings, self.admission.lexicon)
+
+    def sift(self, caller: Caller, bulk: Bulk) -> Bulk:
+        """A bulk as it can be accepted at this moment; what is refused counts for the rate."""
+        bulk = without_leaps(bulk, self.admission)
+        self.refusals.events += bulk.rejected
+        self.rates.take(caller.name, bulk.rejected)
+        return bulk
 
     async def accept(
         self,
@@ -226,14 +255,17 @@ class Gateway:
         """How the service is."""
         from placewire import __version__
 
+        pipeline = self.pipeline_status()
         trouble = self.committer.failed or self.committer.writer.broken or self.keeper.failed
+        if not trouble and pipeline != "running" and time.monotonic() - self._begun_s > STARTS_S:
+            trouble = "the pipeline is away; what is accepted waits for it"
         seq = self.committer.writer.next_seq
         return {
             "status": trouble or "ok",
             "seq": seq,
             "committed_seq": self.committed_seq,
             "lag_events": seq - self.committed_seq,
-            "pipeline": self.pipeline_status(),
+            "pipeline": pipeline,
             "version": __version__,
         }
 

@@ -19,9 +19,11 @@ MOST_BYTES = 1 << 17  # of these
 class Listener:
     """One stream's place in the hub."""
 
-    def __init__(self, subscription: str | None, owner: str | None) -> None:
+    def __init__(self, subscription: str | None, owner: str | None, caller: str = "") -> None:
         self.subscription = subscription  # None: all of the owner's
         self.owner = owner  # None: everybody's
+        self.caller = caller  # whose key it came with
+        self.close: Callable[[], None] | None = None  # ends the stream
         self.waiting: deque[Entry] = deque()
         self.waiting_bytes = 0
         self.missed = False
@@ -95,6 +97,20 @@ class Hub:
                 offered[listener] = None
         for listener in offered:
             listener.tell()
+
+    def _all(self) -> list[Listener]:
+        rooms = (*self._by_subscription.values(), *self._by_owner.values())
+        return [listener for room in rooms for listener in room]
+
+    def callers(self) -> set[str]:
+        """Whose keys there are streams of."""
+        return {listener.caller for listener in self._all()}
+
+    def end(self, caller: str) -> None:
+        """End the streams of a key that is not one any more."""
+        for listener in self._all():
+            if listener.caller == caller and listener.close is not None:
+                listener.close()
 
     def miss_all(self) -> None:
         """Send everybody to the ledger: it has results that were not offered."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.engine.admitting import Admission, Admitted
+from placewire.engine.admitting import Admission, Admitted, say_leap
 from placewire.kernels.jsonlines import find_lines, scan_objects
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import ObjectEvent, SubscribeEvent
@@ -23,6 +23,7 @@ from placewire.state.journalwriter import read_entries
 from placewire.state.manifest import Manifest
 
 MOST_ERRORS = 100  # shown of a bulk
+MOST_LINES = 100_000  # of one
 
 
 class Incoming(NamedTuple):
@@ -36,6 +37,7 @@ class Bulk(NamedTuple):
     """Lines of one body: those that may be written, and what is wrong with the others."""
 
     lines: list[Incoming]
+    numbers: list[int]  # of these in the body, from 1
     changes: list[Change]  # their seqs count from the first line
     rejected: int
     errors: list[dict[str, Any]]
@@ -102,6 +104,8 @@ def refuse_nul(name: str) -> None:
 
 def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
     """A body of lines. What a plain line says is read by a kernel, any other line strictly."""
+    if body.count(b"\n") > MOST_LINES:
+        raise Refused(413, f"body: must have at most {MOST_LINES} lines, got more")
     lines = body.replace(b"\r\n", b"\n").split(b"\n")
     if lines and not lines[-1]:
         lines.pop()
@@ -111,11 +115,13 @@ def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
         plain, _ = scan_objects(raw, find_lines(raw))
         times = dict(zip(plain.line.tolist(), plain.ts_us.tolist(), strict=True))
     kept: list[Incoming] = []
+    numbers: list[int] = []
     changes: list[Change] = []
     errors: list[dict[str, Any]] = []
     rejected = 0
     for number, line in enumerate(lines):
         if number in times:
+            numbers.append(number + 1)
             kept.append(Incoming(line, times[number]))
             continue
         try:
@@ -124,24 +130,48 @@ def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
                 change = read_change(admitted.line)
                 assert change is not None
                 changes.append(change._replace(seq=len(kept)))
+            numbers.append(number + 1)
             kept.append(Incoming(admitted.line, admitted.ts_us))
         except (InvalidEvent, Refused) as error:
             rejected += 1
             if len(errors) < MOST_ERRORS:
                 errors.append({"line": number + 1, "error": str(error)})
-    return Bulk(kept, changes, rejected, errors)
+    return Bulk(kept, numbers, changes, rejected, errors)
+
+
+def without_leaps(bulk: Bulk, admission: Admission) -> Bulk:
+    """A bulk without the lines whose times leap, of lines that are written now in this order."""
+    now_us, ahead_us = admission.now_us, admission.settings.max_ahead_us
+    kept: list[int] = []
+    errors = list(bulk.errors)
+    for row, line in enumerate(bulk.lines):
+        if now_us is not None and line.ts_us - now_us > ahead_us:
+            errors.append({"line": bulk.numbers[row], "error": say_leap(line.ts_us, now_us)})
+            continue
+        now_us = line.ts_us if now_us is None else max(now_us, line.ts_us)
+        kept.append(row)
+    if len(kept) == len(bulk.lines):
+        return bulk
+    place = {row: at for at, row in enumerate(kept)}
+    return Bulk(
+        [bulk.lines[row] for row in kept],
+        [bulk.numbers[row] for row in kept],
+        [c._replace(seq=place[c.seq]) for c in bulk.changes if c.seq in place],
+        bulk.rejected + len(bulk.lines) - len(kept),
+        sorted(errors, key=lambda error: error["line"])[:MOST_ERRORS],
+    )
 
 
 def admit_line(admission: Admission, line: bytes, kind: str) -> Admitted:
     """One line of a bulk, completed if something was left out; raises InvalidEvent or Refused."""
+    if not line.strip():
+        raise InvalidEvent("an event must be one JSON object, got an empty line")
     try:
         admitted = admission.admit(line)
         expected = ObjectEvent if kind == "object" else SubscribeEvent
         fits = isinstance(admitted.event, expected)
     except InvalidEvent:
         fits = False
-    if not line.strip():
-        raise InvalidEvent("an event must be one JSON object, got an empty line")
     if not fits:
         admitted = admission.admit(complete(decode_object(line), kind))
     if kind == "subscribe":

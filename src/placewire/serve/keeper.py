@@ -50,7 +50,8 @@ class Keeper:
         if known and known[0] > self.batch + 1:
             raise Unusable(
                 f"ledger: has results up to batch {self.batch}, and state {state.root} keeps those"
-                f" from batch {known[0]} on: it belongs to another ledger"
+                f" from batch {known[0]} on: give it the ledger that it had, or a backup of it;"
+                " without one, begin a new state and publish what the journal has anew"
             )
 
     def start(self) -> None:

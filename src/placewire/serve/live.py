@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,23 +26,36 @@ class Live:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self.pages: set[asyncio.Queue[bytes]] = set()
+        self.pages: dict[asyncio.Queue[bytes], tuple[str, Callable[[], None]]] = {}
         self._objects: list[dict[str, Any]] = []
         self._skipped = 0
         self._plan: dict[str, Any] = {}
         self.changes: deque[dict[str, Any]] = deque(maxlen=KEPT_CHANGES)
         self._ticking: asyncio.Task[None] | None = None
 
-    def join(self) -> asyncio.Queue[bytes]:
+    def join(self, caller: str, close: Callable[[], None]) -> asyncio.Queue[bytes]:
+        """A page's place, by the name of its key and with what ends it."""
         page: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
-        self.pages.add(page)
+        self.pages[page] = caller, close
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
         page.put_nowait(message("status", self.status()))
         return page
 
     def leave(self, page: asyncio.Queue[bytes]) -> None:
-        self.pages.discard(page)
+        self.pages.pop(page, None)
+
+    def callers(self) -> set[str]:
+        """Whose keys pages came with."""
+        return {caller for caller, _ in self.pages.values()}
+
+    def end(self, caller: str) -> None:
+        """End the pages of a key that is not one any more."""
+        for page, (name, close) in list(self.pages.items()):
+            if name == caller:
+                close()
+                if not page.full():
+                    page.put_nowait(b"")  # to wake it
 
     def show(self, first_seq: int, lines: Iterable[Incoming]) -> None:
         """Objects that were accepted; costs nothing while nobody looks."""

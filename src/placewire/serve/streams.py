@@ -40,6 +40,7 @@ class Stream:
         self.listener = listener
         self.after = after
         self.closed = False
+        listener.close = self.close
         self._at_once = FIRST
 
     def place(self, entry: Entry) -> int:
@@ -54,7 +55,7 @@ class Stream:
     def _read(self) -> list[Entry]:
         name, owner = self.listener.subscription, self.listener.owner
         if name is not None:
-            found = self.gateway.ledger.results_of(name, self.after, self._at_once)
+            found = self.gateway.ledger.results_of(name, self.after, self._at_once, owner)
         else:
             found = self.gateway.ledger.results_after(owner, self.after, self._at_once)
         if found:
@@ -137,6 +138,7 @@ class EventStream:
                 text = await self._text(entries)
                 async with asyncio.timeout(STALLED_S):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (TimeoutError, OSError, Unavailable):
             pass  # the client is gone, or comes again when the ledger is back
         finally:
@@ -148,6 +150,8 @@ class EventStream:
         What could not be written stays where it is, for the task.
         """
         stream = self.stream
+        if stream.closed:
+            return False
         waiting = [one for one in stream.listener.waiting if stream.place(one) > stream.after]
         assert self._write is not None
         if waiting and not self._write(b"".join([self._message(entry) for entry in waiting])):

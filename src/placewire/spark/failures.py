@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from py4j.protocol import Py4JJavaError
 
+WORKER = "An exception was thrown from the Python worker"
+
 
 def first_line(error: Exception) -> str:
     """An error in one line; one of Spark's by what caused it."""
@@ -13,4 +15,6 @@ def first_line(error: Exception) -> str:
         while cause.getCause() is not None:
             cause = cause.getCause()
         text = str(cause.toString()).strip()
+    if text.startswith(WORKER):  # a traceback: what it says stands at its end
+        return text.splitlines()[-1].strip()
     return text.splitlines()[0]

@@ -20,6 +20,8 @@ except ImportError:  # an extra, which Calls asks for
 QUIET_S = 45.0  # a stream says every 15 s that it lives
 MOST_WAITING = 1_000
 LOOKS_S = 0.5
+SOON_S = 0.02
+SETTLES_S = 0.5  # without a result, after which all that was there has come
 LASTED_S = 1.0  # a stream that was there so long is waited for anew
 
 
@@ -33,6 +35,7 @@ class Following:
         self.cursor = ""  # the last id that the server has sent
         self._got: queue.Queue[dict[str, Any] | Declined] = queue.Queue(MOST_WAITING)
         self._closed = threading.Event()
+        self._heard_s: float | None = None  # when the stream began, or when a result came last
         self._thread = threading.Thread(target=self._work, name="following", daemon=True)
         self._thread.start()
 
@@ -43,9 +46,9 @@ class Following:
             while True:
                 left = LOOKS_S if ends is None else ends - time.monotonic()
                 try:
-                    got = self._got.get(timeout=max(min(left, LOOKS_S), 0.0))
+                    got = self._got.get(timeout=min(max(left, SOON_S), LOOKS_S))
                 except queue.Empty:
-                    if left <= 0:
+                    if left <= 0 and self._is_quiet():
                         return
                     continue
                 if isinstance(got, Declined):
@@ -53,6 +56,10 @@ class Following:
                 yield got
         finally:
             self._closed.set()
+
+    def _is_quiet(self) -> bool:
+        """Whether what was there when the stream began has come, by all that can be seen."""
+        return self._heard_s is not None and time.monotonic() - self._heard_s >= SETTLES_S
 
     def _work(self) -> None:
         tries = Tries(self.calls.patience_s)
@@ -93,6 +100,7 @@ class Following:
                 self.calls.read(response)
                 raise Declined(f"server {self.calls.url}: has no results at {self.path}", 404)
             data, following = b"", ""
+            self._heard_s = time.monotonic()
             for line in lines_of(response):
                 if self._closed.is_set():
                     return
@@ -103,6 +111,7 @@ class Following:
                     data = value
                 elif not line:
                     if data:
+                        self._heard_s = time.monotonic()
                         self._put(msgspec.json.decode(data))
                         data = b""
                     self.cursor = following or self.cursor

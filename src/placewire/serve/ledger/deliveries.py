@@ -75,7 +75,9 @@ class Deliveries:
             number, taken = former.number, former.taken
             if wish.after is not None:
                 number = taken = max(wish.after, first - 1)
-                former = former._replace(token=token)
+                add_meta(cursor, Counter(webhook_left=max(number - former.number, 0)))
+                # It begins anew, and so does what it counts.
+                former = former._replace(token=token, delivered=0, dropped=0, failed=0)
             kept = first_kept(cursor, name, number, numbers)
             write_webhook(
                 cursor,
@@ -198,7 +200,7 @@ def settle(cursor: Cursor, report: Report, now_us: int, counted: Counter[str]) -
     if webhook is None:
         return
     counted["webhook_attempts"] += 1
-    if report.outcome == GONE:
+    if report.outcome == GONE and (webhook.token, webhook.url) == (parcel.token, parcel.url):
         webhook = webhook._replace(ended=report.error)
     if parcel.dead:
         webhook = settle_dead(cursor, report, webhook, counted)

@@ -154,12 +154,12 @@ class Ledger(Keys):
             for head, line in heads:
                 name = head.subscription
                 one = held.get(name)
-                if one is None or head.seq < one.owned_seq:
+                if one is None or not follows(head, one.owned_seq):
                     strays += 1  # of a former owner, who has given the id up
                     continue
                 numbers[name] += 1
                 position += 1
-                if head.type != "match":
+                if head.type != "match" and follows(head, one.seq):
                     standings[name] = fold(one.kind, standings[name], head)
                 entries.append(
                     Entry(
@@ -196,12 +196,15 @@ class Ledger(Keys):
             )
         return entries
 
-    def results_of(self, name: str, after: int, limit: int) -> list[Entry]:
-        """Results of a subscription that its owner may see, from a number on."""
+    def results_of(
+        self, name: str, after: int, limit: int, owner: str | None = None
+    ) -> list[Entry]:
+        """Results of a subscription from a number on, those of one owner or all."""
+        where, values = (" AND owner = ?", [owner]) if owner is not None else ("", [])
         rows = self.database.read(
-            f"SELECT {ENTRY} FROM result WHERE subscription = ? AND number > ?"
+            f"SELECT {ENTRY} FROM result WHERE subscription = ? AND number > ?{where}"
             " ORDER BY number LIMIT ?",
-            (name, after, limit),
+            [name, after, *values, limit],
         )
         return [read_entry(row) for row in rows]
 
@@ -250,6 +253,14 @@ FORGOTTEN = (
     " AND NOT EXISTS (SELECT 1 FROM result WHERE result.subscription = subscription.id)"
     " AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.subscription = subscription.id)"
 )
+
+
+def follows(head: Head, seq: int) -> bool:
+    """Whether a result is of the subscription that began at an event, and not of one before.
+
+    What a new one has already is told at its own event; reports made there are the old one's.
+    """
+    return head.seq > seq or (head.seq == seq and head.type == "update")
 
 
 def apply_change(cursor: Cursor, change: Change) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
@@ -17,6 +18,8 @@ from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import refuse_nul
 
 MOST_ID = 256
+STREAMS = ("/v1/events", "/v1/socket", "/v1/live")
+STREAM_OF_ONE = re.compile(r"/v1/subscriptions/[^/]+/(events|socket)$")
 
 Handler = Callable[[Request, Gateway, Caller], Awaitable[Any]]
 
@@ -46,8 +49,7 @@ def needs(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]
 
 def stream_key(connection: HTTPConnection) -> str | None:
     """The key of an address: for streams alone, since browsers cannot send headers with them."""
-    path = connection.scope["path"]
-    if path.endswith(("/events", "/socket", "/live")):
+    if connection.scope["path"] in STREAMS or STREAM_OF_ONE.match(connection.scope["path"]):
         return connection.query_params.get("key")
     return None
 

@@ -32,7 +32,10 @@ def repeat_of(request: Request, body: bytes) -> Repeat:
     key = request.headers.get("idempotency-key", "")
     if len(key) > MOST_KEY or not key.isprintable():
         raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
-    return Repeat(key, hashlib.sha256(body).hexdigest()) if key else NO_REPEAT
+    if not key:
+        return NO_REPEAT
+    asked = f"{request.method} {request.scope['path']}\n".encode("utf-8", "surrogatepass")
+    return Repeat(key, hashlib.sha256(asked + body).hexdigest())
 
 
 @needs("publish")
@@ -49,7 +52,7 @@ async def publish(request: Request, gateway: Gateway, caller: Caller) -> Respons
         bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
     else:
         bulk = read_bulk(gateway.admission, body, "object")
-    gateway.refusals.events += bulk.rejected
+    bulk = gateway.sift(caller, bulk)
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:

@@ -37,7 +37,7 @@ async def read(request: Request, gateway: Gateway, caller: Caller) -> Response:
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
     limit = read_number(request, "limit", 100, 1, MOST_RESULTS)
     after = max(read_number(request, "after", 0, 0, LAST), held.first_number - 1)
-    entries = await asyncio.to_thread(gateway.ledger.results_of, held.id, after, limit)
+    entries = await asyncio.to_thread(gateway.ledger.results_of, held.id, after, limit, held.owner)
     text = b",".join([encode_plain(entry) for entry in entries])
     following = entries[-1].number if entries else after
     body = b'{"results":[' + text + b'],"next":%d}' % following
@@ -50,10 +50,10 @@ async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Call
     if one:
         held = await asyncio.to_thread(gateway.find_own, caller, name_of(connection))
         first, last = held.first_number - 1, held.numbers
-        listener = Listener(held.id, held.owner)
+        listener = Listener(held.id, held.owner, caller.name)
     else:
         first, last = 0, await asyncio.to_thread(lambda: gateway.ledger.position)
-        listener = Listener(None, caller.scope)
+        listener = Listener(None, caller.scope, caller.name)
     given = connection.headers.get("last-event-id") or connection.query_params.get("after", "")
     if given == "latest":
         return Stream(gateway, listener, last)

@@ -89,20 +89,22 @@ async def end_key(request: Request, gateway: Gateway, _: Caller) -> Response:
     if not await asyncio.to_thread(gateway.ledger.end_key, name):
         raise Refused(404, f"key {name[:80]!r}: is not known")
     gateway.access.forget()
+    gateway.end_caller(name)
     return reply({"name": name})
 
 
 class LiveStream:
     """What a page shows, as server-sent events."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, caller: Caller) -> None:
         self.gateway = gateway
+        self.caller = caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         gone = asyncio.Event()
         watcher = asyncio.create_task(watch(receive, gone.set))
-        page = self.gateway.live.join()
+        page = self.gateway.live.join(self.caller.name, gone.set)
         try:
             while not gone.is_set():
                 try:
@@ -112,6 +114,7 @@ class LiveStream:
                     text = ALIVE
                 async with asyncio.timeout(STALLED_S):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (TimeoutError, OSError):
             pass
         finally:
@@ -125,4 +128,4 @@ async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
     refuse_old(request)
     if request.method == "HEAD":
         return only_head()
-    return LiveStream(gateway)
+    return LiveStream(gateway, caller)

@@ -60,7 +60,7 @@ async def create(request: Request, gateway: Gateway, caller: Caller) -> Response
         return await write_subscription(request, gateway, caller)
     body = await read_body(request, MOST_BULK_BYTES)
     bulk = await asyncio.to_thread(read_bulk, gateway.spare_admission(), body, "subscribe")
-    gateway.refusals.events += bulk.rejected
+    bulk = gateway.sift(caller, bulk)
     told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
     if not bulk.lines:
         if not bulk.rejected:
@@ -83,12 +83,18 @@ async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """End one."""
     name = name_of(request)
     held = await asyncio.to_thread(gateway.find_own, caller, name)
-    if held.ended_seq is not None:
+    repeat = repeat_of(request, b"")
+    if held.ended_seq is not None and not repeat.key:
         raise Refused(404, f"subscription {name!r}: has ended")
+    if held.ended_seq is not None:
+        known = await asyncio.to_thread(gateway.ledger.reply_of, held.owner, repeat.key)
+        if known is None or known["digest"] != repeat.digest:
+            raise Refused(404, f"subscription {name!r}: has ended")
+        return reply({"id": name, "seq": known["seq"]})
     admitted = gateway.admission.admit(complete({}, "unsubscribe", id=name))
     line = Incoming(admitted.line, admitted.ts_us)
     owner = Caller(held.owner, caller.roles)  # an admin may end anybody's
-    written = await gateway.accept(owner, [line], [Change(0, name, "", ends=True)])
+    written = await gateway.accept(owner, [line], [Change(0, name, "", ends=True)], repeat)
     return reply({"id": name, "seq": written["seq"]})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -86,7 +87,9 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
     if not isinstance(wish, dict | str):
         raise Refused(422, "subscription: must be a subscription or {'id': ID}")
     if isinstance(wish, str):
-        await asyncio.to_thread(gateway.find_own, caller, wish)
+        # As its owner wrote it: the state knows hashes of words, and maybe another owner's too.
+        held = await asyncio.to_thread(gateway.find_own, caller, wish)
+        wish = msgspec.json.decode(held.body)
     committed = gateway.manifest is not None
     if not committed and not (isinstance(thing, dict) and isinstance(wish, dict)):
         raise Refused(503, "nothing is committed yet")

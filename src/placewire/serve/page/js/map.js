@@ -8,7 +8,10 @@ import { narrow } from "./panel.js";
 import { motion, theme } from "./theme.js";
 
 const NOWHERE = { type: "FeatureCollection", features: [] };
-const START = { lon: 12, lat: 24, zoom: narrow.matches ? 0.3 : 1.35 };
+const PANEL = 400; // the part of a wide window that lists cover
+// All cities that the window leaves room for.
+const ROOMY = Math.max(0.3, Math.min(1.6, Math.log2((window.innerWidth - PANEL) / 490)));
+const START = { lon: 12, lat: 24, zoom: narrow.matches ? 0.3 : ROOMY };
 
 export class MapView {
   /** What each source shows, to show it again after a change of colours. @type {Map<string, any>} */
