@@ -80,10 +80,13 @@ def share_alive(live: LiveSegment) -> float:
 def hold(leaves: Leaves, segment: Segment) -> Held:
     """Who has the boolean subscriptions of a segment."""
     posted = post_rows(segment.rows, near=False)
-    offsets, _ = find_holders(leaves, make_dominant_route(leaves), make_tables(leaves), posted)
+    parts = hold_parts(leaves, posted)
     by_leaf = np.zeros((leaves.total, leaves.workers))
     leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
-    np.add.at(by_leaf, (leaf, leaves.part_worker), hold_parts(leaves, posted))
+    np.add.at(by_leaf, (leaf, leaves.part_worker), parts)
+    if np.unique(leaves.part_worker).size == parts.size:  # one part each
+        return Held(by_leaf.sum(axis=0), by_leaf)
+    offsets, _ = find_holders(leaves, make_dominant_route(leaves), make_tables(leaves), posted)
     return Held(np.diff(offsets).astype(np.float64), by_leaf)
 
 
