@@ -56,6 +56,7 @@ class Beat(NamedTuple):
     whole_s: float
     route_s: float
     changed: bool
+    beside: bool  # an older plan is kept beside the one in force
 
 
 class Played(NamedTuple):
@@ -138,7 +139,7 @@ def play(
             beats.append(
                 Beat(
                     objects, max(busy), sum(busy), max(counted), sum(counted), whole_s,
-                    routed[-1], changed,
+                    routed[-1], changed, "beside" in manifest.plan,
                 )
             )  # fmt: skip
             if changed:
@@ -169,6 +170,7 @@ def run(choice: Choice) -> None:
         names = [name for name in ADJUSTERS if name != "tornado" or plan == "agrid"]
         played: dict[str, Played] = {}
         for name in ["off", *names, "auto"]:
+            # A new plan for all at once: what the other way costs is told by drift-both.
             played[name] = play(log, choice.folder, plan, RebalanceRule(name), size)
             for why in played[name].whys:
                 say(f"{name}: {why}")

@@ -32,6 +32,7 @@ class Size(NamedTuple):
     intervals: int = 3
     interval: int = 16
     subscriptions: int = 60_000
+    renewed: int = 0  # subscriptions that are replaced by ones like them before each batch of drift
 
     @property
     def batches(self) -> int:
@@ -79,6 +80,10 @@ def drifting(workload: Workload, drift: str, size: Size = USUAL) -> Iterator[dic
             yield from switch_regions(rng, standing, at, switched, some.start)
         if begins and drift == "sstd subscriptions":
             yield from crowd(rng, standing, at, interval, some.start)
+        if batch >= size.calm and size.renewed:
+            first = (batch - size.calm) * size.renewed
+            for row in range(first, first + size.renewed):
+                yield stamp(standing[row % len(standing)], some.start)
         if batch >= size.calm and drift == "tornado":
             # The stream draws together, each interval towards another place.
             target = busy_place(interval, lon, lat)

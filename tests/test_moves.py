@@ -23,7 +23,7 @@ from placewire.engine.elastic import WorkerRange
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
+from placewire.engine.rebalancing import read_rebalance
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
@@ -56,7 +56,7 @@ def play(log: Path, state: StateDir, plan: str, rebalance: str) -> tuple[bytes, 
         plan,
         3,
         60,
-        rebalance=RebalanceRule(rebalance, eager=True),
+        rebalance=read_rebalance(rebalance)._replace(eager=True),
     )
     sink = FileSink(state, with_data=True)
     sink.deliver(coordinator.latest)

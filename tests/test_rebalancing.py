@@ -16,6 +16,7 @@ from placewire.engine.calibrating import draw_rows
 from placewire.engine.fetching import MOST_RANGES, gained_ranges, has_worker
 from placewire.engine.rebalancing import (
     ADJUSTERS,
+    OTHERS,
     Readings,
     Rebalancer,
     RebalanceRule,
@@ -78,16 +79,17 @@ def _shuffling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ADJUSTERS, "shuffle", shuffle_plan)
 
 
-@pytest.mark.parametrize("name", ["shuffle", "auto", *sorted(ADJUSTERS)])
+@pytest.mark.parametrize("name", ["shuffle", "auto", *sorted(ADJUSTERS | OTHERS)])
 @pytest.mark.parametrize(("workers", "rows"), [(2, 17), (7, 17), (2, 1)])
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     log=logs | flowing(),
     plan=st.sampled_from([*METHODS, "auto"]),
     life=st.sampled_from([None, 1, 3]),
+    beside=st.booleans(),
 )
 def test_no_result_depends_on_a_change_of_plan(
-    name: str, workers: int, rows: int, log: bytes, plan: str, life: int | None
+    name: str, workers: int, rows: int, log: bytes, plan: str, life: int | None, beside: bool
 ) -> None:
     """The plan changes after nearly every second batch; runs stop between decision and change."""
     run = run_local(
@@ -97,7 +99,7 @@ def test_no_result_depends_on_a_change_of_plan(
         rows=rows,
         sample_events=3,
         life=life,
-        rebalance=RebalanceRule(name, eager=True),
+        rebalance=RebalanceRule(name, eager=True, beside=beside),
     )
     check_equals_oracle(log, run)
 

@@ -23,7 +23,7 @@ from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.planners import USUAL_REBALANCE
 from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
+from placewire.engine.rebalancing import RebalanceRule, read_rebalance
 from placewire.engine.sampling import SAMPLE_EVENTS
 from placewire.engine.sink import FileSink
 from placewire.model.errors import Unusable
@@ -218,7 +218,9 @@ def test_a_run_goes_on_in_another_way(spark: SparkSession, tmp_path: Path, city:
     check_equals(run, expected_of(city))
 
 
-@pytest.mark.parametrize(("name", "asked"), [("sstd", ()), ("ps2-local", (5, 5, 5, 2))])
+@pytest.mark.parametrize(
+    ("name", "asked"), [("sstd", ()), ("ps2-local", (5, 5, 5, 2)), ("ps2-global", ())]
+)
 def test_plans_and_workers_change_on_spark(
     spark: SparkSession, tmp_path: Path, city: bytes, name: str, asked: tuple[int, ...]
 ) -> None:
@@ -230,7 +232,7 @@ def test_plans_and_workers_change_on_spark(
         workers=3,
         rows=60,
         sample_events=100,
-        rebalance=RebalanceRule(name, eager=True),
+        rebalance=read_rebalance(name)._replace(eager=True),
         asked=asked,
     )
     check_equals(run, expected_of(city))

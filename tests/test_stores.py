@@ -30,7 +30,7 @@ from placewire.state import mirror
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.mirror import Mirrored, mirror_of
-from placewire.state.place import Place, Unreachable, as_uri, without_secrets
+from placewire.state.place import Place, Unreachable, as_uri, send_at_once, without_secrets
 from test_cluster import free_port
 from test_law import BUILT_KINDS
 from test_run import EVENTS, SINKS, lines_of
@@ -42,9 +42,11 @@ PATIENCE_S = 30.0
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a bucket of a server that does as S3 does."""
-    server = os.environ.get("PLACEWIRE_MOTO")
+    server = os.environ.get("PLACEWIRE_MOTO") or shutil.which("moto_server")
     if server is None:
-        pytest.skip("no server that does as S3 does: PLACEWIRE_MOTO names moto's")
+        pytest.skip(
+            "no server that does as S3 does: PLACEWIRE_MOTO names moto's, or it is on the path"
+        )
     port = free_port()
     log = tmp_path_factory.mktemp("s3") / "log"
     with (
@@ -72,6 +74,13 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"s3://wire/NAME?{options}"
         finally:
             process.kill()
+
+
+def test_small_files_go_to_s3_in_one_request() -> None:
+    assert send_at_once("s3://b/a") == "s3://b/a?allow_delayed_open=true"
+    assert send_at_once("s3://b/a?region=x") == "s3://b/a?region=x&allow_delayed_open=true"
+    assert send_at_once("s3://b/a?allow_delayed_open=false") == "s3://b/a?allow_delayed_open=false"
+    assert send_at_once("gs://b/a") == "gs://b/a"
 
 
 def test_uris_are_told_from_paths() -> None:

@@ -44,7 +44,7 @@ def complete_cut(incomplete: str) -> list[str]:
 def complete_rebalance(incomplete: str) -> list[str]:
     from placewire.engine.rebalancing import REBALANCERS
 
-    return beginning(["auto", "off", *REBALANCERS], incomplete)
+    return beginning(REBALANCERS, incomplete)
 
 
 def complete_subscription(context: typer.Context, incomplete: str) -> list[str]:

@@ -255,8 +255,8 @@ def draw_map(
         )
         dots.set_alpha(np.minimum(min(max(0.1 * few, 0.22), 0.6) + 0.15 * weight, 0.8).tolist())
     axes.set(xlim=(view.west, view.east), ylim=(view.south, view.north))
-    axes.set_xlabel("lon", color=FAINT, loc="left")
-    axes.set_ylabel("lat", color=FAINT, loc="bottom")
+    axes.set_xlabel("longitude", color=FAINT, loc="left")
+    axes.set_ylabel("latitude", color=FAINT)
     axes.tick_params(colors=FAINT, labelsize=9)
     for spine in axes.spines.values():
         spine.set_color(FAINT)

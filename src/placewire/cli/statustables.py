@@ -86,6 +86,12 @@ def print_plan(kind: str, entry: Facts) -> None:
     if entry.get("sized"):
         line += f"; {entry['sized']}"
     print(line + (f"; {entry['why']}" if entry.get("why") else ""))
+    if "beside" in entry:
+        older = entry["beside"]
+        print(
+            f"  beside it {older['method']}, version {older['version']}, for"
+            f" {older['subscriptions']:,} subscriptions that there were before"
+        )
     if "next_why" in entry:
         print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.clock import LeapEntry
-from placewire.engine.planref import NearRef, PlanRef, RelevantRef
+from placewire.engine.planref import BesideRef, NearRef, PlanRef, RelevantRef
 from placewire.model.settings import Settings
 from placewire.state.manifest import PieceEntry, SegmentEntry, StoreEntry
 
@@ -27,6 +27,7 @@ class BatchContext(NamedTuple):
     route: PlanRef | None  # None: objects are matched where they are read
     near: NearRef | None = None  # the same for `nearest` subscriptions
     relevant: RelevantRef | None = None  # and for `relevant` ones
+    beside: BesideRef | None = None  # the plan before, for the segments that go by it
     scan: bool = False
     scan_near: bool = False
     scan_relevant: bool = False
@@ -102,6 +103,7 @@ class Ran(NamedTuple):
 class Routed(NamedTuple):
     """Objects of one block for one worker, which matches them with subscriptions of one kind.
 
+    With `beside` they are for the segments of the older plan beside the one in force.
     `object` is each one's number in the block's file, `event` its place in the block; one that is
     not `sure` may yet be refused. The columns from `codes` to `alone` are what `make_probe` takes;
     `norms` are of their terms, for `relevant` subscriptions.
@@ -110,6 +112,7 @@ class Routed(NamedTuple):
     worker: int
     block: int
     kind: int
+    beside: bool
     object: NDArray[np.uint32]
     event: NDArray[np.uint32]
     sure: NDArray[np.bool_]

@@ -37,6 +37,7 @@ class NextPlan(NamedTuple):
     leaves: Leaves | None  # None: objects stay where they are read
     file: str
     why: str
+    beside: bool = False  # the plan in force is kept for the subscriptions that there are
 
 
 class PlanChanger:
@@ -85,7 +86,8 @@ class PlanChanger:
         found = self.rebalancer.decide(leaves, known, self.source(leaves.name, segments, known))
         if found is None:
             return None
-        return self.write(found.leaves, self.rebalancer.why, batch, cost)
+        plan = self.write(found.leaves, self.rebalancer.why, batch, cost)
+        return plan._replace(beside=self.rebalancer.rule.beside)
 
     def write(self, leaves: Leaves, why: str, batch: int, cost: LoadModel | None) -> NextPlan:
         """Write a plan that is to come."""

@@ -42,8 +42,8 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     found, match_s = match_here(context, block, norms)
     add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
     started = time.perf_counter()
-    for kind, route in open_routes(context):
-        routed += route_block(route, block, ref.number, kind, norms)
+    for kind, beside, route in open_routes(context):
+        routed += route_block(route, block, ref.number, kind, beside, norms)
     route_s = time.perf_counter() - started
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
@@ -98,20 +98,30 @@ def decode_block(context: BatchContext, ref: BlockRef) -> DecodedBlock:
     )
 
 
-def open_routes(context: BatchContext) -> list[tuple[int, Route]]:
-    """The routes of the kinds whose objects are not matched where they are read."""
-    routes: list[tuple[int, Route]] = []
+def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
+    """The routes of the kinds whose objects are not matched where they are read.
+
+    Each with its kind, and whether it is of a plan that is kept beside the one in force.
+    """
+    routes: list[tuple[int, bool, Route]] = []
     if context.route is not None:
-        routes.append((BOOLEAN, context.route.open(context.root)))
+        routes.append((BOOLEAN, False, context.route.open(context.root)))
+    if context.beside is not None:
+        routes.append((BOOLEAN, True, context.beside.plan.open(context.root)))
     if context.near is not None:
-        routes.append((NEAREST, context.near.open()))
+        routes.append((NEAREST, False, context.near.open()))
     if context.relevant is not None:
-        routes.append((RELEVANT, context.relevant.open()))
+        routes.append((RELEVANT, False, context.relevant.open()))
     return routes
 
 
 def route_block(
-    route: Route, block: DecodedBlock, index: int, kind: int, norms: NDArray[np.float64]
+    route: Route,
+    block: DecodedBlock,
+    index: int,
+    kind: int,
+    beside: bool,
+    norms: NDArray[np.float64],
 ) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
     o = block.objects
@@ -121,6 +131,7 @@ def route_block(
             share.worker,
             index,
             kind,
+            beside,
             share.objects.astype(np.uint32),
             o.event[share.objects],
             sure[share.objects],

@@ -80,16 +80,16 @@ def match_routed(
         tally.fetched += fetch_heirs(heirs, routes, worker)
     for number, part in enumerate(parts):
         started = time.perf_counter()
-        entries = [entry for entry in context.segments if entry.kind == part.kind]
+        entries = [entry for entry in context.segments if concerns(context, entry, part)]
         if part.kind == NEAREST:
-            columns = NearColumns(*part[6:-2])
+            columns = NearColumns(*part[7:-2])
             targets = [open_target(context, entry, worker) for entry in entries]
             matches = [match_near(columns, t, part.event, part.sure) for t in targets]
         elif part.kind == RELEVANT:
-            objects = RelevanceBlock(*part[6:-3], part.norms)
+            objects = RelevanceBlock(*part[7:-3], part.norms)
             matches = [match_relevant(objects, open_relevant(context, e, worker)) for e in entries]
         else:
-            probe = make_probe(*part[6:-1])
+            probe = make_probe(*part[7:-1])
             matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
         found = [
             (entry, m._replace(object=part.object[m.object]))
@@ -103,6 +103,12 @@ def match_routed(
     if pieces or tables is not None:
         write_arrays(state.file(name), arrays)
     return pieces, tally.summaries(name if tables is not None else "")
+
+
+def concerns(context: BatchContext, entry: SegmentEntry, part: Routed) -> bool:
+    """Whether routed objects are for a segment: by their kind, and by the plan that it goes by."""
+    older = context.beside is not None and entry.name in context.beside.segments
+    return entry.kind == part.kind and older == part.beside
 
 
 def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:

@@ -16,7 +16,7 @@ from placewire.engine.holdings import Holdings
 from placewire.engine.nearplanning import NearPlanner
 from placewire.engine.plannames import UNPLANNED, PlanNames
 from placewire.engine.planning import Planner
-from placewire.engine.planref import NearRef, PlanRef, RelevantRef
+from placewire.engine.planref import BesideRef, NearRef, PlanRef, RelevantRef
 from placewire.engine.questioning import ask_trending
 from placewire.engine.rebalancing import Rebalancer, RebalanceRule
 from placewire.engine.relplanning import RelevantPlanner
@@ -36,6 +36,7 @@ class Routes(NamedTuple):
     route: PlanRef | None
     near: NearRef | None
     relevant: RelevantRef | None
+    beside: BesideRef | None
 
 
 class Planners:
@@ -63,6 +64,7 @@ class Planners:
         )
         self.workers = self.boolean.workers
         self.holdings = Holdings(self.workers)
+        self.older = Holdings(self.workers)  # of segments that go by a plan beside the one in force
         self.near = NearPlanner(
             state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
         )
@@ -123,11 +125,12 @@ class Planners:
 
     @property
     def next_file(self) -> str:
-        """The file of a boolean plan that comes into force with the next commit."""
+        """The file of a boolean plan for all that comes into force with the next commit."""
         if self.coming is not None:
             ref = self.coming.boolean.ref
             return "" if ref is None else ref.file
-        return self.boolean.next.file if self.boolean.next is not None else ""
+        later = self.boolean.next
+        return later.file if later is not None and not later.beside else ""
 
     @property
     def sampling(self) -> bool:
@@ -154,6 +157,7 @@ class Planners:
             self.boolean.route(batch, live.of_kind(BOOLEAN)),
             self.near.route(batch, live.of_kind(NEAREST)),
             self.relevant.route(batch, live.of_kind(RELEVANT)),
+            None if self.boolean.beside is None else self.boolean.beside.ref,
         )
 
     @property
@@ -174,7 +178,12 @@ class Planners:
         by_leaf = None
         if leaves is not None and not self.boolean.waits:
             boolean = live.of_kind(BOOLEAN)
-            held[BOOLEAN], by_leaf = self.holdings.count_boolean(batch, leaves, boolean)
+            own = self.boolean.own(boolean)
+            held[BOOLEAN], by_leaf = self.holdings.count_boolean(batch, leaves, own)
+            beside = self.boolean.beside
+            if beside is not None:
+                older = self.older.count_boolean(batch, beside.leaves, beside.among(boolean))
+                held[BOOLEAN] = held[BOOLEAN] + older.by_worker
         if self.rebalancer.active:
             for planner in (self.near, self.relevant):
                 if planner.deals:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from placewire.engine.beside import Beside, read_beside
 from placewire.engine.calibrating import calibrate
 from placewire.engine.changing import NextPlan, PlanChanger
 from placewire.engine.planmaking import make_plan
@@ -59,6 +60,7 @@ class Planner:
         self.rebalancer = rebalancer
         self.changer = PlanChanger(state, workers, key, sampler, rebalancer)
         self.next: NextPlan | None = None  # comes into force with the next commit
+        self.beside: Beside | None = None
         self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
@@ -112,10 +114,12 @@ class Planner:
         if "file" in saved:
             leaves = read_plan(self.state.file(saved["file"])).leaves
             self._adopt(leaves, saved["file"], saved["live"])
+        if "beside" in saved:
+            self.beside = read_beside(self.state, self.workers, saved["beside"])
         if to_come:
             file = saved.get("next", "")
             later = read_plan(self.state.file(file)).leaves if file else None
-            self.next = NextPlan(later, file, saved["next_why"])
+            self.next = NextPlan(later, file, saved["next_why"], "next_beside" in saved)
         return "file" in saved or changed or not self.waits
 
     def take_over(self, former: Planner) -> None:
@@ -164,7 +168,7 @@ class Planner:
         if self.ref is None or self.leaves is None or self.live is None:
             return
         self._write_plan(batch)
-        ref = self.ref
+        ref, segments = self.ref, self.own(segments)
         names = {live.name for live in segments}
         fresh = [live for live in segments if live.name not in self._known]
         if fresh or not ref.live:
@@ -179,6 +183,11 @@ class Planner:
             ref = ref._replace(live=self.state.new_name(batch, "live"))
             write_arrays(self.state.file(ref.live), self.live.tables._asdict())
         self.ref = ref
+
+    def own(self, segments: Sequence[LiveSegment]) -> Sequence[LiveSegment]:
+        """Those of the segments that go by the plan in force."""
+        older = self.beside.segments if self.beside is not None else ()
+        return [live for live in segments if live.name not in older]
 
     def _write_plan(self, batch: int) -> None:
         """Write the plan itself, if it has no file yet."""
@@ -204,11 +213,22 @@ class Planner:
             self.version += 1
             self._plan(batch, segments, ask_others())
         elif self.next is not None:
-            self._go_over(batch)
+            self._go_over(batch, segments)
         else:
             self._look_ahead(batch, segments)
+        self._end_beside(segments)
         self._write(batch, segments)
-        return self._entry()
+        entry = self._entry()
+        return entry if self.beside is None else entry | {"beside": self.beside.entry(segments)}
+
+    def _end_beside(self, segments: Sequence[LiveSegment]) -> None:
+        """Give an older plan up once few subscriptions go by it."""
+        if self.beside is None:
+            return
+        self.beside = self.beside.without_gone(segments)
+        if self.beside.few_left(segments):
+            self.beside = None
+            self._forget_counts()
 
     def _look_ahead(self, batch: int, segments: Sequence[LiveSegment]) -> None:
         """See whether another plan is wanted: by somebody, or by the loads."""
@@ -221,7 +241,7 @@ class Planner:
             if self.next is not None:
                 self.by_hand = note.plan
                 return
-        if not self.waits and self.leaves is not None:
+        if not self.waits and self.leaves is not None and self.beside is None:
             self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
 
     def _entry(self) -> dict[str, Any]:
@@ -249,24 +269,35 @@ class Planner:
             entry["next_why"] = self.next.why
             if self.next.file:
                 entry["next"] = self.next.file
+            if self.next.beside:
+                entry["next_beside"] = True
         return entry
 
-    def _go_over(self, batch: int) -> None:
+    def _go_over(self, batch: int, segments: Sequence[LiveSegment]) -> None:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""
         assert self.next is not None
-        leaves, file, why = self.next
+        leaves, file, why, beside = self.next
+        former, version = self.beside, self.version
+        self.beside = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
         self.waits = False
         if leaves is None:
             self.leaves, self.live, self.ref = None, None, None
             return
         live, known, ref = self.live and self.live.under(leaves), self._known, self.ref
+        if beside and ref is not None and self.leaves is not None and former is None:
+            names = frozenset(one.name for one in segments)
+            self.beside, live = Beside(ref, self.leaves, version, names), None
         self._adopt(leaves, file)
         if live is not None and ref is not None:
             self.live, self._known = live, known
             self.ref = PlanRef(self.workers, leaves.summary, file, ref.live)
-        if self.rebalancer is not None:
-            self.rebalancer.signals.forget(leaves.total, self.workers)
+        self._forget_counts()
+
+    def _forget_counts(self) -> None:
+        """Let counts by leaf begin anew."""
+        if self.rebalancer is not None and self.leaves is not None:
+            self.rebalancer.signals.forget(self.leaves.total, self.workers)
 
     @property
     def leaves_name(self) -> str:

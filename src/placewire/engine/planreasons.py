@@ -39,6 +39,11 @@ def explain_plan(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str
     if subscribed.kind == BOOLEAN:
         if "file" not in plan or "live" not in plan:
             return told
+        beside = plan.get("beside", {})
+        at = subscribed.indexed
+        if at is not None and at.live.entry.name in beside.get("segments", ()):
+            told |= {"name": beside["method"], "version": beside["version"]}
+            plan = plan | beside
         leaves = read_plan(state.file(plan["file"])).leaves
         ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
         return told | look_at_leaf(ref, root, subscribed, seen)

@@ -37,6 +37,13 @@ class PlanRef(NamedTuple):
         return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
 
 
+class BesideRef(NamedTuple):
+    """An older plan beside the one in force, and the segments that still go by it."""
+
+    plan: PlanRef
+    segments: tuple[str, ...]
+
+
 class NearRef(NamedTuple):
     """The route of objects to `nearest` subscriptions, as files.
 

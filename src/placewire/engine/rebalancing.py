@@ -20,7 +20,8 @@ from placewire.model.errors import Unusable
 from placewire.plan.adjusting import Adjustment, PartLoads, imbalance, sum_loads
 from placewire.plan.cost import LoadModel
 from placewire.plan.leaves import Leaves
-from placewire.plan.ps2adjust import adjust_ps2
+from placewire.plan.migration import SELECTS
+from placewire.plan.ps2adjust import Ps2Rule, adjust_ps2
 from placewire.plan.sample import Sample
 from placewire.plan.sstdadjust import adjust_sstd
 from placewire.plan.tornadoadjust import Lines, adjust_tornado
@@ -97,11 +98,23 @@ ADJUSTERS: dict[str, Adjust] = {
     "sstd": lambda r: adjust_sstd(r.leaves, r.loads, r.sample(), r.cost),
     "tornado": lambda r: adjust_tornado(r.leaves, r.loads, r.ask, r.transfer),
 }
-REBALANCERS = ("auto", *ADJUSTERS, "off")
+
+
+def select_by(name: str) -> Adjust:
+    """PS2Stream's local adjustment whose second phase selects cells by another algorithm."""
+    return lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost, Ps2Rule(select=name))
+
+
+# Asked for by name only: `auto` has the usual ones.
+OTHERS = {f"ps2-local:{name}": select_by(name) for name in SELECTS}
+REBALANCERS = ("auto", *ADJUSTERS, *OTHERS, "off")
 
 
 class RebalanceRule(NamedTuple):
-    """By what name, and how readily; an `eager` one makes every adjustment that is found."""
+    """By what name, and how readily; an `eager` one makes every adjustment that is found.
+
+    With `beside` the plan in force is kept for the subscriptions that there are.
+    """
 
     name: str = "auto"
     high: float = HIGH
@@ -109,13 +122,14 @@ class RebalanceRule(NamedTuple):
     rest: int = REST
     least_objects: int = LEAST_OBJECTS
     eager: bool = False
+    beside: bool = False
 
 
 def read_rebalance(name: str) -> RebalanceRule:
     """The rule of a name; raises Unusable."""
     if name not in REBALANCERS:
         raise Unusable(f"rebalance: must be one of {', '.join(REBALANCERS)}, got {name!r}")
-    return RebalanceRule(name)
+    return RebalanceRule(name, beside=name == "ps2-global")
 
 
 class Source(NamedTuple):
@@ -215,7 +229,7 @@ class Rebalancer:
         names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
         found: list[tuple[float, str, Adjustment]] = []
         for name in names:
-            adjustment = ADJUSTERS[name](readings)
+            adjustment = (ADJUSTERS | OTHERS)[name](readings)
             if adjustment is not None:
                 adjustment = try_adjustment(readings, before, adjustment)
                 found.append((self.gain(before, adjustment), name, adjustment))

@@ -17,6 +17,8 @@ SAID = (
     "name", "method", "workers", "sized", "version", "why", "changed", "next_why", "next_workers",
 )  # fmt: skip
 
+BESIDE = ("method", "version", "subscriptions")
+
 Metric = tuple[str, str, dict[str, float]]
 
 
@@ -29,6 +31,14 @@ def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
     }
 
 
+def told_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a plan."""
+    told = {name: entry[name] for name in SAID if name in entry}
+    if "beside" in entry:
+        told["beside"] = {name: entry["beside"][name] for name in BESIDE}
+    return told
+
+
 def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     """The same as one JSON object."""
     manifest = standing.manifest
@@ -39,10 +49,7 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
         "results": manifest.counters.results,
         "dead_letters": manifest.counters.dead_letters,
         "subscriptions": standing.subscriptions,
-        "plans": {
-            kind: {name: entry[name] for name in SAID if name in entry}
-            for kind, entry in plans_of(standing).items()
-        },
+        "plans": {kind: told_of(entry) for kind, entry in plans_of(standing).items()},
         "workers": {
             KINDS[entry.kind]: {
                 "batch": entry.batch,

@@ -32,6 +32,8 @@ class Share(NamedTuple):
 class Tally:
     """Counts of one worker in one batch; those by leaf are of boolean subscriptions.
 
+    They are of the plan in force: what goes by an older plan beside it is only in the totals.
+
     Leaves are not timed one by one: a worker looks a word up for all objects of a block at once.
     The seconds that a block's objects took are shared out among them, by what each looked at.
 
@@ -60,7 +62,8 @@ class Tally:
         hits = sum(int(found.object.size) for found in matches)
         for at, count in enumerate((part.object.size, candidates, hits, size, busy_s)):
             totals[at] += count
-        if part.kind == BOOLEAN and self.tables is not None and part.object.size:
+        by_leaf = part.kind == BOOLEAN and not part.beside and self.tables is not None
+        if by_leaf and part.object.size:
             of_terms = part.terms.nbytes + part.probed.nbytes
             self.terms.append(np.diff(part.term_offsets))
             self.shares.append(

@@ -107,16 +107,17 @@ def match_partition(
         yield to_batch(passed)
 
 
-ARRAYS = Routed._fields[3:]
+FACTS, ARRAYS = Routed._fields[:4], Routed._fields[4:]
 
 
 def pack_routed(part: Routed) -> bytes:
     """Routed objects as one cell."""
     arrays = {name: getattr(part, name) for name in ARRAYS}
-    return pack_arrays(arrays, {"worker": part.worker, "block": part.block, "kind": part.kind})
+    facts = {name: getattr(part, name) for name in FACTS}
+    return pack_arrays(arrays, facts)
 
 
 def unpack_routed(cell: bytes) -> Routed:
     """The inverse of `pack_routed`."""
     arrays, facts = unpack_arrays(cell)
-    return Routed(facts["worker"], facts["block"], facts["kind"], **arrays)
+    return Routed(*(facts[name] for name in FACTS), *(arrays[name] for name in ARRAYS))

@@ -172,6 +172,8 @@ class Manifest(msgspec.Struct, frozen=True):
             names.add(self.signals.file)
         names |= {self.plan[key] for key in ("file", "live", "next") if key in self.plan}
         names |= set(self.plan.get("next_files", ()))
+        beside = self.plan.get("beside", {})
+        names |= {beside[key] for key in ("file", "live") if key in beside}
         near_files = ("rule", "leaves", "live", "balls")
         names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
         names |= {self.relevant_plan[key] for key in ("rule", "terms") if key in self.relevant_plan}
