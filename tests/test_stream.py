@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
@@ -418,6 +418,11 @@ def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> Non
     rows = [row.asDict(recursive=True) for row in results.collect()]
     rows.sort(key=lambda row: (row["seq"], row["type"], row["subscription"] or row["query"]))
     assert [as_result(row) for row in rows] == expected(log.read_bytes())
+    by_uri = spark.read.format("placewire").option("state", f"file://{state}").load()
+    assert by_uri.count() == len(rows)
+    for nowhere in (str(tmp_path), f"file://{tmp_path}"):
+        with pytest.raises(AnalysisException, match="has no results; a stream without sinks"):
+            spark.read.format("placewire").option("state", nowhere).load().collect()
     flowing = spark.readStream.format("placewire").option("state", str(state)).load()
     query = (
         flowing.writeStream.format("memory")

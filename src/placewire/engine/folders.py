@@ -106,7 +106,7 @@ def flatten(table: pa.Table) -> pa.Table:
     return table
 
 
-def files_of(path: Path) -> dict[int, Path]:
-    """The files of a folder by the numbers of their batches."""
-    found = ((NUMBERED.fullmatch(file.name), file) for file in path.iterdir())
-    return {int(name[1]): file for name, file in found if name}
+def files_of(place: Place) -> dict[int, str]:
+    """The names of a folder's files by the numbers of their batches."""
+    found = (NUMBERED.fullmatch(name) for name in place.list())
+    return {int(name[1]): name[0] for name in found if name}

@@ -30,6 +30,7 @@ from placewire.engine.reading import BATCH_BYTES
 from placewire.engine.results import SCHEMA
 from placewire.kernels.jsonlines import find_lines
 from placewire.model.errors import Unusable
+from placewire.state.place import Place, as_uri
 
 EVENTS = "seq bigint, value binary"
 RESULTS = "results"  # the folder of a state
@@ -80,11 +81,14 @@ def log_path(options: Any) -> str:
     return str(Path(path).absolute())
 
 
-def results_folder(state: str) -> Path:
-    """Where a stream keeps its results."""
-    folder = Path(state) / RESULTS
-    if not folder.is_dir():
-        raise Unusable(f"state {state}: has no results; a stream without sinks keeps them there")
+def results_folder(state: str) -> str:
+    """Where a stream keeps its results: a path, or a URI if the state is one."""
+    base, mark, options = (as_uri(state) or str(Path(state).absolute())).partition("?")
+    folder = f"{base}/{RESULTS}{mark}{options}"
+    place = Place(folder)
+    if not place.exists():
+        label = place.label.removesuffix(f"/{RESULTS}")
+        raise Unusable(f"state {label}: has no results; a stream without sinks keeps them there")
     return folder
 
 
@@ -147,41 +151,41 @@ def read_lines(ref: BlockRef) -> Iterator[pa.RecordBatch]:
 class ResultsReader(DataSourceReader):
     """All results so far."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = str(folder)
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = files_of(Path(self.folder))
-        return [Piece(str(file)) for _, file in sorted(files.items())]
+        return [Piece(file) for _, file in sorted(files_of(Place(self.folder)).items())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_results(partition.value)
+        return read_results(self.folder, partition.value)
 
 
 class ResultsStream(DataSourceStreamReader):
     """Results as they come, batch by batch."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = str(folder)
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
 
     def initialOffset(self) -> dict[str, int]:
         return {"batch": -1}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
-        return {"batch": max(files_of(Path(self.folder)), default=start["batch"])}
+        return {"batch": max(files_of(Place(self.folder)), default=start["batch"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        files = files_of(Path(self.folder))
+        files = files_of(Place(self.folder))
         return [
-            Piece(str(file))
+            Piece(file)
             for batch, file in sorted(files.items())
             if start["batch"] < batch <= end["batch"]
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_results(partition.value)
+        return read_results(self.folder, partition.value)
 
 
-def read_results(path: str) -> Iterator[pa.RecordBatch]:
+def read_results(folder: str, name: str) -> Iterator[pa.RecordBatch]:
     """The results of a batch."""
-    yield from pq.read_table(path).cast(SCHEMA).to_batches()
+    content = pa.py_buffer(Place(folder).read(name))
+    yield from pq.read_table(pa.BufferReader(content)).cast(SCHEMA).to_batches()

@@ -81,6 +81,12 @@ class Place:
         except OSError as error:
             raise Unusable(f"{self.label}: cannot be written: {first_line(error)}") from None
 
+    def exists(self) -> bool:
+        """Whether there is a folder, or something in it where folders are not made."""
+        with self._telling("cannot be listed", ""):
+            kind: fs.FileType = self.system.get_file_info(self.root).type
+            return bool(kind == fs.FileType.Directory)
+
     def write(self, name: str, content: bytes | pa.Buffer | Path) -> None:
         """Put a file, from memory or from this machine, in the place of any other."""
         with self._telling("cannot be written", name):
