@@ -116,6 +116,7 @@ PEERS = {
     "peers": boolean_peers.run,
     "peers-monitor": boolean_peers.run_one("Lucene Monitor"),
     "peers-sedona": boolean_peers.run_one("Sedona"),
+    "peers-tile38": boolean_peers.run_one("Tile38"),
 }
 # Only when named: they need minutes, and up to 16 GB.
 LARGE = {

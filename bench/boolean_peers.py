@@ -1,4 +1,4 @@
-"""Peers from elsewhere on the boolean workload: Lucene Monitor, Sedona; each if it is there.
+"""Peers from elsewhere on the boolean workload: Lucene Monitor, Sedona, Tile38; if they are there.
 
 Every peer is set up as its users would, gets the same subscriptions and the same objects, and gives
 its matches as pairs, which are compared with Placewire's. One that is not there says in a line how
@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from bench.engine import BLOCK_OBJECTS, KEY, probe_of, rows_of
-from bench.peers import Answer, monitor, sedona
+from bench.peers import Answer, monitor, sedona, tile38
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload
@@ -32,6 +32,7 @@ OURS = "Placewire, one core"
 PEERS: dict[str, tuple[Callable[..., Answer], dict[int, int]]] = {
     "Lucene Monitor": (monitor.run, {10_000: 4_000, 100_000: 2_000}),
     "Sedona": (sedona.run, {10_000: 50_000, 100_000: 20_000}),
+    "Tile38": (tile38.run, {10_000: 20_000, 100_000: 5_000}),
 }
 HEADER = (
     "subscriptions: engine", "objects", "matches an object", "pairs that differ",

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # `bench` is run from the ro
 pytest.importorskip("matplotlib")
 from bench import boolean_peers, tables
 from bench import workload as workloads
-from bench.peers import Answer, jars, monitor
+from bench.peers import Answer, jars, monitor, tile38
 from bench.peers.sedona import rows_of_ids
 from bench.processor import processor_seconds
 from bench.settings import Choice
@@ -148,3 +148,64 @@ def test_lists_of_matches_have_every_pair_once(
         pairs += [(s, row["object"]) for row in lists for s in row["subscriptions"]]
     wanted = [(f"s{r}", f"o{event[o]}") for o, r in zip(objects, rows, strict=True)]
     assert sorted(pairs) == sorted(wanted)
+
+
+STAND_IN = '''#!PYTHON
+"""Understands what the peer says to Tile38: SET with BOUNDS, INTERSECTS with BOUNDS."""
+import socketserver, sys
+
+fences = {}
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while head := self.rfile.readline():
+            parts = []
+            for _ in range(int(head[1:])):
+                size = int(self.rfile.readline()[1:])
+                parts.append(self.rfile.read(size + 2)[:-2].decode())
+            if parts[0] == "SET":
+                assert parts[3] == "BOUNDS"
+                fences[parts[2]] = [float(part) for part in parts[4:]]
+                self.wfile.write(b"+OK\\r\\n")
+                continue
+            assert parts[2] == "LIMIT" and parts[4:6] == ["IDS", "BOUNDS"]
+            lat, lon = float(parts[6]), float(parts[7])
+            found = [i for i, (s, w, n, e) in fences.items() if s <= lat <= n and w <= lon <= e]
+            said = b"*2\\r\\n:0\\r\\n*%d\\r\\n" % len(found)
+            for name in found:
+                said += b"$%d\\r\\n%s\\r\\n" % (len(name), name.encode())
+            self.wfile.write(said)
+
+port = int(sys.argv[sys.argv.index("-p") + 1])
+socketserver.ThreadingTCPServer(("127.0.0.1", port), Handler).serve_forever()
+'''
+
+
+def test_tile38_is_asked_for_places_and_words_are_compared_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a stand-in that speaks its protocol: the server itself may not be to be had."""
+    server = tmp_path / "tile38-server"
+    server.write_text(STAND_IN.replace("PYTHON", sys.executable))
+    server.chmod(0o755)
+    monkeypatch.setenv("PLACEWIRE_TILE38", str(server))
+    workload = workloads.generated(objects=300, subscriptions=500, seed=1)
+    answer = tile38.run(workload, tmp_path, repeats=1)
+    assert {tuple(pair) for pair in answer.pairs.tolist()} == scan_pairs(workload)
+    assert len(answer.pairs) == len(scan_pairs(workload)) > 50
+    assert min(answer.seconds, answer.processor_s, answer.prepare_s) > 0
+
+
+def test_without_tile38_it_is_said_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLACEWIRE_TILE38", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(tile38, "CACHE", tmp_path)
+    with pytest.raises(Unusable, match=r"no tile38-server; put tile38-server on the path, or name"):
+        tile38.run(workloads.generated(objects=1, subscriptions=1, seed=1), tmp_path)
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho nothing to be had >&2; exit 1\n")
+    go.chmod(0o755)
+    with pytest.raises(Unusable, match=r"go does not give it \(nothing to be had\); put tile38"):
+        tile38.find_server()
