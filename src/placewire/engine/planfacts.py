@@ -20,7 +20,16 @@ def plan_facts(state: StateDir, standing: Standing) -> dict[str, Any]:
     """The plan of a state as of a commit."""
     entry = standing.manifest.plan
     told = {name: entry[name] for name in SAID if name in entry}
-    return {"name": name_in_force(entry), **told, "leaves": leaf_facts(state, standing)}
+    told |= {"leaves": leaf_facts(state, standing), "loads": worker_loads(standing)}
+    return {"name": name_in_force(entry), **told}
+
+
+def worker_loads(standing: Standing) -> list[float]:
+    """What each worker had of the load lately, as shares; none where nothing is counted."""
+    if standing.loads is None:
+        return []
+    loads = standing.loads.by_worker
+    return [round(share, 6) for share in (loads / (float(loads.sum()) or 1.0)).tolist()]
 
 
 def name_in_force(entry: dict[str, Any]) -> str:
