@@ -268,15 +268,21 @@ def test_by_keys_alone(service: Service, visit: Any) -> None:
     assert [west, south, east, north] != around
     assert (around[0] + around[2]) / 2 == pytest.approx(west, abs=0.01)
     assert page.evaluate("document.activeElement.id") == "draw-start"
+    west -= 1  # or typed
+    tab_to(page, "west")
+    page.keyboard.press("Control+A")
+    page.keyboard.type(str(west))
     tab_to(page, "subscribe")
     page.keyboard.press("Enter")
     page.wait_for_selector("#view-wire:not([hidden])")
+    [listed] = service.http.get("/v1/subscriptions").json()["subscriptions"]
+    assert listed["subscription"]["region"]["box"] == [west, south, east, north]
+    assert page.evaluate("document.activeElement.id") == "tab-wire"
     publish(service, "o1", (west + east) / 2, (south + north) / 2, "Tea at last")
     page.wait_for_selector("#wire-list li")
     page.wait_for_function(
         "() => document.getElementById('said').textContent.includes('Tea at last')"
     )
-    page.focus("#tab-wire")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -361,6 +367,7 @@ def test_only_what_was_made_here(service: Service, visit: Any) -> None:
     page.click("#tab-new")
     page.fill("#words", "coffee")
     page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
     page.reload()
     live(page)
     publish(service, "o1", 0, 0, "coffee")

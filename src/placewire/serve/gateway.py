@@ -86,7 +86,7 @@ class Gateway:
         self.rates = Rates(options.rate)
         self.hub = Hub()
         self.live = Live(self)
-        self.accepted, self.results = Rate(), Rate()
+        self.accepted, self.objects, self.results = Rate(), Rate(), Rate()
         self.refusals = Refusals()
         self.latency = Latency()
         self.asking = Asking(self.state, self.journal)
@@ -183,6 +183,8 @@ class Gateway:
             return reply
         self.latency.note_written(int(reply["seq"]))
         self.accepted.add(len(lines))
+        if not changes:
+            self.objects.add(len(lines))
         return reply
 
     def _set_clock_back(self) -> None:
@@ -271,7 +273,7 @@ class Gateway:
             "now": self.now_text(),
             **{name: health[name] for name in ("seq", "committed_seq", "lag_events", "pipeline")},
             "results": self.results.total,
-            "objects_per_s": round(self.accepted.per_s(), 1),
+            "objects_per_s": round(self.objects.per_s(), 1),
             "results_per_s": round(self.results.per_s(), 1),
             "latency_ms": self.latency.quantiles_ms(),
             "streams": self.hub.listeners,

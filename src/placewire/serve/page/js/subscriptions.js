@@ -8,6 +8,7 @@ const PAGE_SIZE = 100;
 const MOST_MINE = 200;
 const EARLIEST = 500;
 const RECONCILE_MS = 4000;
+const MOST_RECONCILED = 24; // ranked lists that are asked for at once, when the page opens
 
 /**
  * @typedef {{id:string, kind:string, wish:Record<string, any>, results:number, mine:boolean, hue:number, order:number,
@@ -31,8 +32,7 @@ export class Subscriptions extends EventTarget {
   async load() {
     await this.#learning(() => this.#list());
     this.#tell("list");
-    await Promise.all([...this.entries.values()].filter((entry) => entry.mine && entry.standing).slice(0, 12)
-      .map((entry) => this.reconcile(entry)));
+    await Promise.all(this.sorted().filter((entry) => entry.standing).slice(0, MOST_RECONCILED).map((entry) => this.reconcile(entry)));
   }
 
   async #list() {
