@@ -67,7 +67,7 @@ export class PlanView {
     const colours = Array.from({ length: HUES }, (_, hue) => theme.colour(`hue-${hue}`));
     const features = leaves.map((leaf) => ({
       type: "Feature", geometry: geometryOf({ box: leaf.box }),
-      properties: { colour: colours[leaf.worker % HUES], shade: 0.04 + 0.3 * Math.sqrt(leaf.load / most) },
+      properties: { colour: colours[leaf.worker % HUES], shade: 0.04 + 0.2 * Math.sqrt(leaf.load / most) },
     }));
     this.view.show("leaves", features);
     const named = leaves.length > MOST_NAMES ? [] : leaves;

@@ -54,9 +54,11 @@ export class Standing {
     }
     const details = reply.details ?? {};
     const known = new Map(this.places.map((place) => [place.object, place]));
-    this.places = (reply.objects ?? []).map((place) => ({
-      ...(Object.hasOwn(details, place.object) ? details[place.object] : {}), ...known.get(place.object), ...place,
-    }));
+    this.places = (reply.objects ?? []).map((place) => {
+      const here = known.get(place.object);
+      const told = here?.text === undefined && Object.hasOwn(details, place.object) ? details[place.object] : {};
+      return { ...here, ...told, ...place };
+    });
   }
 
   /** Whether places that are shown came before this page was opened, and their texts are not known. */
