@@ -25,6 +25,7 @@ from placewire.city import (
 )
 from placewire.city.phrasebook import LANGUAGES, phrasebook
 from placewire.city.places import CITIES, HOT_SPOTS
+from placewire.city.smallwords import SMALL_WORDS
 from placewire.model.errors import Unusable
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -392,6 +393,17 @@ def test_every_query_is_answered_and_every_subscription_valid() -> None:
     updates = [result for result in outcome.results if result["type"] == "update"]
     scored = sum(any("score" in added for added in result["add"]) for result in updates)
     assert 50 < scored < len(updates) - 50
+
+
+def test_with_small_words_left_out_every_subscription_is_still_valid() -> None:
+    settings = {"stop_words": SMALL_WORDS}
+    life = CityLife(objects=3_000, subscriptions=5_000, queries=0)
+    events = [line for block in blocks(life) for line in bytes(block).splitlines()]
+    outcome = placewire.run([msgspec.json.decode(line) for line in events], settings=settings)
+    assert outcome.dead_letters == []
+    told = {term for r in outcome.results if r["type"] == "report" for term, _ in r["terms"]}
+    assert told
+    assert not told & set(SMALL_WORDS)
 
 
 @pytest.mark.parametrize("query", readable_queries(), ids=lambda query: query.event["id"])

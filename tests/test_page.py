@@ -1,16 +1,21 @@
-"""The live map in a real browser: from drawing a subscription to its match, and what goes wrong."""
+"""The live map in a browser, over the service: from drawing to a match, and what goes wrong."""
 
 from __future__ import annotations
 
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime, timedelta
 from math import atanh, radians, sin
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from page_server import StandIn, serving
+from placewire.serve import gateway as gateways
+from placewire.serve.access import make_key
+from service import Service, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
@@ -45,18 +50,24 @@ def launch() -> Iterator[Callable[[bool], Any]]:
 
 
 @pytest.fixture
-def service() -> Iterator[StandIn]:
-    with serving(StandIn()) as stand_in:
-        yield stand_in
+def begin(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """Starts the service with such options."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(serving(tmp_path / "state", **options))
 
 
 @pytest.fixture
-def visit(launch: Any) -> Iterator[Callable[..., Page]]:
+def service(begin: Any) -> Service:
+    return cast(Service, begin())
+
+
+@pytest.fixture
+def visit(launch: Any, begin: Any) -> Iterator[Callable[..., Page]]:  # the service outlives it
     """Opens the page; afterwards nothing may have gone wrong unseen, no other host been asked."""
     contexts, troubles = [], []
 
     def open_page(
-        service: StandIn, *, drawn: bool = False, expected: str = "(?!)", **settings: Any
+        service: Service, *, drawn: bool = False, expected: str = "(?!)", **settings: Any
     ) -> Page:
         context = launch(drawn).new_context(
             **{"viewport": {"width": 800, "height": 560}, "reduced_motion": "reduce", **settings}
@@ -76,11 +87,11 @@ def visit(launch: Any) -> Iterator[Callable[..., Page]]:
             "request",
             lambda request: (
                 None
-                if request.url.startswith(service.address)
+                if request.url.startswith(service.url)
                 else troubles.append(f"another host: {request.url}")
             ),
         )
-        page.goto(service.address)
+        page.goto(f"{service.url}/")
         return page
 
     yield open_page
@@ -92,6 +103,10 @@ def visit(launch: Any) -> Iterator[Callable[..., Page]]:
 def live(page: Page) -> Page:
     page.wait_for_selector("#connection[data-state=live]")
     return page
+
+
+def publish(service: Service, id: str, lon: float, lat: float, text: str) -> None:
+    service.publish({"id": id, "lon": lon, "lat": lat, "text": text})
 
 
 def choose(page: Page, name: str, value: str) -> None:
@@ -145,7 +160,7 @@ def see_colour(page: Page, at: tuple[int, int], variable: str) -> None:
     raise AssertionError(f"at {at}: wanted {variable} {wanted}, got {seen}")
 
 
-def test_from_a_drawn_box_to_its_match(service: StandIn, visit: Any) -> None:
+def test_from_a_drawn_box_to_its_match(service: Service, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     page.click("#tab-new")
     page.fill("#words", "coffee AND (free OR sale)")
@@ -158,9 +173,9 @@ def test_from_a_drawn_box_to_its_match(service: StandIn, visit: Any) -> None:
     page.click("#subscribe")
     page.wait_for_selector("#wire-empty")
     lon, lat = (west + east) / 2, (south + north) / 2
-    service.publish("o1", lon, lat, "Free coffee, 5th Ave!")
-    service.publish("o2", lon, lat, "Coffee as ever")
-    service.publish("o3", east + 1, lat, "Free coffee too far east")
+    publish(service, "o1", lon, lat, "Free coffee, 5th Ave!")
+    publish(service, "o2", lon, lat, "Coffee as ever")
+    publish(service, "o3", east + 1, lat, "Free coffee too far east")
     page.wait_for_selector("#wire-list li")
     [row] = rows(page, "#wire-list .wire-row button")
     assert re.fullmatch(
@@ -179,7 +194,7 @@ def mercator_row(lat: float, *known: tuple[float, int]) -> int:
     return round(low + (high - low) * (top - atanh(sin(radians(lat)))) / (top - bottom))
 
 
-def test_circles_polygons_and_points_are_drawn(service: StandIn, visit: Any) -> None:
+def test_circles_polygons_and_points_are_drawn(service: Service, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     page.click("#tab-new")
     choose(page, "shape", "circle")
@@ -187,6 +202,10 @@ def test_circles_polygons_and_points_are_drawn(service: StandIn, visit: Any) -> 
     drag(page, (600, 300), (600, 360))
     assert numbers(page, "radius")[0] > 100_000
     first = numbers(page, "lon", "lat")
+    page.fill("#name", "round")
+    page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    page.click("#tab-new")
     choose(page, "shape", "polygon")
     page.click("#draw-start")
     for corner in ((500, 200), (700, 200)):
@@ -195,6 +214,23 @@ def test_circles_polygons_and_points_are_drawn(service: StandIn, visit: Any) -> 
     corners = [line.split() for line in page.input_value("#polygon").splitlines()]
     assert [len(corner) for corner in corners] == [2, 2, 2]
     assert corners[0][1] == corners[1][1]
+    page.fill("#name", "three-cornered")
+    page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    publish(service, "o1", *first, "Tea in both")
+    publish(
+        service, "o2", float(corners[0][0]) + 0.5, float(corners[0][1]) - 0.1, "Tea in a corner"
+    )
+    publish(service, "o3", first[0], float(corners[0][1]) + 1, "Tea in neither")
+    page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 3")
+    page.wait_for_timeout(500)
+    said = {(row.split()[0], row.split("“")[1].split("”")[0]) for row in rows(page, ".wire-row")}
+    assert said == {
+        ("round", "Tea in both"),
+        ("three-cornered", "Tea in both"),
+        ("three-cornered", "Tea in a corner"),
+    }
+    page.click("#tab-new")
     choose(page, "kind", "nearest")
     page.click("#draw-start")
     page.mouse.click(600, 300)
@@ -212,7 +248,7 @@ def tab_to(page: Page, id: str) -> None:
     raise AssertionError(f"no way by Tab to {id}")
 
 
-def test_by_keys_alone(service: StandIn, visit: Any) -> None:
+def test_by_keys_alone(service: Service, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     tab_to(page, "tab-wire")
     page.keyboard.press("ArrowRight")
@@ -232,25 +268,32 @@ def test_by_keys_alone(service: StandIn, visit: Any) -> None:
     assert [west, south, east, north] != around
     assert (around[0] + around[2]) / 2 == pytest.approx(west, abs=0.01)
     assert page.evaluate("document.activeElement.id") == "draw-start"
+    west -= 1  # or typed
+    tab_to(page, "west")
+    page.keyboard.press("Control+A")
+    page.keyboard.type(str(west))
     tab_to(page, "subscribe")
     page.keyboard.press("Enter")
     page.wait_for_selector("#view-wire:not([hidden])")
-    service.publish("o1", (west + east) / 2, (south + north) / 2, "Tea at last")
+    [listed] = service.http.get("/v1/subscriptions").json()["subscriptions"]
+    assert listed["subscription"]["region"]["box"] == [west, south, east, north]
+    assert page.evaluate("document.activeElement.id") == "tab-wire"
+    publish(service, "o1", (west + east) / 2, (south + north) / 2, "Tea at last")
     page.wait_for_selector("#wire-list li")
     page.wait_for_function(
         "() => document.getElementById('said').textContent.includes('Tea at last')"
     )
-    page.focus("#tab-wire")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "End tea"
     page.keyboard.press("Enter")
     page.wait_for_selector("#cards-empty:not([hidden])")
-    assert service.replay.live == {}
+    listed = service.http.get("/v1/subscriptions").json()["subscriptions"]
+    assert [(one["id"], one["status"]) for one in listed] == [("tea", "ended")]
 
 
-def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
+def test_ranked_lists_keep_their_order(service: Service, visit: Any) -> None:
     page = live(visit(service))
     page.click("#tab-new")
     choose(page, "kind", "nearest")
@@ -261,8 +304,8 @@ def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
     page.click("#subscribe")
     page.wait_for_selector(".card .ranking", state="attached")
     for name, away in (("far", 0.3), ("near", 0.01), ("middle", 0.1), ("none", 0.001)):
-        service.publish(
-            name, -73.98, 40.75 + away, f"{'tea' if name == 'none' else 'coffee'} {name}"
+        publish(
+            service, name, -73.98, 40.75 + away, f"{'tea' if name == 'none' else 'coffee'} {name}"
         )
     wait_for_rows(page, ".ranked", ["1coffee near1.1\u00a0km", "2coffee middle11\u00a0km"])
     page.click("#tab-new")
@@ -271,7 +314,7 @@ def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
     page.fill("#name", "suits")
     page.click("#subscribe")
     wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee near", "coffee middle"])
-    service.publish("best", -73.98, 40.75, "coffee")
+    publish(service, "best", -73.98, 40.75, "coffee")
     wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee", "coffee near"])
     page.reload()
     live(page)
@@ -279,7 +322,7 @@ def test_ranked_lists_keep_their_order(service: StandIn, visit: Any) -> None:
     wait_for_rows(page, "[data-id=suits] .ranked-text", ["coffee", "coffee near"])
 
 
-def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
+def test_trending_bars_and_a_question(service: Service, visit: Any) -> None:
     page = live(visit(service, expected="422"))
     page.click("#tab-new")
     choose(page, "kind", "trending")
@@ -288,12 +331,12 @@ def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
     page.click("#subscribe")
     page.wait_for_selector(".card .bars", state="attached")
     for row in range(3):
-        service.publish(f"o{row}", 0, 0, "rain coffee" if row else "coffee")
+        publish(service, f"o{row}", 0, 0, "rain coffee" if row else "coffee")
     page.wait_for_timeout(1100)
-    service.publish("late", 0, 0, "snow")
+    publish(service, "late", 0, 0, "snow")
     wait_for_rows(page, ".card .bar", ["coffee3", "rain2"])
     page.wait_for_timeout(1100)
-    service.publish("later", 0, 0, "snow")
+    publish(service, "later", 0, 0, "snow")
     wait_for_rows(page, ".card-count", ["2 results"])
     page.wait_for_timeout(500)
     wait_for_rows(
@@ -313,99 +356,177 @@ def test_trending_bars_and_a_question(service: StandIn, visit: Any) -> None:
     page.fill("#words", "(rain")
     page.click("#ask")
     page.wait_for_selector("#wish-error:not([hidden])")
-    assert "Parentheses" in page.inner_text("#wish-error")
+    assert "where: a parenthesis is not closed" in page.inner_text("#wish-error")
 
 
-def test_only_what_was_made_here(service: StandIn, visit: Any) -> None:
+def test_only_what_was_made_here(service: Service, visit: Any) -> None:
     page = visit(service)
     wish = {"id": "theirs", "kind": "boolean", "where": "tea OR coffee"}
-    page.request.post(f"{service.address}v1/subscriptions", data=wish)
+    page.request.post(f"{service.url}/v1/subscriptions", data=wish)
     live(page)
     page.click("#tab-new")
     page.fill("#words", "coffee")
     page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
     page.reload()
     live(page)
-    service.publish("o1", 0, 0, "coffee")
+    publish(service, "o1", 0, 0, "coffee")
     page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 2")
     page.click("#wire-mine")
-    service.publish("o2", 0, 0, "more coffee")
+    publish(service, "o2", 0, 0, "more coffee")
     page.wait_for_selector("text=more coffee")
     assert page.locator(".wire-name:visible").all_inner_texts() == ["coffee", "coffee"]
     assert page.locator(".card-name").all_text_contents() == ["coffee", "theirs"]
 
 
-def test_a_change_of_plan_is_seen_and_shown(service: StandIn, visit: Any) -> None:
+UNCUT = (
+    "the world is not cut. Each of the 4 workers has all subscriptions and takes objects wherever"
+    " they lie."
+)
+
+
+def test_a_change_of_plan_is_seen_and_shown(begin: Any, visit: Any) -> None:
+    service = begin(pipeline=False)
+    service.start_pipeline(workers="4")
+    for west in range(-40, 40, 10):
+        region = {"box": [west, -10, west + 9, 10]}
+        service.subscribe(f"s{west}", kind="boolean", region=region)
+
+    def publish_everywhere() -> None:
+        some = [{"id": f"o{lon}", "lon": lon, "lat": 0, "text": "tea"} for lon in range(-40, 40)]
+        service.publish(*some)
+        service.caught_up()
+
+    publish_everywhere()
     page = live(visit(service, drawn=True))
-    service.change_plan("kdt", "rebalanced after batch 15: 2 leaves moved")
+    page.click("#plan-toggle")
+    page.wait_for_selector("#legend-said:not(:empty)")
+    assert page.inner_text("#legend") == f"Plan shared: {UNCUT}"
+    page.click("#tab-system")
+    wait_for_rows(page, "#plan-line", [f"shared, version 1: {UNCUT}"])
+    assert rows(page, "#workers li") == []
+    page.click("#plan-toggle")
+    assert service.http.post("/v1/plan", json={"plan": "kdt"}).status_code == 202
+    service.until(lambda: publish_everywhere() or service.http.get("/v1/plan").json()["loads"])
     page.wait_for_selector(".notice")
     assert "The plan changed: kdt, version 2" in page.inner_text("#notices")
-    assert "rebalanced after batch 15: 2 leaves moved" in page.inner_text("#notices")
+    assert "kdt, asked for by hand" in page.inner_text("#notices")
     page.click(".notice button:text('Show')")
     page.wait_for_selector("#legend-workers li")
-    assert len(rows(page, "#legend-workers li")) == 4
+    shares = rows(page, "#legend-workers .legend-share")
+    assert len(shares) == 4
+    assert sum(int(share.split()[0]) for share in shares) == pytest.approx(100, abs=2)
     assert page.get_attribute("#plan-toggle", "aria-pressed") == "true"
-    page.click("#tab-system")
-    page.wait_for_function(
-        "() => document.getElementById('plan-events').textContent.includes('batch 15')"
-    )
-    assert page.inner_text("#plan-line") == "kdt, version 2: 6 leaves, 4 workers"
+    plan = service.http.get("/v1/plan").json()
+    wait_for_rows(page, "#plan-line", [f"kdt, version 2: {len(plan['leaves'])} leaves, 4 workers"])
+    [change] = rows(page, "#plan-events li")
+    assert change.endswith("kdt, asked for by hand")
+    assert len(rows(page, "#workers li")) == 4
     assert re.fullmatch(r"[\d.]+ in · [\d.]+ out /s", page.inner_text("#said-throughput"))
     assert page.locator("#plots canvas").count() == 3
 
 
-def test_a_key_is_asked_for(visit: Any) -> None:
-    with serving(StandIn(required_key="pw_right")) as service:
-        page = visit(service, expected="401")
-        page.wait_for_selector("#key-dialog[open]")
-        assert page.inner_text("#connection").strip() == "Key needed"
-        page.fill("#key", "pw_wrong")
-        page.keyboard.press("Enter")
-        page.wait_for_function(
-            "() => document.getElementById('key-dialog').open &&"
-            " document.getElementById('key-said').textContent.includes('not accepted')"
+def test_one_s_own_and_everybody_s_are_told_apart(service: Service, visit: Any) -> None:
+    crowd, key = make_key("crowd", ("subscribe",))
+    assert service.gateway is not None
+    service.gateway.ledger.add_key(key)
+    for name in ("c1", "c2"):
+        service.http.put(
+            f"/v1/subscriptions/{name}",
+            json={"kind": "boolean", "where": "tea"},
+            headers={"authorization": f"Bearer {crowd}"},
         )
-        page.fill("#key", "pw_right")
-        page.keyboard.press("Enter")
-        live(page)
-        assert page.is_hidden("#banner")
-        page.reload()
-        live(page)
+    page = live(visit(service))
+    page.click("#tab-new")
+    page.fill("#words", "coffee")
+    page.fill("#expires", "2001-01-01T00:00")
+    page.click("#subscribe")
+    page.wait_for_selector("#wish-error:not([hidden])")
+    assert page.inner_text("#wish-error") == "Until must lie ahead, or it would never begin"
+    assert page.evaluate("document.activeElement.id") == "expires"
+    at = datetime.now().replace(microsecond=0) + timedelta(hours=1)
+    page.fill("#expires", at.isoformat())
+    page.click("#subscribe")
+    page.wait_for_selector("#view-wire:not([hidden])")
+    assert page.locator("#tab-subscriptions").text_content() == "Subscriptions 1"
+    [wish] = page.locator(".card-wish").all_text_contents()
+    assert wish.startswith("coffee, everywhere; until ")
+    assert wish.endswith(f"{at:%H:%M:%S}")
+    page.click("#tab-system")
+    wait_for_rows(page, "#fact-subscriptions", ["3"])
+    assert rows(page, "#fact-listed") == ["1"]
+    later = (at.astimezone() + timedelta(seconds=1)).isoformat()
+    service.publish({"id": "o1", "lon": 0, "lat": 0, "text": "coffee", "ts": later})
+    wait_for_rows(page, ".notice strong", ["coffee has begun", "coffee has expired"])
+    wait_for_rows(page, "#fact-subscriptions", ["2"])
+    assert rows(page, "#fact-listed") == ["0"]
+    assert page.locator(".card").count() == 0
+    assert service.results("coffee") == []
 
 
-def test_a_dead_server_says_so_and_nothing_is_missed(service: StandIn, visit: Any) -> None:
+def test_a_key_is_asked_for(begin: Any, visit: Any) -> None:
+    service = begin(pipeline=False, require_keys=True)
+    assert service.gateway is not None
+    right, key = make_key("reader", ("subscribe",))
+    service.gateway.ledger.add_key(key)
+    page = visit(service, expected="401")
+    page.wait_for_selector("#key-dialog[open]")
+    assert page.inner_text("#connection").strip() == "Key needed"
+    page.fill("#key", "pw_wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "() => document.getElementById('key-dialog').open &&"
+        " document.getElementById('key-said').textContent.includes('not accepted')"
+    )
+    page.fill("#key", right)
+    page.keyboard.press("Enter")
+    live(page)
+    assert page.is_hidden("#banner")
+    page.reload()
+    live(page)
+
+
+def test_a_dead_server_says_so_and_nothing_is_missed(service: Service, visit: Any) -> None:
     page = live(visit(service, expected="ERR_|Failed to load"))
+    resumed_from = []
+    page.on("request", lambda request: resumed_from.append(request.headers.get("last-event-id")))
     page.click("#tab-new")
     page.fill("#words", "coffee")
     page.click("#subscribe")
     page.wait_for_selector("#view-wire:not([hidden])")
-    service.publish("o1", 0, 0, "coffee before")
+    publish(service, "o1", 0, 0, "coffee before")
     wait_for_rows(page, ".wire-words", ["matched “coffee before”"])
-    service.stop()
+    service.stop_pipeline()
+    publish(service, "o2", 0, 0, "coffee meanwhile")
+    service.stop_gateway()
     page.wait_for_selector("#banner:not([hidden])")
     assert page.inner_text("#banner-title") == "The service does not answer"
     assert "Last heard" in page.inner_text("#banner-detail")
     assert page.inner_text("#connection").strip() == "No answer"
-    service.publish("o2", 0, 0, "coffee meanwhile")
-    service.start()
+    service.start_gateway()
+    service.start_pipeline()
     page.click("#retry")
     live(page)
-    service.publish("o3", 0, 0, "coffee after")
+    publish(service, "o3", 0, 0, "coffee after")
     said = [f"matched “coffee {when}”" for when in ("after", "meanwhile", "before")]
     wait_for_rows(page, ".wire-words", said)
-    assert service.resumed_from[-1] == 1
+    assert {place for place in resumed_from if place is not None} == {"1"}
     assert page.is_hidden("#banner")
 
 
-def test_a_service_that_is_not_well_says_what(service: StandIn, visit: Any) -> None:
-    service.illness = "the pipeline has stopped"
+def test_a_service_that_is_not_well_says_what(
+    begin: Any, visit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateways, "STARTS_S", 0)
+    service = begin(pipeline=False)
     page = visit(service, expected="503")
     page.wait_for_selector("#connection[data-state=ill]")
     assert page.inner_text("#banner-title") == "The service is not well"
-    assert page.inner_text("#banner-detail") == "It says: the pipeline has stopped"
+    said = "It says: the pipeline is away; what is accepted waits for it"
+    assert page.inner_text("#banner-detail") == said
 
 
-def test_hostile_texts_stay_texts(service: StandIn, visit: Any) -> None:
+def test_hostile_texts_stay_texts(service: Service, visit: Any) -> None:
     page = live(visit(service, drawn=True))
     bad = "<img src=x onerror=alert(1)><script>alert(2)</script> coffee"
     page.click("#tab-new")
@@ -414,7 +535,7 @@ def test_hostile_texts_stay_texts(service: StandIn, visit: Any) -> None:
     page.click("#subscribe")
     page.wait_for_selector("#view-wire:not([hidden])")
     for id in ("__proto__", "<svg onload=alert(4)>", "constructor"):
-        service.publish(id, 10, 10, bad)
+        publish(service, id, 10, 10, bad)
     page.wait_for_function("() => document.querySelectorAll('.wire-row').length === 3")
     assert rows(page, ".wire-words") == [f"matched “{bad}”"] * 3
     assert rows(page, ".wire-name") == ["<b onclick=alert(3)>&amp;"] * 3
@@ -453,7 +574,7 @@ CONTRASTS = r"""(pairs) => {
 }"""
 
 
-def test_everything_has_a_name_and_can_be_read(service: StandIn, visit: Any) -> None:
+def test_everything_has_a_name_and_can_be_read(service: Service, visit: Any) -> None:
     page = live(visit(service))
     nameless = page.evaluate(NAMELESS)
     assert nameless == []
@@ -468,7 +589,7 @@ def test_everything_has_a_name_and_can_be_read(service: StandIn, visit: Any) -> 
         assert [ratio for ratio in ratios if ratio[2] < 4.5] == [], scheme
 
 
-def test_fits_a_phone(service: StandIn, visit: Any) -> None:
+def test_fits_a_phone(service: Service, visit: Any) -> None:
     page = live(
         visit(
             service,

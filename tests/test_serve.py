@@ -311,6 +311,85 @@ def test_the_wire_tells_how_it_stands(service: Service) -> None:
     assert service.http.post("/v1/plan", json={"workers": True}).status_code == 422
 
 
+def test_a_plan_that_is_asked_for_is_told_by_its_name(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", pipeline=False) as service:
+        service.start_pipeline(workers="2")
+        for west in range(-40, 40, 10):
+            region = {"box": [west, -10, west + 9, 10]}
+            service.subscribe(f"s{west}", kind="boolean", region=region)
+        heard = Events(service, "/v1/live")
+
+        def publish_and_look() -> dict[str, Any]:
+            service.publish(*(thing(f"o{lon}") | {"lon": lon, "lat": 0} for lon in range(-40, 40)))
+            service.caught_up()
+            return dict(service.http.get("/v1/plan").json())
+
+        before = publish_and_look()
+        assert (before["name"], before["version"], len(before["leaves"])) == ("shared", 1, 1)
+        for asked, version, leaves in (("kdt", 2, 2), ("shared", 3, 1)):
+            assert service.http.post("/v1/plan", json={"plan": asked}).status_code == 202
+            service.until(lambda version=version: publish_and_look()["version"] == version)
+            plan = publish_and_look()
+            assert (plan["name"], len(plan["leaves"])) == (asked, leaves)
+            while (event := heard.next())["event"] != "plan":
+                pass
+            assert (event["data"]["name"], event["data"]["version"]) == (asked, version)
+            line = f"{asked}, asked for by hand"
+            assert event["data"]["line"] == plan["changes"][-1]["line"] == line
+        heard.close()
+
+
+def test_lists_tell_what_their_objects_say(service: Service) -> None:
+    point = {"lon": 100.0, "lat": 10.0, "keywords": ["juniper"], "k": 2}
+    texts = {"j1": "juniper far", "j2": "juniper near"}
+    for name, lon in (("j1", 100.2), ("j2", 100.1)):
+        service.publish(thing(name, "an older juniper"))
+        service.publish(thing(name, texts[name]) | {"lon": lon, "lat": 10.0})
+    service.subscribe("junipers", kind="relevant", alpha=1, **point)
+    service.until(lambda: len(service.results("junipers")) == 1)
+    details = {
+        "j2": {"seq": None, "lon": 100.1, "lat": 10.0, "text": "juniper near"},
+        "j1": {"seq": None, "lon": 100.2, "lat": 10.0, "text": "juniper far"},
+    }
+    path = "/v1/subscriptions/junipers/standing"
+    plain = service.http.get(path).json()
+    assert [one["object"] for one in plain["objects"]] == ["j2", "j1"]
+    assert "details" not in plain
+    told = service.http.get(f"{path}?objects=1").json()
+    for name, known in details.items():
+        known["seq"] = seq = told["details"][name]["seq"]
+        assert service.http.get(f"/v1/objects/{seq}").json()["object"]["text"] == texts[name]
+    assert told == plain | {"details": details}
+    query = {"kind": "nearest", "last": "PT1H", **point}
+    answer = service.http.post("/v1/query", json=query).json()
+    assert "details" not in answer
+    assert service.http.post("/v1/query?objects=1", json=query).json() == answer | {
+        "details": details
+    }
+    # What a new subscription finds already came before its event: its first update has it too.
+    events = Events(service, "/v1/subscriptions/junipers/events?objects=1")
+    assert events.next()["data"]["objects"] == details
+    events.close()
+
+
+def test_the_expired_are_not_counted(tmp_path: Path) -> None:
+    def counts(service: Service) -> tuple[int, int]:
+        service.caught_up()
+        status = service.http.get("/v1/status").json()
+        return sum(status["subscriptions"].values()), status["service"]["subscriptions"]
+
+    with serving(tmp_path / "state") as service:
+        later = {"expires": "2027-01-01T00:00:01Z"}
+        for name in ("a", "b", "c"):
+            service.subscribe(name, ts="2027-01-01T00:00:00Z", **COFFEE, **later)
+        service.subscribe("d", ts="2027-01-01T00:00:00Z", **COFFEE)
+        service.http.delete("/v1/subscriptions/c")
+        service.publish(thing("o") | {"ts": "2027-01-01T00:00:00Z"})
+        assert counts(service) == (3, 3)
+        service.publish(thing("o") | {"ts": later["expires"]})
+        assert counts(service) == (1, 1)
+
+
 def test_a_pair_is_explained(service: Service) -> None:
     service.subscribe("explained", **COFFEE)
     seq = service.publish(thing("far", "free tea"))["first_seq"]

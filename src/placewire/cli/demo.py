@@ -20,6 +20,7 @@ import msgspec
 from rich.console import Console
 
 from placewire.city import CityLife, blocks, readable_subscriptions
+from placewire.city.smallwords import SMALL_WORDS
 from placewire.cli.kernels import ready_kernels
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
@@ -31,7 +32,8 @@ SAYS_S = 5.0
 ALONE_S = 60.0  # how long it runs when nobody sits at a terminal
 STARTS_S = 180.0
 PACE = {"window": "PT2M", "every": "PT10S"}  # of what is trending: minutes are long in a demo
-SETTINGS = '[window]\ntime = "PT10M"\n'
+# Small words are left out: what is trending shall be what people talk about.
+SETTINGS = f'stop_words = {json.dumps(SMALL_WORDS)}\n[window]\ntime = "PT10M"\n'
 LINES = {"content-type": "application/x-ndjson"}
 
 

@@ -6,20 +6,41 @@ from typing import Any
 
 import numpy as np
 
+from placewire.engine.plannames import UNPLANNED
 from placewire.engine.planref import read_plan
 from placewire.engine.standing import LeafLoads, Standing
 from placewire.state.layout import StateDir
 
 WORLD = [-180.0, -90.0, 180.0, 90.0]
 MOST_LEAVES = 1_000
-SAID = ("name", "version", "workers", "why", "sized")
+SAID = ("version", "workers", "why", "sized")
 
 
 def plan_facts(state: StateDir, standing: Standing) -> dict[str, Any]:
     """The plan of a state as of a commit."""
     entry = standing.manifest.plan
     told = {name: entry[name] for name in SAID if name in entry}
-    return told | {"leaves": leaf_facts(state, standing)}
+    told |= {"leaves": leaf_facts(state, standing), "loads": worker_loads(standing)}
+    return {"name": name_in_force(entry), **told}
+
+
+def worker_loads(standing: Standing) -> list[float]:
+    """What each worker had of the load lately, as shares; none where nothing is counted."""
+    if standing.loads is None:
+        return []
+    loads = standing.loads.by_worker
+    return [round(share, 6) for share in (loads / (float(loads.sum()) or 1.0)).tolist()]
+
+
+def name_in_force(entry: dict[str, Any]) -> str:
+    """The plan by its method: another one than the run began with, if somebody asked for it."""
+    name = str(entry["name"])
+    if "file" not in entry:
+        return name if name in UNPLANNED or entry.get("waits") else "shared"
+    if entry.get("method", "stripes") != "stripes":
+        return str(entry["method"])
+    # Stripes are what there is until enough was seen for the plan itself.
+    return name if "next_why" in entry else str(entry.get("by_hand") or name)
 
 
 def leaf_facts(state: StateDir, standing: Standing) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.engine.calibrating import calibrate
+from placewire.engine.census import Census
 from placewire.engine.delivery import Cursor, read_cursor
 from placewire.engine.planref import read_plan
 from placewire.engine.signals import Signals
@@ -110,10 +111,8 @@ def look(state: StateDir) -> Standing:
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state}: has no committed batch yet")
-    live: dict[str, int] = {}
-    for entry in manifest.segments:
-        name = KINDS.get(entry.kind, str(entry.kind))
-        live[name] = live.get(name, 0) + entry.rows - entry.ended
+    counted = Census(state).count(manifest)
+    live = {KINDS.get(kind, str(kind)): count for kind, count in counted.items()}
     history = manifest.signals.history if manifest.signals is not None else []
     last = {entry.kind: entry for entry in history}
     parts = [np.empty(0, np.uint32)]

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from placewire.engine.admitting import Admission
+from placewire.engine.census import Census
 from placewire.engine.origin import check_same
 from placewire.engine.reading import name_journal
-from placewire.engine.snapshot import Snapshot
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
+from placewire.serve.asking import Asking
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gauges import Latency, Rate, Refusals
@@ -87,11 +86,13 @@ class Gateway:
         self.rates = Rates(options.rate)
         self.hub = Hub()
         self.live = Live(self)
-        self.accepted, self.results = Rate(), Rate()
+        self.accepted, self.objects, self.results = Rate(), Rate(), Rate()
         self.refusals = Refusals()
         self.latency = Latency()
-        self._snapshot: Snapshot | None = None
-        self._asking = threading.Lock()
+        self.asking = Asking(self.state, self.journal)
+        self._census = Census(self.state)
+        self._live_subscriptions = 0
+        self._counted_batch = -1
         self.keeper = Keeper(self.state, self.ledger, self._told, options.keep_us)
         self.keeper.start()
         self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
@@ -182,6 +183,8 @@ class Gateway:
             return reply
         self.latency.note_written(int(reply["seq"]))
         self.accepted.add(len(lines))
+        if not changes:
+            self.objects.add(len(lines))
         return reply
 
     def _set_clock_back(self) -> None:
@@ -211,22 +214,15 @@ class Gateway:
 
     def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
         """The answer to a query as of the last commit; for threads. Raises InvalidEvent."""
-        with self._asking:
-            if self._snapshot is None:
-                self._snapshot = Snapshot(self.state.root)
-            seen, latest = self._snapshot.manifest, self.manifest
-            if latest is not None and (seen is None or seen.batch < latest.batch):
-                self._snapshot.refresh()
-            return self._snapshot.answer(query, with_data)
+        return self.asking.answer(self.manifest, query, with_data)
+
+    def details(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """What is known of objects that a list names; for threads."""
+        return self.asking.details(self.manifest, names)
 
     def object_at(self, seq: int) -> dict[str, Any] | None:
         """The object of an event, if that is one and the journal still has it; for threads."""
-        line = self.journal.read(seq)
-        try:
-            event = msgspec.json.decode(line) if line is not None else None
-        except msgspec.DecodeError:
-            return None
-        return event if isinstance(event, dict) and event.get("type") == "object" else None
+        return self.asking.object_at(seq)
 
     def status_of(self, held: Held) -> str:
         """Whether a subscription is live, as far as events were accepted."""
@@ -273,20 +269,26 @@ class Gateway:
         """The figures of the moment."""
         health = self.health()
         manifest = self.manifest
-        live = 0
-        if manifest is not None:
-            live = sum(entry.rows - entry.ended for entry in manifest.segments)
         return {
             "now": self.now_text(),
             **{name: health[name] for name in ("seq", "committed_seq", "lag_events", "pipeline")},
             "results": self.results.total,
-            "objects_per_s": round(self.accepted.per_s(), 1),
+            "objects_per_s": round(self.objects.per_s(), 1),
             "results_per_s": round(self.results.per_s(), 1),
             "latency_ms": self.latency.quantiles_ms(),
             "streams": self.hub.listeners,
-            "subscriptions": live,
+            "subscriptions": self.count_live(),
             "workers": manifest.plan.get("workers", 1) if manifest is not None else 1,
         }
+
+    def count_live(self) -> int:
+        """Everybody's live subscriptions, as of the last commit whose files are still there."""
+        manifest = self.manifest
+        if manifest is not None and manifest.batch != self._counted_batch:
+            with contextlib.suppress(Unusable):
+                self._live_subscriptions = sum(self._census.count(manifest).values())
+                self._counted_batch = manifest.batch
+        return self._live_subscriptions
 
     def now_text(self) -> str | None:
         now_us = self.admission.now_us

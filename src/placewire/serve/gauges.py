@@ -19,22 +19,27 @@ class Rate:
 
     def __init__(self) -> None:
         self.total = 0
-        self._begun_s = time.monotonic()
+        self._begun_s: float | None = None  # when the first was counted
         self._counts: deque[tuple[int, int]] = deque(maxlen=int(SPAN_S) + 1)
 
     def add(self, count: int) -> None:
         self.total += count
-        second = int(time.monotonic())
+        now = time.monotonic()
+        if self._begun_s is None:
+            self._begun_s = now
+        second = int(now)
         if self._counts and self._counts[-1][0] == second:
             count += self._counts.pop()[1]
         self._counts.append((second, count))
 
     def per_s(self) -> float:
-        """The mean of the last whole seconds."""
+        """The mean of the last seconds; at the beginning, of those since the first was counted."""
+        if self._begun_s is None:
+            return 0.0
         now = time.monotonic()
-        first = int(now - SPAN_S)
-        seen = sum(count for second, count in self._counts if first <= second < int(now))
-        return seen / max(1.0, min(SPAN_S, now - self._begun_s))
+        first = int(now - SPAN_S) + 1
+        seen = sum(count for second, count in self._counts if second >= first)
+        return seen / max(1.0, now - max(first, self._begun_s))
 
 
 class Refusals:

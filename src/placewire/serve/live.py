@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from placewire.engine.planfacts import name_in_force
 from placewire.serve.incoming import Incoming, now_text
 from placewire.state.manifest import Manifest
 
@@ -105,7 +106,9 @@ class Live:
 def plan_facts(manifest: Manifest) -> dict[str, Any]:
     """Which boolean plan is in force."""
     plan = manifest.plan
-    return {name: plan[name] for name in ("name", "version", "workers") if name in plan}
+    if "name" not in plan:
+        return {}
+    return {"name": name_in_force(plan), "version": plan["version"], "workers": plan["workers"]}
 
 
 def message(event: str, facts: dict[str, Any]) -> bytes:

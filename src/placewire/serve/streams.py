@@ -15,6 +15,7 @@ from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
 from placewire.serve.ledger import Entry
+from placewire.serve.ledger.rows import Head
 
 AT_ONCE = 500  # results read from the ledger in one go
 FIRST = 50  # and in the first, when nobody knows how long they are
@@ -30,6 +31,7 @@ ALIVE = b": alive\n\n"
 WRITE_NOW = "placewire.write"  # an extension of the server: to write with no task to wait
 
 Encode = Callable[[Entry], bytes]
+read_head = msgspec.json.Decoder(Head).decode
 
 
 class Stream:
@@ -225,9 +227,14 @@ def encoder(gateway: Gateway, with_objects: bool) -> Encode:
 
 
 def objects_of(gateway: Gateway, entry: Entry) -> dict[str, Any]:
-    """The object that made the result, where it lies and what it says, if it is named in it."""
-    event = gateway.object_at(entry.seq)
-    if event is None or entry.type == "report":
-        return {}
-    facts = {name: event[name] for name in ("lon", "lat", "text")}
-    return {event["id"]: {"seq": entry.seq, **facts}}
+    """The objects that the result brings, where they lie and what they say, if they are kept."""
+    head = read_head(entry.body)
+    names = [head.object] if head.object else [named["object"] for named in head.add]
+    told: dict[str, Any] = {}
+    event = gateway.object_at(entry.seq) if names else None
+    if event is not None and event["id"] in names:
+        facts = {name: event[name] for name in ("lon", "lat", "text")}
+        told[event["id"]] = {"seq": entry.seq, **facts}
+    # What came before and enters now: when a subscription begins, or another left the window.
+    earlier = [name for name in names if name not in told]
+    return told | (gateway.details(earlier) if earlier else {})

@@ -91,6 +91,7 @@ class Head(msgspec.Struct, frozen=True):
     seq: int
     type: str
     subscription: str = ""
+    object: str = ""
     at: str = ""
     add: list[dict[str, Any]] = []
     drop: list[dict[str, Any]] = []

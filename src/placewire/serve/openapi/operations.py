@@ -111,6 +111,7 @@ RESUME: Schema = {
 }
 KEY = asked("key", TEXT, "An API key, for those who cannot send headers")
 SHOWN = asked("objects", FLAG, "With the objects that results name")
+DETAILS = asked("objects", FLAG, "With `details`: seq, place and text of the first 100 objects")
 
 
 def stream(does: str, *parameters: Schema, missing: bool = False) -> Schema:
@@ -236,7 +237,7 @@ PATHS: dict[str, dict[str, Schema]] = {
             {"200": told("Its list, or its last report", ref("Standing"))},
             "404",
             "422",
-            parameters=[NAME],
+            parameters=[NAME, DETAILS],
         )
     },
     "/v1/subscriptions/{id}/results": {
@@ -273,7 +274,7 @@ PATHS: dict[str, dict[str, Schema]] = {
             "Ask about the objects that are kept, as of the last commit",
             {"200": told("The answer", ref("Answer"))},
             *OF_BODIES,
-            parameters=[asked("with_data", FLAG, "With the objects' data")],
+            parameters=[asked("with_data", FLAG, "With the objects' data"), DETAILS],
             requestBody=body(schema=ref("Query")),
         )
     },

@@ -125,6 +125,11 @@ TERMS = listed(
         "description": "A term, and in how many objects it is",
     }
 )
+DETAILS: Schema = {
+    "type": "object",
+    "description": "By id, as far as they are kept; of several objects with one id the latest",
+    "additionalProperties": fields({"seq": SEQ, "lon": LON, "lat": LAT}, {"text": TEXT}),
+}
 OF_RESULT = {"seq": SEQ, "subscription": ID}
 BULK = {
     "accepted": COUNT,
@@ -224,12 +229,12 @@ SCHEMAS: dict[str, Schema] = {
             "total": COUNT,
             "objects": listed(NAMED),
             "terms": TERMS,
-            "details": {"type": "object"},
+            "details": DETAILS,
         },
     ),
     "Standing": {
         "type": "object",
-        "properties": {"objects": listed(NAMED), "at": TIME, "terms": TERMS},
+        "properties": {"objects": listed(NAMED), "at": TIME, "terms": TERMS, "details": DETAILS},
         "additionalProperties": False,
     },
     "Held": {
@@ -282,6 +287,7 @@ SCHEMAS: dict[str, Schema] = {
                     }
                 )
             ),
+            "loads": listed({**SHARE, "description": "A worker's share of the load lately"}),
             "changes": listed(fields({"at": TIME, "line": TEXT})),
         },
         "additionalProperties": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -29,6 +30,14 @@ def gateway_of(connection: HTTPConnection) -> Gateway:
     if found is None:
         raise Refused(503, "the service is starting")
     return found
+
+
+async def with_details(gateway: Gateway, told: dict[str, Any]) -> dict[str, Any]:
+    """A reply that lists objects, with what is known of them."""
+    if "objects" not in told:
+        return told
+    names = [named["object"] for named in told["objects"]]
+    return told | {"details": await asyncio.to_thread(gateway.details, names)}
 
 
 def needs(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]:

@@ -16,7 +16,7 @@ from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.serve.openapi import encode_document
-from placewire.serve.routes.calling import gateway_of, needs, reply
+from placewire.serve.routes.calling import gateway_of, needs, reply, with_details
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
 
 MOST_LETTERS = 1_000
@@ -45,9 +45,10 @@ async def metrics(request: Request) -> Response:
 @needs("subscribe")
 async def query(request: Request, gateway: Gateway, _: Caller) -> Response:
     """A snapshot query, answered as of the last commit."""
-    with_data = read_flag(request, "with_data")
+    with_data, with_objects = read_flag(request, "with_data"), read_flag(request, "objects")
     asked = await read_object(request)
-    return reply(await asyncio.to_thread(gateway.answer, asked, with_data))
+    answer = await asyncio.to_thread(gateway.answer, asked, with_data)
+    return reply(await with_details(gateway, answer) if with_objects else answer)
 
 
 @needs("admin")

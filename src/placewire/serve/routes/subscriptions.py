@@ -17,6 +17,7 @@ from placewire.serve.bodies import (
     decode_object,
     media_type,
     read_body,
+    read_flag,
     read_number,
 )
 from placewire.serve.committing import read_change
@@ -25,7 +26,7 @@ from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import Incoming, complete, read_bulk, read_subscription
 from placewire.serve.ledger import Change, Held
 from placewire.serve.ledger.parcels import Webhook
-from placewire.serve.routes.calling import name_of, needs, reply
+from placewire.serve.routes.calling import name_of, needs, reply, with_details
 from placewire.serve.routes.delivery import describe_webhook
 from placewire.serve.routes.objects import repeat_of
 
@@ -123,8 +124,10 @@ async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
 @needs("subscribe")
 async def standing(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Where a ranked subscription stands: its list, or its last report."""
+    with_objects = read_flag(request, "objects")
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
     if held.kind == "boolean":
         raise Refused(404, f"subscription {held.id!r}: a boolean one has no standing, see results")
     empty: dict[str, Any] = {"terms": []} if held.kind == "trending" else {"objects": []}
-    return reply(msgspec.json.decode(held.standing) if held.standing else empty)
+    told = msgspec.json.decode(held.standing) if held.standing else empty
+    return reply(await with_details(gateway, told) if with_objects else told)

@@ -50,7 +50,7 @@ async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     """The boolean plan in force: its leaves, whose they are, and their share of the load."""
     standing = await asyncio.to_thread(stand, gateway)
     if standing is None:
-        return reply({"name": "shared", "version": 0, "workers": 1, "leaves": []})
+        return reply({"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []})
     told = await asyncio.to_thread(plan_facts, gateway.state, standing)
     return reply(told | {"changes": list(gateway.live.changes)})
 

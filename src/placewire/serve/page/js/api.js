@@ -88,8 +88,8 @@ export const service = {
   subscription: (id) => request("GET", subscription(id)),
   subscriptions: (after, limit) =>
     request("GET", "v1/subscriptions", { parameters: after === null ? { limit } : { limit, after } }),
-  results: (id) => `${subscription(id)}/events`,
-  standing: (id) => request("GET", `${subscription(id)}/standing`),
+  /** With the texts of the objects that it names, or without: they are looked up each time. */
+  standing: (id, texts) => request("GET", `${subscription(id)}/standing`, { parameters: texts ? { objects: 1 } : {} }),
   query: (wish) => request("POST", "v1/query", { parameters: { objects: 1 }, body: wish }),
   health: () => request("GET", "health"),
   plan: () => request("GET", "v1/plan"),

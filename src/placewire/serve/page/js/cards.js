@@ -7,6 +7,7 @@ import { KIND_NAMES, sayWish } from "./wish.js";
 import { sayPlural, shorten } from "./words.js";
 
 const MOST_REGIONS = 80;
+const MOST_OPEN = 24; // of so many subscriptions all lists are open; of more, those made here
 
 /** The geometry that a subscription has on the map, if any. */
 function geometryFor(wish) {
@@ -56,7 +57,7 @@ export class Cards {
     const kept = new Map();
     for (const entry of entries) {
       const old = this.#cards.get(entry.id);
-      if (entry.mine && entry.standing && !old) this.#open.add(entry.id);
+      if (entry.standing && !old && (entry.mine || entries.length <= MOST_OPEN)) this.#open.add(entry.id);
       const fresh = old && old.entry === entry ? old : this.#make(entry);
       kept.set(entry.id, fresh);
     }

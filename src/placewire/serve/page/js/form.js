@@ -127,7 +127,9 @@ export class WishForm {
       this.#field("name").value = "";
       this.#changed();
       cards.select(entry.id, false);
-      panel.show(entry.standing ? "subscriptions" : "wire", true);
+      const shown = entry.standing ? "subscriptions" : "wire";
+      panel.show(shown, true);
+      byId(`tab-${shown}`).focus({ preventScroll: true }); // the form is gone, and with it what had the focus
       notify(`${entry.id} ${replaced ? "is replaced and" : "has"} begun`, "Its results appear as they come.");
     });
   }

@@ -45,6 +45,7 @@ const form = new WishForm({ subscriptions, view, draw, cards, panel, visit });
 
 subscriptions.addEventListener("list", () => {
   const entries = [...subscriptions.entries.values()];
+  setText(byId("fact-listed"), sayCount(entries.length) + (subscriptions.next === null ? "" : "+"));
   wire.offerMine(entries.some((entry) => entry.mine) && entries.some((entry) => !entry.mine));
 });
 
@@ -61,7 +62,8 @@ theme.addEventListener("change", () => cards.drawRegions());
 
 function takeStatus(status) {
   plots.add(status);
-  const facts = { seq: status.seq, committed: status.committed_seq, subscriptions: status.subscriptions, streams: status.streams, workers: status.workers };
+  for (const id of subscriptions.expire(status.now)) notify(`${shorten(id, 60)} has expired`, "Its time is over; what it found stays on the wire.");
+  const facts = { seq: status.seq, committed: status.committed_seq, subscriptions: status.subscriptions, streams: status.streams };
   for (const [name, value] of Object.entries(facts)) setText(byId(`fact-${name}`), Number.isFinite(value) ? sayCount(value) : "–");
 }
 

@@ -9,9 +9,15 @@ import { motion, theme } from "./theme.js";
 
 const NOWHERE = { type: "FeatureCollection", features: [] };
 const PANEL = 400; // the part of a wide window that lists cover
-// All cities that the window leaves room for.
-const ROOMY = Math.max(0.3, Math.min(1.6, Math.log2((window.innerWidth - PANEL) / 490)));
-const START = { lon: 12, lat: 24, zoom: narrow.matches ? 0.3 : ROOMY };
+const WORLD = 512; // pixels around the world at zoom 0
+const [FARTHEST, CLOSEST] = [-0.6, 17];
+// At first all cities of the world, from Honolulu to Auckland, in the middle of what lists and plots leave free.
+const room = window.innerWidth - (narrow.matches ? 0 : PANEL);
+const START = { lon: 8, lat: narrow.matches ? 19 : 12, zoom: Math.min(1.6, within(Math.log2(room / WORLD) - 0.03, FARTHEST, CLOSEST)) };
+
+function within(value, least, most) {
+  return Math.min(most, Math.max(least, value));
+}
 
 export class MapView {
   /** What each source shows, to show it again after a change of colours. @type {Map<string, any>} */
@@ -34,8 +40,11 @@ export class MapView {
         style: makeStyle(),
         center: [Number(view.lon) || 0, Number(view.lat) || 0],
         zoom: Number(view.zoom) || START.zoom,
-        maxZoom: 17,
-        minZoom: 0.1,
+        maxZoom: CLOSEST,
+        minZoom: FARTHEST,
+        // By itself the map would fill the window from pole to pole: on a phone, whose sheet covers half of it, that is half a world.
+        transformConstrain: ({ lng, lat }, zoom) => ({
+          center: new maplibre.LngLat(lng, within(lat, -85, 85)), zoom: within(zoom, FARTHEST, CLOSEST) }),
         attributionControl: false,
         dragRotate: false,
         pitchWithRotate: false,

@@ -62,38 +62,51 @@ export class PlanView {
   #draw() {
     const plan = this.#plan;
     if (!plan) return;
-    const leaves = plan.leaves.slice(0, MOST_LEAVES);
+    const leaves = isCut(plan) ? plan.leaves.slice(0, MOST_LEAVES) : [];
     const most = Math.max(1e-9, ...leaves.map((leaf) => leaf.load));
     const colours = Array.from({ length: HUES }, (_, hue) => theme.colour(`hue-${hue}`));
     const features = leaves.map((leaf) => ({
       type: "Feature", geometry: geometryOf({ box: leaf.box }),
-      properties: { colour: colours[leaf.worker % HUES], shade: 0.04 + 0.3 * Math.sqrt(leaf.load / most) },
+      properties: { colour: colours[leaf.worker % HUES], shade: 0.04 + 0.2 * Math.sqrt(leaf.load / most) },
     }));
     this.view.show("leaves", features);
     const named = leaves.length > MOST_NAMES ? [] : leaves;
     this.view.show("leaf-names", named.map((leaf) => {
       const [west, south, east, north] = leaf.box;
-      return { type: "Feature", properties: { name: `worker ${leaf.worker}\n${share(leaf.load)}` },
+      return { type: "Feature", properties: { name: `worker ${leaf.workers.join(", ")}\n${share(leaf.load)}` },
         geometry: { type: "Point", coordinates: [(west + east) / 2, (Math.max(-80, south) + Math.min(80, north)) / 2] } };
     }));
     this.#describe(plan);
   }
 
   #describe(plan) {
-    setText(byId("plan-line"), `${plan.name}, version ${plan.version}: ${sayPlural(plan.leaves.length, "leaf", "leaves")}, ${sayPlural(plan.workers, "worker")}`);
-    const loads = new Map();
-    for (const leaf of plan.leaves) loads.set(leaf.worker, (loads.get(leaf.worker) ?? 0) + leaf.load);
-    const workers = [...loads].sort(([a], [b]) => a - b).slice(0, 64);
+    const said = isCut(plan) ? `${sayPlural(plan.leaves.length, "leaf", "leaves")}, ${sayPlural(plan.workers, "worker")}` : sayUncut(plan);
+    setText(byId("plan-line"), `${plan.name}, version ${plan.version}: ${said}`);
+    const workers = (plan.loads ?? []).slice(0, 64).map((load, worker) => [worker, load]);
+    setText(byId("legend-said"), isCut(plan) ? (workers.length ? "" : "Nothing is counted yet.") : `Plan ${plan.name}: ${said}`);
+    byId("legend-title").hidden = !isCut(plan) && !workers.length;
     const most = Math.max(1e-9, ...workers.map(([, load]) => load));
     byId("workers").replaceChildren(...workers.map(([worker, load]) => el("li", { class: "bar", vars: { hue: `var(--hue-${worker % HUES})` } },
       el("span", { class: "bar-term" }, `worker ${worker}`), el("span", { class: "bar-count" }, share(load)),
       el("span", { class: "bar-track", "aria-hidden": "true" }, el("span", { class: "bar-fill", vars: { share: load / most } })))));
     byId("legend-workers").replaceChildren(...workers.slice(0, 12).map(([worker, load]) => el("li", { vars: { hue: `var(--hue-${worker % HUES})` } },
       el("span", { class: "swatch", "aria-hidden": "true" }), `${worker}`, el("span", { class: "legend-share" }, share(load)))));
-    byId("plan-events").replaceChildren(...(plan.events ?? []).slice(-20).reverse().map(({ at, line }) => el("li", {},
+    byId("plan-events").replaceChildren(...(plan.changes ?? []).slice(-20).reverse().map(({ at, line }) => el("li", {},
       el("time", { datetime: at }, sayTime(new Date(at))), " ", String(line))));
-    byId("plan-events-empty").hidden = (plan.events ?? []).length > 0;
+    byId("plan-events-empty").hidden = (plan.changes ?? []).length > 0;
   }
+}
+
+/** Whether the plan cuts the world at all: where everybody has all of it there is nothing to colour. */
+function isCut(plan) {
+  return plan.leaves.length > 1;
+}
+
+function sayUncut({ workers, leaves }) {
+  if (leaves[0]?.terms) return `the world is not cut by place. Each of the ${workers} workers has words of its own.`;
+  return workers > 1
+    ? `the world is not cut. Each of the ${workers} workers has all subscriptions and takes objects wherever they lie.`
+    : "the world is not cut. One worker has all subscriptions and takes all objects.";
 }
 
 function share(load) {

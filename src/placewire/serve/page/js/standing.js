@@ -18,6 +18,8 @@ export class Standing {
   /** @type {[string, number][]} */
   terms = [];
   at = "";
+  /** Objects whose texts were asked for: those that are not kept any more are not asked for again. */
+  #asked = new Set();
 
   constructor(kind, k) {
     this.kind = kind;
@@ -52,14 +54,18 @@ export class Standing {
     }
     const details = reply.details ?? {};
     const known = new Map(this.places.map((place) => [place.object, place]));
-    this.places = (reply.objects ?? []).map((place) => ({
-      ...known.get(place.object), ...(Object.hasOwn(details, place.object) ? details[place.object] : {}), ...place,
-    }));
+    this.places = (reply.objects ?? []).map((place) => {
+      const here = known.get(place.object);
+      const told = here?.text === undefined && Object.hasOwn(details, place.object) ? details[place.object] : {};
+      return { ...here, ...told, ...place };
+    });
   }
 
-  /** Adds what is known of objects whose texts are missing. @param {Map<string, Record<string, any>>} details */
-  learn(details) {
-    this.places = this.places.map((place) => (place.text === undefined ? { ...details.get(place.object), ...place } : place));
+  /** Whether places that are shown came before this page was opened, and their texts are not known. */
+  asksForTexts() {
+    const unknown = this.places.slice(0, SHOWN).filter(({ object, text }) => text === undefined && !this.#asked.has(object));
+    for (const { object } of unknown) this.#asked.add(object);
+    return unknown.length > 0;
   }
 
   rankOf(object) {

@@ -1,7 +1,6 @@
 // The subscriptions that are live here: what they wait for, in which colour, and how their results stand.
 import { Refusal, service } from "./api.js";
 import { device } from "./memory.js";
-import { recall } from "./recall.js";
 import { Standing } from "./standing.js";
 import { HUES, theme } from "./theme.js";
 
@@ -9,11 +8,11 @@ const PAGE_SIZE = 100;
 const MOST_MINE = 200;
 const EARLIEST = 500;
 const RECONCILE_MS = 4000;
-const RECALLED = 300; // so many of the last results are looked through for texts
+const MOST_RECONCILED = 24; // ranked lists that are asked for at once, when the page opens
 
 /**
  * @typedef {{id:string, kind:string, wish:Record<string, any>, results:number, mine:boolean, hue:number, order:number,
- *   standing:Standing|null, reconcileAt:number, recalled:boolean}} Entry
+ *   standing:Standing|null, reconcileAt:number}} Entry
  */
 
 /** Tells of `list` (which there are), `standing` (detail: the entry) and `results` (detail: the entry). */
@@ -33,8 +32,7 @@ export class Subscriptions extends EventTarget {
   async load() {
     await this.#learning(() => this.#list());
     this.#tell("list");
-    await Promise.all([...this.entries.values()].filter((entry) => entry.mine && entry.standing).slice(0, 12)
-      .map((entry) => this.reconcile(entry)));
+    await Promise.all(this.sorted().filter((entry) => entry.standing).slice(0, MOST_RECONCILED).map((entry) => this.reconcile(entry)));
   }
 
   async #list() {
@@ -109,6 +107,16 @@ export class Subscriptions extends EventTarget {
     this.#tell("list");
   }
 
+  /** Lets go of those whose time is over by the clock of the events. @returns {string[]} which of those made here */
+  expire(now) {
+    const over = [...this.entries.values()].filter(({ wish }) => wish.expires !== undefined && Date.parse(wish.expires) <= Date.parse(now ?? ""));
+    for (const { id } of over) this.entries.delete(id);
+    if (over.length) this.#tell("list");
+    const mine = over.filter((entry) => entry.mine).map(({ id }) => id);
+    for (const id of mine) this.#forget(id);
+    return mine;
+  }
+
   /** Puts work on a result off while a reply may still say whose it is. @returns {boolean} whether it was put off */
   putOff(id, work) {
     if (this.#learners === 0 || this.entries.has(id) || this.#early.length >= EARLIEST) return false;
@@ -133,24 +141,14 @@ export class Subscriptions extends EventTarget {
   /** Takes the list as the service has it: what was missed is there, what was wrongly dropped is back. */
   async reconcile(entry) {
     try {
-      entry.standing?.replace(await service.standing(entry.id));
+      const { standing } = entry;
+      if (!standing) return;
+      standing.replace(await service.standing(entry.id, false));
+      if (standing.asksForTexts()) standing.replace(await service.standing(entry.id, true));
       this.#tell("standing", entry);
-      await this.#recall(entry);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error; // the streams say what is wrong with the service
     }
-  }
-
-  /** Texts of objects that came before this page was opened: from the results that are kept, once. */
-  async #recall(entry) {
-    if (entry.recalled || !entry.standing?.places.some((place) => place.text === undefined)) return;
-    entry.recalled = true;
-    const details = new Map();
-    await recall(service.results(entry.id), Math.max(0, entry.results - RECALLED), entry.results, ({ objects }) => {
-      for (const [object, detail] of Object.entries(objects ?? {})) details.set(object, detail);
-    });
-    entry.standing.learn(details);
-    this.#tell("standing", entry);
   }
 
   #reconcileSoon(entry) {
@@ -172,7 +170,7 @@ export class Subscriptions extends EventTarget {
     const ranked = wish.kind !== "boolean";
     this.entries.set(listed.id, {
       id: listed.id, kind: wish.kind, wish, results: listed.results ?? 0, mine: this.#mine.has(listed.id),
-      hue: this.#hues++ % HUES, order: this.#orders++, standing: ranked ? new Standing(wish.kind, wish.k) : null, reconcileAt: 0, recalled: false,
+      hue: this.#hues++ % HUES, order: this.#orders++, standing: ranked ? new Standing(wish.kind, wish.k) : null, reconcileAt: 0,
     });
   }
 

@@ -1,6 +1,6 @@
 // What a form asks for, as the service takes it; and what a subscription asks for, in words.
 import { sayPoint, sayRegion } from "./region.js";
-import { isoDuration, sayDistance, sayDuration } from "./words.js";
+import { isoDuration, sayDistance, sayDuration, sayMoment } from "./words.js";
 
 /** A field that cannot be sent as it is. */
 export class WrongField extends Error {
@@ -98,12 +98,22 @@ function plain(wish) {
   return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
 }
 
+/** When it ends by itself: typed by this device's clock, sent as UTC. */
+function expiryOf(fields) {
+  return optional(fields, "expires", () => {
+    const at = new Date(String(fields.expires));
+    if (Number.isNaN(at.getTime())) throw new WrongField("expires", `until must be a date and a time, got “${fields.expires}”`);
+    if (at.getTime() <= Date.now()) throw new WrongField("expires", "until must lie ahead, or it would never begin");
+    return at.toISOString();
+  });
+}
+
 /** A subscription's JSON from the fields of the form. */
 export function subscriptionOf(fields) {
   const paces = fields.kind === "trending"
     ? { window: durationOf(fields, "window", "the window"), every: durationOf(fields, "every", "the pace") }
     : {};
-  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), ...paces });
+  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), ...paces, expires: expiryOf(fields) });
 }
 
 /** A snapshot query's JSON from the same fields. */
@@ -128,8 +138,12 @@ export function sayWhere(where) {
   return `NOT (${join(where.none ?? [], "OR")})`;
 }
 
-/** One line about what a subscription waits for. */
+/** One line about what a subscription waits for, and until when. */
 export function sayWish(wish) {
+  return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; until ${sayMoment(new Date(wish.expires))}`;
+}
+
+function sayWait(wish) {
   const near = () => `near ${sayPoint(wish.lon, wish.lat)}`;
   const words = (joint) => wish.keywords.join(joint);
   switch (wish.kind) {

@@ -2,6 +2,7 @@
 
 const count = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
 export function sayCount(n) {
   return count.format(n);
@@ -35,6 +36,11 @@ export function sayScore(score) {
 
 export function sayTime(date) {
   return clock.format(date);
+}
+
+/** A time, with its day unless that is today. */
+export function sayMoment(date) {
+  return date.toDateString() === new Date().toDateString() ? sayTime(date) : `${day.format(date)}, ${sayTime(date)}`;
 }
 
 export function sayOrdinal(n) {

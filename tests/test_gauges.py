@@ -1,0 +1,31 @@
+"""Gauges: rates of the last seconds, right from the first of them on."""
+
+from __future__ import annotations
+
+import pytest
+
+from placewire.serve import gauges
+from placewire.serve.gauges import Rate
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, to be set."""
+    now = [1000.6]
+    monkeypatch.setattr(gauges.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_rate_is_right_before_its_span_is_full(clock: list[float]) -> None:
+    rate = Rate()
+    assert rate.per_s() == 0.0
+    clock[0] += 7  # before anything came
+    begun = clock[0]
+    for tick in range(1, 81):
+        rate.add(75)
+        clock[0] = begun + tick / 4
+        if tick >= 8:
+            assert rate.per_s() == pytest.approx(300, rel=0.04), tick
+    assert rate.total == 80 * 75
+    clock[0] += 11
+    assert rate.per_s() == 0.0
