@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from bench.drift import NEVER, PLANS, WORKERS, play, say
-from bench.drift_logs import USUAL, write_drift
+from bench.drift_logs import LARGE, USUAL, Size, write_drift
 from bench.settings import Choice
 from bench.tables import save_table
 from placewire.engine.coordinator import Coordinator
@@ -120,37 +120,49 @@ def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, .
 
 def run_cost(choice: Choice) -> None:
     """What counting costs when there is nothing to do, and how many bytes it makes."""
-    log = write_drift(choice, "calm", choice.folder / "drift.jsonl")
-    times: dict[str, list[float]] = {"off": [], "counting": [], "counting along lines": []}
     rules = {
         "off": RebalanceRule("off"),
         "counting": NEVER,
         "counting along lines": RebalanceRule("tornado", high=0.0, patience=1 << 30),
     }
-    shares: dict[str, list[float]] = {name: [] for name in rules}
-    for _ in range(4):
-        for name, rule in rules.items():
-            started = time.process_time()
-            with clocked(COUNTING) as spent:
-                played = play(log, choice.folder, "agrid", rule)
-            ended = time.process_time()
-            some = [beat for beat in played.beats if beat.objects]
-            times[name].append(sum(b.whole_s for b in some) / sum(b.objects for b in some))
-            # Of the second half: by then all subscriptions have come, and the plan stands.
-            half = (started + ended) / 2
-            late = sum(seconds for at, seconds in spent if at > half)
-            shares[name].append(100 * late / (ended - half))
-            say(f"{name}: {1e9 * times[name][-1]:.0f} ns an object, {shares[name][-1]:.2f}%")
-    base = min(times["off"])
+    rows: list[tuple[str | float, ...]] = []
+    for size, rounds in ((USUAL, 3), (LARGE, 2)):
+        log = write_drift(choice, "calm", choice.folder / "drift.jsonl", size)
+        times: dict[str, list[float]] = {name: [] for name in rules}
+        shares: dict[str, list[float]] = {name: [] for name in rules}
+        for _ in range(rounds):
+            for name, rule in rules.items():
+                each, share = play_counting(log, choice.folder, rule, size)
+                times[name].append(each)
+                shares[name].append(share)
+                say(f"{size.batch:,}, {name}: {1e9 * each:.0f} ns an object, {share:.2f}%")
+        rows += [
+            (size.batch, name, 1e9 * min(times[name]), float(np.median(shares[name])))
+            for name in rules
+        ]
+        if size is USUAL:
+            save_table("drift-bytes", *count_bytes(log, choice.folder))
     save_table(
         "drift-cost",
-        ("workers", "ns an object, least of four", "more than off, %", "in counting itself, %"),
-        [
-            (name, 1e9 * min(t), 100 * (min(t) / base - 1), float(np.median(shares[name])))
-            for name, t in times.items()
-        ],
+        ("objects a batch", "workers", "ns an object, the least", "in counting itself, %"),
+        rows,
     )
-    save_table("drift-bytes", *count_bytes(log, choice.folder))
+
+
+def play_counting(log: Path, folder: Path, rule: RebalanceRule, size: Size) -> tuple[float, float]:
+    """Processor seconds an object, and the share of counting in the second half.
+
+    By then all subscriptions have come, and the plan stands.
+    """
+    started = time.process_time()
+    with clocked(COUNTING) as spent:
+        played = play(log, folder, "agrid", rule, size)
+    ended = time.process_time()
+    some = [beat for beat in played.beats if beat.objects]
+    half = (started + ended) / 2
+    late = sum(seconds for at, seconds in spent if at > half)
+    each = sum(beat.whole_s for beat in some) / sum(beat.objects for beat in some)
+    return each, 100 * late / (ended - half)
 
 
 @contextlib.contextmanager

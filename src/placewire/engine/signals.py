@@ -83,8 +83,7 @@ class Signals:
         for summary in summaries:
             if summary.kind == BOOLEAN and summary.file:
                 arrays = open_arrays(self.state.file(summary.file)).arrays
-                for at, name in enumerate(BY_LEAF):
-                    self.counts[at, arrays["load.leaf"], summary.worker] += arrays[f"load.{name}"]
+                self.counts[:, arrays["load.leaf"], summary.worker] += arrays["load.counts"]
 
     def ask_lines(self, worker: int) -> Lines:
         """The sums along columns and rows of a worker's last batch, from its own file."""

@@ -15,7 +15,7 @@ from placewire.plan.sample import PLAN_LEVEL
 from placewire.route.choice import Prices
 from placewire.route.leafroute import RouteTables
 
-BY_LEAF = ("objects", "candidates", "matches", "bytes", "busy_s")
+BY_LEAF = ("objects", "candidates", "matches", "bytes", "busy_s")  # rows of the counts
 PRICES = Prices()
 NO_CODES, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.int64)
 
@@ -101,9 +101,10 @@ class Tally:
             np.bincount(leaf, busy_s, leaves),
         )
         some = np.flatnonzero(counts[0])
-        out: dict[str, NDArray[Any]] = {"load.leaf": some.astype(np.int32)}
-        for name, column in zip(BY_LEAF, counts, strict=True):
-            out[f"load.{name}"] = column[some].astype(np.float64)
+        out: dict[str, NDArray[Any]] = {
+            "load.leaf": some.astype(np.int32),
+            "load.counts": np.array([column[some] for column in counts], np.float64),
+        }
         if self.lines:
             shift = MAX_LEVEL - PLAN_LEVEL
             for name, line in zip(("column", "row"), codes_to_columns_rows(codes), strict=True):
