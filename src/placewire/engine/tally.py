@@ -48,7 +48,8 @@ class Tally:
         self.totals: dict[int, list[float]] = {}
         self.codes: list[NDArray[np.uint32]] = []
         self.looked: list[NDArray[np.int64]] = []
-        self.matched: list[NDArray[np.int64]] = []  # objects by their place in all codes
+        self.matched: list[NDArray[np.uint32]] = []  # objects by their place in their block
+        self.blocks: list[int] = []  # where the block of each of these begins in all codes
         self.terms: list[NDArray[np.int64]] = []
         self.shares: list[Share] = []
         self.seen = 0
@@ -74,10 +75,16 @@ class Tally:
                     busy_s,
                 )
             )
-            looked = [found.looked for found in matches if found.looked is not None]
             self.codes.append(part.codes)
-            self.looked.append(sum(looked, start=np.zeros(part.codes.size, np.int64)))
-            self.matched += [found.object.astype(np.int64) + self.seen for found in matches]
+            looked = [found.looked for found in matches if found.looked is not None]
+            if looked:
+                self.looked.append(sum(looked[1:], start=looked[0]))
+            else:
+                self.looked.append(np.zeros(part.codes.size, np.int64))
+            for found in matches:
+                if found.object.size:
+                    self.matched.append(found.object)
+                    self.blocks.append(self.seen)
             self.seen += part.codes.size
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -91,7 +98,10 @@ class Tally:
         ranges = np.searchsorted(self.tables.range_start, codes, "right") - 1
         leaf = self.tables.range_leaf[ranges]
         leaves = int(self.tables.part_offsets.size) - 1
-        matched = leaf[np.concatenate([NO_COUNTS, *self.matched])]
+        hits = np.concatenate([NO_CODES, *self.matched]).astype(np.int64)
+        sizes = np.array([some.size for some in self.matched], np.int64)
+        hits += np.repeat(np.array(self.blocks, np.int64), sizes)
+        matched = leaf[hits]
         size, busy_s = self.share_out(looked)
         counts = (
             np.bincount(leaf, minlength=leaves),
