@@ -81,7 +81,7 @@ class Gateway:
         self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
         self.admission.now_us = self._written_us = self._clock(folder)
         self._asked: dict[int, int] = {}  # latest times of requests that are being written
-        self.committer = Committer(writer, self.ledger)
+        self.committer = Committer(writer, self.ledger, self._written_us)
         self.journal = JournalReader(folder)
         self.access = Access(self.ledger, options.require_keys, options.hosts)
         self.rates = Rates(options.rate)
@@ -165,8 +165,15 @@ class Gateway:
         except InvalidEvent:
             self.admission.now_us = before
             raise
-        request = Request([line.line for line in lines], caller.name, changes or (), repeat)
         latest = max(line.ts_us for line in lines)
+        request = Request(
+            [line.line for line in lines],
+            caller.name,
+            changes or (),
+            repeat,
+            latest_us=latest,
+            every=caller.scope is None,
+        )
         self._asked[id(request)] = latest
         written = False
         try:
@@ -234,8 +241,8 @@ class Gateway:
 
     def find_own(self, caller: Caller, name: str) -> Held:
         """A subscription that a caller may see; raises Refused. For threads."""
-        held = self.ledger.find(name)
-        if held is None or caller.scope not in (None, held.owner):
+        held = self.ledger.find(name, caller.scope)
+        if held is None:
             raise Refused(404, f"subscription {name[:256]!r}: is not known")
         return held
 

@@ -53,8 +53,8 @@ class Unserved:
             check_same(self.state, manifest, settings, name_journal(folder))
         self.books = Books(root, ledger, make=True)
         self.admission = Admission(settings, open_lexicon(self.state, settings))
-        wind_clock(self.admission, manifest, folder)
-        self.committer = Committer(writer, self.books.ledger)
+        now_us = wind_clock(self.admission, manifest, folder)
+        self.committer = Committer(writer, self.books.ledger, now_us)
 
     def close(self) -> None:
         self.committer.close()
@@ -83,13 +83,9 @@ class Unserved:
 
     def unsubscribe(self, id: str) -> dict[str, Any]:
         """End a subscription, whosever it is; raises Declined."""
-        held = self.books.ledger.find(id)
-        if held is None or held.ended_seq is not None:
-            why = "is not known" if held is None else "has ended"
-            raise Declined(f"subscription {id!r}: {why}", 404)
         admitted = self.admission.admit(complete({}, "unsubscribe", id=id))
         line = Incoming(admitted.line, admitted.ts_us)
-        written = self._accept([line], [Change(0, id, "", ends=True)], owner=held.owner)
+        written = self._accept([line], [Change(0, id, "", ends=True)])
         return {"id": id, "seq": written["seq"]}
 
     def _accept(
@@ -97,12 +93,18 @@ class Unserved:
         lines: list[Incoming],
         changes: list[Change],
         repeat: Repeat = NO_REPEAT,
-        owner: str = LOCAL,
     ) -> dict[str, Any]:
         before = self.admission.now_us
 
         async def commit() -> dict[str, Any]:
-            request = Request([line.line for line in lines], owner, changes, repeat)
+            request = Request(
+                [line.line for line in lines],
+                LOCAL,
+                changes,
+                repeat,
+                latest_us=max(line.ts_us for line in lines),
+                every=True,
+            )
             return await self.committer.commit(request)
 
         try:

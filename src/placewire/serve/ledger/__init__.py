@@ -3,8 +3,8 @@
 What it knows of subscriptions follows from the journal and its notes, and is applied again from
 there after a crash; results come from the outbox, each batch in one transaction with its number,
 so that none is lost and none is there twice. `rows` has its vocabulary, `schema` its tables,
-`ledger` what can be done with them, `keys` who may call, `deliveries` and its `parcels` what goes
-to webhooks, `sqlite` and `postgres` where they are.
+`tenures` whose a result is, `ledger` what can be done with all this, `keys` who may call,
+`deliveries` and its `parcels` what goes to webhooks, `sqlite` and `postgres` where they are.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from placewire.serve.ledger.ledger import Ledger
-from placewire.serve.ledger.rows import Change, Entry, Held, Key
+from placewire.serve.ledger.rows import Account, Change, Entry, Held, Key
 
-__all__ = ["Change", "Entry", "Held", "Key", "Ledger", "open_ledger"]
+__all__ = ["Account", "Change", "Entry", "Held", "Key", "Ledger", "open_ledger"]
 
 
 def open_ledger(address: str | Path) -> Ledger:
