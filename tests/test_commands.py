@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from placewire.cli.main import main
+from placewire.serve import processes
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries
 from placewire.state.layout import StateDir
@@ -256,6 +259,52 @@ def test_wrong_addresses_are_told(shell: Shell, address: str) -> None:
     assert told.code == 2
     assert "server: must be http://HOST:PORT, got " in told.err
     assert "secret" not in told.err
+
+
+def test_a_state_that_cannot_be_served_is_said_before_anything_starts(
+    shell: Shell, service: Service, tmp_path: Path
+) -> None:
+    shell.patch.setattr(signal, "signal", lambda *_: None)
+    shell.patch.setattr(processes.Child, "start", lambda _: pytest.fail("it was started"))
+    service.subscribe("settled", kind="boolean", where="any")
+    service.caught_up()
+    other = tmp_path / "other.toml"
+    other.write_text("window = {count = 5}\n")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "todo.txt").write_text("milk")
+    replayed, log = tmp_path / "replayed", tmp_path / "log.jsonl"
+    log.write_text(json.dumps({"type": "object", "id": "o", "ts": "2026-03-01T12:00:00Z",
+                               "text": "", **HERE}) + "\n")  # fmt: skip
+    words = ("--results", str(tmp_path / "out"), "--state", str(replayed), "--runner", "local")
+    assert shell("replay", str(log), *words).code == 0
+    served = str(service.root)
+    for words, why in (
+        (("--state", served), f"state {served}: is served already, at {service.url}"),
+        (("--state", str(tmp_path / "notes")), "is not a placewire state directory"),
+        (("--state", str(replayed)), "is of a replay or a run, which cannot be served"),
+        (("--state", str(tmp_path / "new"), "--ledger", "mysql://me:secret@host/x"),
+         "ledger: must be a postgresql:// URL, or left out for a file in the state, got mysql://."),
+        (("--state", str(tmp_path / "new"), "--ledger", "sqlite:///x"), "got sqlite://..."),
+    ):  # fmt: skip
+        told = shell("serve", *words, "--port", str(free_port()))
+        assert (told.code, told.out, why in told.err) == (2, "", True), told.err
+        assert told.err.count("\n") == 1
+        assert "secret" not in told.err
+    copied = tmp_path / "copied"
+    shutil.copytree(service.root, copied)
+    told = shell("serve", "--state", str(copied), "--settings", str(other))
+    assert (told.code, "was made with other settings: window" in told.err) == (2, True)
+
+
+def test_a_part_that_is_unusable_ends_the_others_at_once() -> None:
+    unusable = processes.Child("gateway", [sys.executable, "-c", "raise SystemExit(2)"])
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    other = processes.Child("pipeline", [sys.executable, "-c", deaf])
+    begun = time.monotonic()
+    assert processes.supervise([unusable, other], threading.Event(), print) == 2
+    assert time.monotonic() - begun < processes.STOPS_S / 2
+    assert other.process is not None
+    assert other.process.poll() is not None
 
 
 def test_a_server_that_is_not_there(shell: Shell) -> None:

@@ -19,13 +19,14 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
+from placewire.serve.binding import bind
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
 from placewire.serve.incoming import Bulk, Incoming, wind_clock, without_leaps
 from placewire.serve.keeper import Keeper
-from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
+from placewire.serve.ledger import Change, Entry, Held, Ledger, is_postgres, open_ledger
 from placewire.serve.limits import Rates
 from placewire.serve.live import Live
 from placewire.serve.patience import PATIENT, Patience
@@ -57,6 +58,7 @@ class GatewayOptions(NamedTuple):
     keep_us: int = 7 * DAY_US  # results
     hosts: tuple[str, ...] = ()
     allow_private: bool = False  # webhooks to private addresses
+    renew_ledger: bool = False  # if it lacks results that are swept
     patience: Patience = PATIENT
     retries: Retries = Retries()
 
@@ -75,9 +77,14 @@ class Gateway:
         self.manifest = read_latest(self.state)
         folder = journal_folder(self.state)
         writer = JournalWriter(folder)
-        if self.manifest is not None:
-            check_same(self.state, self.manifest, self.settings, name_journal(folder))
-        self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
+        try:
+            if self.manifest is not None:
+                check_same(self.state, self.manifest, self.settings, name_journal(folder))
+            self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
+            self.renewed = bind(self.ledger, self.state, writer.next_seq, options.renew_ledger)
+        except Unusable:
+            writer.close()
+            raise
         self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
         self.admission.now_us = self._written_us = self._clock(folder)
         self._asked: dict[int, int] = {}  # latest times of requests that are being written
@@ -97,7 +104,7 @@ class Gateway:
         self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
         self.webhooks.start()
         self._watching = self.loop.create_task(self._watch_keys())
-        ledger = "postgresql" if options.ledger else "file"
+        ledger = "postgresql" if is_postgres(options.ledger) else "file"
         note_server(self.state, Server(address_of(options.host, options.port), ledger))
 
     def end_caller(self, name: str) -> None:

@@ -18,6 +18,7 @@ from placewire.engine.standing import open_state
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.serve.access import LOCAL
+from placewire.serve.binding import bind
 from placewire.serve.books import Books
 from placewire.serve.client.calls import Declined
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request, read_change
@@ -49,9 +50,14 @@ class Unserved:
             raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
         settings = Settings(**manifest.settings) if manifest is not None else Settings()
         writer = JournalWriter(folder)
-        if manifest is not None:
-            check_same(self.state, manifest, settings, name_journal(folder))
-        self.books = Books(root, ledger, make=True)
+        try:
+            if manifest is not None:
+                check_same(self.state, manifest, settings, name_journal(folder))
+            self.books = Books(root, ledger, make=True)
+            bind(self.books.ledger, self.state, writer.next_seq)
+        except Unusable:
+            writer.close()
+            raise
         self.admission = Admission(settings, open_lexicon(self.state, settings))
         now_us = wind_clock(self.admission, manifest, folder)
         self.committer = Committer(writer, self.books.ledger, now_us)

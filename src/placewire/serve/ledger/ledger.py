@@ -83,13 +83,36 @@ class Ledger(Keys):
         """The place of the last result."""
         return self.meta("position", 0)
 
+    def note_journal(self, journal: int) -> None:
+        """Keep whose results these are, by the number of a journal."""
+        if self.meta("journal", -1) != journal:
+            with self.database.writing() as cursor:
+                cursor.execute(SET_META, ("journal", journal))
+
+    def begin_again(self, batch: int, least: int) -> None:
+        """Go on after a batch, whatever is missing; numbers go on above `least`.
+
+        Whoever has read up to a number that was given before misses nothing that comes.
+        """
+        with self.database.writing() as cursor:
+            position = max(get_meta(cursor, "position", 0), least)
+            facts = (("batch", batch), ("position", position), ("least", least))
+            cursor.executemany(SET_META, facts)
+            cursor.execute(
+                "UPDATE delivery SET number = ?, taken = ?, attempts = 0, next_us = 0"
+                " WHERE number < ?",
+                (least, least, least),
+            )
+            cursor.execute("UPDATE subscription SET numbers = ? WHERE numbers < ?", (least, least))
+
     # Changes, as they are accepted.
 
     def apply(self, changes: Iterable[Change], notes: Iterable[Note], applied: int) -> None:
         """Take in changes and replies of the journal up to the event `applied`."""
         with self.database.writing() as cursor:
+            least = get_meta(cursor, "least", 0)
             for change in changes:
-                apply_change(cursor, change)
+                apply_change(cursor, change, least)
             cursor.executemany(
                 "INSERT INTO reply (owner, key, body, at_us) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (owner, key) DO NOTHING",

@@ -39,8 +39,11 @@ def latest_of(rows: Sequence[Held]) -> Held | None:
     return max(rows, key=lambda held: held.seq, default=None)
 
 
-def apply_change(cursor: Cursor, change: Change) -> None:
-    """One subscribe or unsubscribe; applied twice it is the same as once."""
+def apply_change(cursor: Cursor, change: Change, least: int = 0) -> None:
+    """One subscribe or unsubscribe; applied twice it is the same as once.
+
+    Results of a new account are numbered from the one after `least` on.
+    """
     cursor.execute(f"SELECT {HELD} FROM subscription WHERE id = ?", (change.id,))
     held = latest_of([Held(*row) for row in cursor.fetchall()])
     if held is not None and held.seq >= change.seq:
@@ -64,7 +67,7 @@ def apply_change(cursor: Cursor, change: Change) -> None:
         " since_us = excluded.since_us, expires_us = excluded.expires_us, ended_seq = NULL,"
         " owned_seq = excluded.owned_seq, body = excluded.body, standing = NULL",
         (change.id, change.owner, change.kind, change.seq, change.since_us, change.expires_us,
-         None, owned, 0, change.body, None),
+         None, owned, least, change.body, None),
     )  # fmt: skip
 
 
