@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -213,3 +214,21 @@ def test_an_expired_id_may_be_taken(tmp_path: Path) -> None:
         many = call("ann", "post", "/v1/subscriptions", content=lines, headers=headers)
         assert many.status_code == 201
         assert call("root", "get", "/v1/subscriptions/x").json()["owner"] == "ann"
+
+
+def test_what_needs_no_key_names_nobody(tmp_path: Path) -> None:
+    """Neither ids nor texts, names of keys nor places of files."""
+    with keyed(tmp_path / "state") as (service, call):
+        wish = {"kind": "boolean", "where": "coffee"}
+        assert call("ann", "put", "/v1/subscriptions/hers-alone", json=wish).status_code == 201
+        call("ann", "post", "/v1/objects", json=thing("her-object", "her coffee"))
+        call("bob", "get", "/v1/subscriptions/hers-alone")
+        service.until(lambda: objects(call, "ann", "hers-alone"))
+        hook = {"webhook": {"url": "https://her.receiver.example/hook"}}
+        assert call("ann", "put", "/v1/subscriptions/hers-alone/delivery", json=hook).is_success
+        for path in ("/health", "/metrics", "/openapi.json"):
+            told = service.http.get(path, headers={"host": "anybody.example"})
+            assert told.status_code == 200, path
+            for word in ("hers-alone", "her-object", "her coffee", "receiver.example", "ann",
+                         str(tmp_path)):  # fmt: skip
+                assert not re.search(rf"\b{re.escape(word)}\b", told.text), (path, word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from pathlib import Path
@@ -68,7 +69,8 @@ class Gateway:
 
     def __init__(self, options: GatewayOptions) -> None:
         self.options = options
-        self._begun_s = time.monotonic()
+        self._begun_at = time.time()
+        self._beaten_s = time.monotonic()  # when the pipeline was last seen to live
         self.loop = asyncio.get_running_loop()
         self.state = StateDir(options.state.absolute())
         self.state.open()
@@ -131,6 +133,7 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
+        self.access.close()
         self.committer.close()
         self.keeper.close()
         self.ledger.close()
@@ -258,12 +261,18 @@ class Gateway:
         return self.manifest.next_seq if self.manifest is not None else 0
 
     def pipeline_status(self) -> str:
-        """Whether the pipeline has said lately that it lives."""
+        """Whether the pipeline has said lately that it lives, or may yet say so."""
         try:
             beat = beat_path(self.state).stat().st_mtime
         except OSError:
-            return "starting"
-        return "running" if time.time() - beat < STALE_S else "away"
+            beat = -math.inf
+        if time.time() - beat < STALE_S:
+            self._beaten_s = time.monotonic()
+            return "running"
+        silent_s = time.monotonic() - self._beaten_s
+        # One that was killed leaves its last beat behind; one that starts takes it away.
+        away = beat > self._begun_at or silent_s > STARTS_S
+        return "away" if away else "starting"
 
     def health(self) -> dict[str, Any]:
         """How the service is."""
@@ -271,7 +280,7 @@ class Gateway:
 
         pipeline = self.pipeline_status()
         trouble = self.committer.failed or self.committer.writer.broken or self.keeper.failed
-        if not trouble and pipeline != "running" and time.monotonic() - self._begun_s > STARTS_S:
+        if not trouble and pipeline == "away":
             trouble = "the pipeline is away; what is accepted waits for it"
         seq = self.committer.writer.next_seq
         return {

@@ -77,7 +77,7 @@ async def socket(websocket: WebSocket) -> None:
     """The same by WebSocket: a text message a result."""
     try:
         gateway = gateway_of(websocket)
-        caller = gateway.access.identify(websocket.headers, stream_key(websocket))
+        caller = await gateway.access.identify(websocket.headers, stream_key(websocket))
         need_role(caller, "subscribe")
         stream = await open_stream(websocket, gateway, caller)
     except (Refused, Unavailable) as error:
