@@ -19,6 +19,8 @@ def plan_facts(state: StateDir, standing: Standing) -> dict[str, Any]:
     """The plan of a state as of a commit."""
     entry = standing.manifest.plan
     told = {name: entry[name] for name in SAID if name in entry}
+    if standing.asked is not None:
+        told["asked"] = standing.asked.wish()
     return told | {"leaves": leaf_facts(state, standing)}
 
 

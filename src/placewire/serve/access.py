@@ -158,8 +158,10 @@ def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, Key]:
     """A new key: itself, to be shown once, and what is kept of it; raises Refused."""
     if not 1 <= len(name) <= MOST_NAME or not name.isprintable() or name == LOCAL:
         raise Refused(422, f"name: must be 1 to 64 printable characters, got {name[:80]!r}")
-    if not roles or any(role not in ROLES for role in roles):
-        raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {list(roles)!r}")
+    wrong = [role for role in roles if role not in ROLES]
+    if wrong or not roles:
+        got = repr(wrong[0][:40]) if wrong else "none"
+        raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {got}")
     key = f"pw_{secrets.token_urlsafe(24)}"
     ordered = tuple(role for role in ROLES if role in roles)
     return key, Key(name, digest_key(key), ordered, time.time_ns() // 1_000)

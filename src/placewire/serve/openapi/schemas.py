@@ -283,6 +283,7 @@ SCHEMAS: dict[str, Schema] = {
                 )
             ),
             "changes": listed(fields({"at": TIME, "line": TEXT})),
+            "asked": ref("AskedPlan"),
         },
         "additionalProperties": False,
     },
