@@ -29,6 +29,7 @@ DEAD = ", ".join(DeadDelivery._fields)
 MOST_RESULTS = 500  # in one body
 MOST_CHARACTERS = 1 << 20  # of the results in one body, if it has more than one
 OF_ACCOUNT = "WHERE subscription = ? AND owner = ?"
+OF_FOLIO = "WHERE folio = (SELECT folio FROM subscription WHERE id = ? AND owner = ?)"
 TOO_OLD = "waited longer than results are kept"
 
 
@@ -177,7 +178,7 @@ def write_webhook(cursor: Cursor, webhook: Webhook) -> None:
 
 def first_kept(cursor: Cursor, account: Account, after: int, numbers: int) -> int:
     """A cursor from `after` on before which nothing is kept any more."""
-    cursor.execute(f"SELECT min(number) FROM result {OF_ACCOUNT} AND number > ?", (*account, after))
+    cursor.execute(f"SELECT min(number) FROM result {OF_FOLIO} AND number > ?", (*account, after))
     row = cursor.fetchone()
     return int(row[0]) - 1 if row[0] is not None else max(numbers, after)
 
@@ -299,7 +300,7 @@ def take_next(cursor: Cursor, account: Account, now_us: int, counted: Counter[st
     due_us = webhook.sent_us + webhook.throttle_us if webhook.throttle_us else 0
     if webhook.digest_us:
         cursor.execute(
-            f"SELECT min(at_us) FROM result {OF_ACCOUNT} AND number = ?",
+            f"SELECT min(at_us) FROM result {OF_FOLIO} AND number = ?",
             (*account, webhook.number + 1),
         )
         due_us = int(cursor.fetchone()[0] or 0) + webhook.digest_us
@@ -329,7 +330,7 @@ def pack(webhook: Webhook) -> Parcel:
 def fill(cursor: Cursor, account: Account, first: int, last: int) -> int:
     """The last number that goes into one body with those from `first` on."""
     cursor.execute(
-        f"SELECT number, length(body) FROM result {OF_ACCOUNT} AND number >= ?"
+        f"SELECT number, length(body) FROM result {OF_FOLIO} AND number >= ?"
         " AND number <= ? ORDER BY number LIMIT ?",
         (*account, first, last, MOST_RESULTS),
     )
@@ -375,8 +376,8 @@ def give_up_before(cursor: Cursor, before_us: int, now_us: int) -> None:
     cursor.execute("DELETE FROM dead_delivery WHERE at_us < ?", (before_us,))
     cursor.execute(
         "SELECT d.subscription, d.owner, max(r.number) FROM delivery d"
-        " JOIN result r ON r.subscription = d.subscription AND r.owner = d.owner"
-        " AND r.number > d.number"
+        " JOIN subscription s ON s.id = d.subscription AND s.owner = d.owner"
+        " JOIN result r ON r.folio = s.folio AND r.number > d.number"
         " WHERE d.ended = '' AND r.at_us < ? GROUP BY d.subscription, d.owner",
         (before_us,),
     )

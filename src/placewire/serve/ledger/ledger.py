@@ -10,7 +10,7 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.serve.ledger.database import Database
-from placewire.serve.ledger.deliveries import Deliveries, give_up_before
+from placewire.serve.ledger.deliveries import OF_FOLIO, Deliveries, give_up_before
 from placewire.serve.ledger.keys import Keys
 from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
 from placewire.serve.ledger.rows import Account, Change, Entry, Head, Held
@@ -28,8 +28,8 @@ from placewire.serve.ledger.tenures import (
 )
 from placewire.state.journal import Note
 
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-VALUES_AT_ONCE = 900  # a statement of SQLite may have 999
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+VALUES_AT_ONCE = 990  # a statement of SQLite may have 999
 read_head = msgspec.json.Decoder(Head).decode
 FORGETTABLE = (
     "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
@@ -54,7 +54,10 @@ class Ledger(Keys):
                 cursor.execute(table.replace("ROW_NUMBER", database.row_number))
             found = get_meta(cursor, "version", VERSION)
             if found != VERSION:
-                raise Unusable(f"ledger: needs version {VERSION}, got {found}")
+                raise Unusable(
+                    f"ledger: needs version {VERSION}, got {found}; move it away, and"
+                    " `placewire serve --renew-ledger` begins a new one"
+                )
             cursor.execute(SET_META, ("version", VERSION))
 
     def close(self) -> None:
@@ -199,12 +202,12 @@ class Ledger(Keys):
                 row = (position, name, posting.owner, posting.numbers, head.seq, head.type,
                        head.result_id)  # fmt: skip
                 entries.append(Entry(*row, line, at_us))
-                values += (*row, line.decode(), at_us)
+                values += (*row, line.decode(), at_us, posting.folio)
             for at in range(0, len(values), VALUES_AT_ONCE):
                 # In one statement: the driver lets go of Python's lock at each.
                 some = values[at : at + VALUES_AT_ONCE]
                 marks = ", ".join([ROW] * (len(some) // ROW.count("?")))
-                cursor.execute(f"INSERT INTO result ({ENTRY}) VALUES {marks}", some)
+                cursor.execute(f"INSERT INTO result ({ENTRY}, folio) VALUES {marks}", some)
             cursor.executemany(
                 "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ? AND owner = ?",
                 [(one.numbers, one.standing, *one.held[:2]) for one in holders.changed()],
@@ -223,8 +226,7 @@ class Ledger(Keys):
     def results_of(self, account: Account, after: int, limit: int) -> list[Entry]:
         """Results of an account from a number on."""
         rows = self.database.read(
-            f"SELECT {ENTRY} FROM result WHERE subscription = ? AND owner = ? AND number > ?"
-            " ORDER BY number LIMIT ?",
+            f"SELECT {ENTRY} FROM result {OF_FOLIO} AND number > ? ORDER BY number LIMIT ?",
             [*account, after, limit],
         )
         return [read_entry(row) for row in rows]
@@ -272,8 +274,7 @@ class Ledger(Keys):
 
 FORGOTTEN = (
     "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
-    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.subscription = subscription.id"
-    " AND r.owner = subscription.owner)"
+    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.folio = subscription.folio)"
     " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.subscription = subscription.id"
     " AND d.owner = subscription.owner)"
 )

@@ -46,6 +46,7 @@ class Held(NamedTuple):
     numbers: int
     body: str
     standing: str | None
+    folio: int  # the account in short: the first event by which this owner had the id
 
     @property
     def account(self) -> Account:

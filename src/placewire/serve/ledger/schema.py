@@ -12,7 +12,8 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS subscription (
         id TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL,
         since_us BIGINT NOT NULL, expires_us BIGINT, ended_seq BIGINT, owned_seq BIGINT NOT NULL,
-        numbers BIGINT NOT NULL, body TEXT NOT NULL, standing TEXT, PRIMARY KEY (id, owner))""",
+        numbers BIGINT NOT NULL, body TEXT NOT NULL, standing TEXT,
+        folio BIGINT NOT NULL, PRIMARY KEY (id, owner))""",
     "CREATE INDEX IF NOT EXISTS subscription_owner ON subscription (owner, id)",
     """CREATE TABLE IF NOT EXISTS tenure (
         id TEXT NOT NULL, first_seq BIGINT NOT NULL, owner TEXT NOT NULL,
@@ -20,8 +21,8 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS result (
         position ROW_NUMBER PRIMARY KEY, subscription TEXT NOT NULL, owner TEXT NOT NULL,
         number BIGINT NOT NULL, seq BIGINT NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
-        body TEXT NOT NULL, at_us BIGINT NOT NULL)""",
-    "CREATE UNIQUE INDEX IF NOT EXISTS result_number ON result (subscription, owner, number)",
+        body TEXT NOT NULL, at_us BIGINT NOT NULL, folio BIGINT NOT NULL)""",
+    "CREATE UNIQUE INDEX IF NOT EXISTS result_number ON result (folio, number)",
     "CREATE INDEX IF NOT EXISTS result_owner ON result (owner, position)",
     """CREATE TABLE IF NOT EXISTS dead_letter (
         seq ROW_NUMBER PRIMARY KEY, error TEXT NOT NULL, event TEXT NOT NULL)""",

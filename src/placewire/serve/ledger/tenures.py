@@ -62,23 +62,24 @@ def apply_change(cursor: Cursor, change: Change, least: int = 0) -> None:
         changed = [(held.owned_seq, held.owner), (change.seq, change.owner)]
         cursor.executemany(ADD_TENURE, [(change.id, *tenure) for tenure in changed])
     cursor.execute(
-        f"INSERT INTO subscription ({HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f"INSERT INTO subscription ({HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id, owner) DO UPDATE SET kind = excluded.kind, seq = excluded.seq,"
         " since_us = excluded.since_us, expires_us = excluded.expires_us, ended_seq = NULL,"
         " owned_seq = excluded.owned_seq, body = excluded.body, standing = NULL",
         (change.id, change.owner, change.kind, change.seq, change.since_us, change.expires_us,
-         None, owned, least, change.body, None),
+         None, owned, least, change.body, None, change.seq),
     )  # fmt: skip
 
 
 class Posting:
     """An account while results are numbered in it."""
 
-    __slots__ = ("held", "numbers", "owner", "seq", "standing")
+    __slots__ = ("folio", "held", "numbers", "owner", "seq", "standing")
 
     def __init__(self, held: Held) -> None:
         self.held = held
         self.owner = held.owner
+        self.folio = held.folio
         self.seq = held.seq
         self.numbers = held.numbers
         self.standing = held.standing
