@@ -54,6 +54,7 @@ from bench import (
     snapshot_sweeps,
     throughput,
     tornado,
+    webhooks,
 )
 from bench.settings import Choice
 
@@ -100,6 +101,7 @@ EXPERIMENTS = {
     "simulation": simulation.run,
     "recovery": recovery.run,
     "service": service.run,
+    "webhooks": webhooks.run,
     "continuous": continuous.run,
     "drift": drift.run,
     "drift-choices": drift_choices.run,

@@ -129,6 +129,9 @@ def test_the_verdict_on_a_pair_is_the_oracles(
         score = oracle.relevance(ask, one, rules)
         assert told["matches"] is (score is not None)
         assert told["relevant"]["score"] == score
+        for term in told["relevant"]["terms"]:
+            known = None if lexicon is None else term["term"] in lexicon["df"]
+            assert term.get("in_lexicon") is known
         if score is not None:
             parts = told["relevant"]
             whole = parts["alpha"] * parts["ssim"] + (1 - parts["alpha"]) * parts["tsim"]

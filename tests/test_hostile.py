@@ -22,6 +22,7 @@ from placewire.cli.kernels import ready_kernels
 from placewire.model.events import SubscribeEvent
 from placewire.serve.connections import Connection
 from placewire.serve.patience import Patience
+from placewire.serve.routes import results
 from service import Events, Service, serving
 from test_serve import COFFEE, thing
 
@@ -306,7 +307,19 @@ def test_many_idle_connections_keep_nobody_out(service: Service) -> None:
         line.close()
 
 
-def test_readers_that_never_read_cost_the_others_nothing(tmp_path: Path) -> None:
+UPGRADE = (
+    b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize(("end", "more"), [(b"events", b""), (b"socket", UPGRADE)])
+def test_readers_that_never_read_cost_the_others_nothing(
+    tmp_path: Path, end: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of streams and of sockets: what they do not take is bounded, and they are given up."""
+    monkeypatch.setattr(results, "STALLED_S", 5.0)
+    asked = b"GET /v1/subscriptions/s/" + end + b" HTTP/1.1\r\n"
     with serving(tmp_path / "state", patience=QUICK) as service:
         service.subscribe("s", **COFFEE)
         lazy = []
@@ -314,7 +327,7 @@ def test_readers_that_never_read_cost_the_others_nothing(tmp_path: Path) -> None
             line = socket.socket()
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             line.connect(("127.0.0.1", service.port))
-            line.sendall(b"GET /v1/subscriptions/s/events HTTP/1.1\r\n" + HEAD + b"\r\n")
+            line.sendall(asked + HEAD + more + b"\r\n")
             lazy.append(line)
         service.until(lambda: service.gateway.hub.listeners == 100)
         before = memory_bytes()

@@ -69,6 +69,29 @@ def test_an_unfinished_line_and_notes_without_lines_are_cut_off(tmp_path: Path) 
     again.close()
 
 
+@pytest.mark.parametrize("there", [1, 2])
+def test_a_request_of_which_only_some_lines_are_there_is_cut_off(
+    tmp_path: Path, there: int
+) -> None:
+    """It is known by a key, and nobody was replied to: tried again, it is written whole."""
+    writer = fill(tmp_path, 2)
+    size = writer.end_byte
+    notes = [Note(6, 1, "me"), Note(7, 0, "me", "key", 1, {"seq": 7}, lines=3)]
+    writer.append([b"whole"], notes[:1])
+    whole = writer.end_byte
+    writer.append(lines(7, 3), notes[1:])
+    file = writer.file
+    writer.close()
+    begin = (whole if file.first_byte < whole else file.first_byte) - file.first_byte
+    os.truncate(file.path, begin + there * len(b'{"n":7}\n'))
+    again = JournalWriter(tmp_path)
+    assert (again.next_seq, again.end_byte) == (7, whole)
+    assert size < whole
+    assert [note.seq for note in read_notes(tmp_path, 0)] == [0, 3, 6]
+    assert [line for _, line in read_entries(tmp_path, 6)] == [b"whole"]
+    again.close()
+
+
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path)
     with pytest.raises(Unusable, match="in use by another process"):

@@ -12,7 +12,7 @@ import pytest
 from placewire.model.errors import Unusable
 from placewire.serve.access import make_key
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Change, Entry, Ledger, open_ledger
+from placewire.serve.ledger import Account, Change, Entry, Ledger, open_ledger
 from placewire.serve.ledger import deliveries as rules
 from placewire.serve.ledger.parcels import DELIVERED, FAILED, GONE, Report, Step, Webhook, Wish
 from placewire.state.journal import Note
@@ -65,6 +65,10 @@ def unsubscribe(seq: int, name: str, owner: str = "ann") -> Change:
 def match(seq: int, name: str, **more: Any) -> bytes:
     told = {"seq": seq, "type": "match", "subscription": name, "object": f"o{seq}", **more}
     return json.dumps(told, ensure_ascii=False).encode()
+
+
+def of(name: str, owner: str = "ann") -> Account:
+    return Account(name, owner)
 
 
 def record(ledger: Ledger, batch: int, *lines: bytes, at_us: int = 10) -> list[Entry]:
@@ -132,9 +136,9 @@ def test_numbers_have_no_gaps_and_batches_count_once(shelf: Shelf) -> None:
     assert record(ledger, 0, match(2, "s"), match(2, "t"), match(3, "s")) == []
     second = record(ledger, 1, match(4, "s"))
     assert [(e.position, e.number) for e in second] == [(4, 3)]
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == [1, 2, 3]
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [1, 2, 3]
     assert [e.position for e in ledger.results_after("ann", 1, 2)] == [2, 3]
-    assert ledger.results_of("s", 1, 1) == first[2:]
+    assert ledger.results_of(of("s"), 1, 1) == first[2:]
     assert ledger.position == 4
 
 
@@ -156,22 +160,79 @@ def test_a_batch_that_breaks_off_leaves_nothing(shelf: Shelf) -> None:
         shelf.ledger.record(0, [match(1, "s")], letters(), 10)
     ledger = shelf.again()
     assert (ledger.batch, ledger.position) == (-1, 0)
-    assert ledger.results_of("s", 0, 10) == []
+    assert ledger.results_of(of("s"), 0, 10) == []
     assert ledger.dead_letters(-1, 10) == []
     assert [e.number for e in record(ledger, 0, match(1, "s"))] == [1]
 
 
-def test_a_new_owner_sees_nothing_of_the_former(ledger: Ledger) -> None:
-    ledger.apply([subscribe(0, "s", "ann")], [], 1)
-    record(ledger, 0, match(1, "s"), match(2, "s"))
-    ledger.apply([unsubscribe(3, "s", "ann"), subscribe(4, "s", "bob")], [], 5)
-    entries = record(ledger, 1, match(2, "s"), match(5, "s"), match(5, "unknown"))
-    assert [(e.owner, e.number, e.seq) for e in entries] == [("bob", 3, 5)]
-    assert ledger.counts()["strays"] == 2
-    held = ledger.find("s")
-    assert held is not None
-    assert (held.owned_seq, held.first_number, held.numbers) == (4, 3, 3)
-    assert [e.seq for e in ledger.results_after("bob", 0, 10)] == [5]
+def test_a_result_is_theirs_who_had_the_id_at_its_event(shelf: Shelf) -> None:
+    """However late it comes: the id has gone from ann to bob and back meanwhile."""
+    changes = [
+        subscribe(0, "s", "ann"),
+        unsubscribe(3, "s", "ann"),
+        subscribe(4, "s", "bob"),
+        unsubscribe(7, "s", "bob"),
+        subscribe(8, "s", "ann"),
+    ]
+    shelf.ledger.apply(changes[:1], [], 1)
+    record(shelf.ledger, 0, match(1, "s"))
+    shelf.ledger.apply(changes[1:], [], 9)
+    ledger = shelf.again()
+    ledger.apply(changes, [], 9)
+    late = [match(seq, "s") for seq in (2, 3, 5, 6, 9)]
+    entries = record(ledger, 1, *late, match(9, "unknown"))
+    assert [(e.seq, e.owner, e.number) for e in entries] == [
+        (2, "ann", 2), (3, "ann", 3), (5, "bob", 1), (6, "bob", 2), (9, "ann", 4),
+    ]  # fmt: skip
+    assert ledger.counts()["strays"] == 1
+    ledger = shelf.again()
+    assert [e.seq for e in ledger.results_of(of("s"), 0, 10)] == [1, 2, 3, 9]
+    assert [e.seq for e in ledger.results_of(of("s", "bob"), 0, 10)] == [5, 6]
+    assert [e.seq for e in ledger.results_after("bob", 0, 10)] == [5, 6]
+    held = [ledger.find("s", owner) for owner in ("ann", "bob", None, "cy")]
+    assert [one and (one.owner, one.numbers, one.ended_seq) for one in held] == [
+        ("ann", 4, None), ("bob", 2, 7), ("ann", 4, None), None,
+    ]  # fmt: skip
+    assert [one.owner for one in ledger.list_held(None, "", 10)] == ["ann"]
+    assert [one.id for one in ledger.list_held("bob", "", 10)] == ["s"]
+
+
+def test_what_a_former_owner_is_told_at_the_event_of_the_next_is_theirs(ledger: Ledger) -> None:
+    """Reports that are due there are the old one's, what the new one has already is its own."""
+    ledger.apply([subscribe(0, "s", "ann", "trending"), unsubscribe(3, "s")], [], 4)
+    ledger.apply([subscribe(4, "s", "bob", "nearest")], [], 5)
+    report = {"seq": 4, "type": "report", "subscription": "s", "at": "2026-03-01T12:00:00Z"}
+    added = [{"object": "o", "distance_m": 1.0}]
+    update = {"seq": 4, "type": "update", "subscription": "s", "add": added, "drop": []}
+    entries = record(
+        ledger, 0, json.dumps(report | {"terms": []}).encode(), json.dumps(update).encode()
+    )
+    assert [(e.type, e.owner, e.number) for e in entries] == [
+        ("report", "ann", 1), ("update", "bob", 1),
+    ]  # fmt: skip
+    standing = [one.standing for name in ("ann", "bob") if (one := ledger.find("s", name))]
+    assert [json.loads(one or "") for one in standing] == [
+        {"at": report["at"], "terms": []}, {"objects": added},
+    ]  # fmt: skip
+
+
+def test_tenures_are_forgotten_when_no_result_can_need_them(ledger: Ledger) -> None:
+    ledger.apply([subscribe(0, "s", "ann"), unsubscribe(3, "s"), subscribe(4, "s", "bob")], [], 5)
+    record(ledger, 0, match(1, "s"))
+
+    def tenures() -> list[tuple[int, str]]:
+        rows = ledger.database.read("SELECT first_seq, owner FROM tenure ORDER BY first_seq")
+        return [(seq, owner) for seq, owner in rows]
+
+    ledger.forget_ended(3, event_us=100)
+    assert tenures() == [(0, "ann"), (4, "bob")]
+    ledger.forget_ended(5, event_us=100)
+    assert tenures() == [(4, "bob")]
+    assert [e.owner for e in record(ledger, 1, match(9, "s"))] == ["bob"]
+    ledger.apply([unsubscribe(10, "s", "bob")], [], 11)
+    ledger.forget_before(20, 30)
+    ledger.forget_ended(11, event_us=100)
+    assert tenures() == []
 
 
 def test_ranked_lists_stand(ledger: Ledger) -> None:
@@ -192,7 +253,7 @@ def test_old_results_are_forgotten_and_counted(ledger: Ledger) -> None:
     record(ledger, 1, match(3, "s"), at_us=20)
     assert ledger.forget_before(15, 30) == 2
     assert ledger.forget_before(15, 30) == 0
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == [3]
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [3]
     assert ledger.counts()["forgotten"] == 2
     assert ledger.reply_of("ann", "old") is None
     assert [e.number for e in record(ledger, 2, match(4, "s"))] == [4]
@@ -228,7 +289,7 @@ def test_odd_characters_come_back_as_they_were(shelf: Shelf, name: str) -> None:
     line = match(1, name, text="\\u0000 " + name)
     (entry,) = record(shelf.ledger, 0, line)
     ledger = shelf.again()
-    assert ledger.results_of(name, 0, 1) == [entry]
+    assert ledger.results_of(of(name, name[:64]), 0, 1) == [entry]
     assert entry.body == line
     held = ledger.find(name)
     assert held is not None
@@ -268,17 +329,17 @@ def test_a_ledger_of_another_version_is_refused(shelf: Shelf) -> None:
 
 
 def hook(ledger: Ledger, name: str = "s", owner: str = "ann", **wish: Any) -> bool | None:
-    return ledger.deliveries.put(name, owner, Wish(URL, **wish), "t0ken", "made")
+    return ledger.deliveries.put(of(name, owner), Wish(URL, **wish), "t0ken", "made")
 
 
 def found(ledger: Ledger, name: str = "s") -> Webhook:
-    webhook = ledger.deliveries.find(name)
+    webhook = ledger.deliveries.find(of(name))
     assert webhook is not None
     return webhook
 
 
 def advance(ledger: Ledger, report: Report | None = None, now_us: int = 1_000) -> Step:
-    return ledger.deliveries.advance([("s", report)], now_us)[0]
+    return ledger.deliveries.advance([(of("s"), report)], now_us)[0]
 
 
 def span(step: Step) -> tuple[int, int] | None:
@@ -295,7 +356,7 @@ def counts(ledger: Ledger) -> tuple[int, int, int, int]:
 def test_a_webhook_gets_everything_that_is_kept_once(shelf: Shelf) -> None:
     filled(shelf.ledger, 3)
     assert hook(shelf.ledger) is True
-    assert shelf.ledger.deliveries.active() == [("s", True)]
+    assert shelf.ledger.deliveries.active() == [(of("s"), True)]
     step = advance(shelf.ledger)
     assert span(step) == (1, 3)
     record(shelf.ledger, 1, match(9, "s"))
@@ -312,7 +373,7 @@ def test_a_webhook_gets_everything_that_is_kept_once(shelf: Shelf) -> None:
     assert advance(shelf.ledger, Report(following.parcel, DELIVERED)) == Step()
     assert counts(shelf.again()) == (4, 0, 0, 0)
     assert shelf.ledger.counts()["webhook_delivered"] == 4
-    assert shelf.ledger.deliveries.active() == [("s", False)]
+    assert shelf.ledger.deliveries.active() == [(of("s"), False)]
 
 
 def test_a_webhook_may_begin_anywhere(ledger: Ledger) -> None:
@@ -323,7 +384,7 @@ def test_a_webhook_may_begin_anywhere(ledger: Ledger) -> None:
     assert hook(ledger, secret="another-secret-0") is False
     assert span(advance(ledger)) == (4, 5)
     assert found(ledger).secret == "another-secret-0"
-    assert ledger.deliveries.put("s", "ann", Wish(URL, after=0), "t1", "x") is False
+    assert ledger.deliveries.put(of("s"), Wish(URL, after=0), "t1", "x") is False
     step = advance(ledger)
     assert step.parcel is not None
     assert (step.parcel.id, step.parcel.secret) == ("t1-1-5", "another-secret-0")
@@ -336,14 +397,18 @@ def test_only_the_owner_of_a_live_subscription_has_a_webhook(ledger: Ledger) -> 
     hook(ledger)
     ledger.apply([unsubscribe(8, "s")], [], 9)
     assert hook(ledger) is None
-    # What came before the end is still delivered; a new owner has nothing of it.
+    # What came before the end is still delivered, when another has the id too.
     assert span(advance(ledger)) == (1, 1)
     ledger.apply([subscribe(10, "s", "bob")], [], 11)
-    assert ledger.deliveries.find("s") is None
-    assert advance(ledger) == Step(known=False)
-    assert ledger.counts()["webhook_left"] == 1
-    hook(ledger, owner="bob")
-    assert advance(ledger) == Step()
+    assert hook(ledger, owner="bob") is True
+    record(ledger, 1, match(7, "s"), match(12, "s"))
+    parcel = advance(ledger).parcel
+    assert parcel is not None
+    assert span(advance(ledger, Report(parcel, DELIVERED))) == (2, 2)
+    steps = ledger.deliveries.advance([(of("s", "bob"), None)], 1_000)
+    assert [span(step) for step in steps] == [(1, 1)]
+    assert ledger.deliveries.end(of("s", "bob"))
+    assert found(ledger).delivered == 1
 
 
 def test_a_throttle_leaves_out_and_counts(ledger: Ledger) -> None:
@@ -359,7 +424,7 @@ def test_a_throttle_leaves_out_and_counts(ledger: Ledger) -> None:
     assert span(advance(ledger, now_us=2_500)) == (8, 8)
     assert counts(ledger) == (1, 1, 6, 0)
     assert ledger.counts()["throttled"] == 6
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == list(range(1, 9))
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == list(range(1, 9))
 
 
 def test_a_digest_waits_and_sends_all(ledger: Ledger) -> None:
@@ -399,21 +464,21 @@ def test_what_fails_is_tried_again_then_given_up_then_sent_by_hand(shelf: Shelf)
     following = advance(shelf.ledger, Report(second, FAILED, "replied 500"), 4_000)
     assert span(following) == (3, 3)
     assert counts(shelf.ledger) == (0, 1, 0, 2)
-    (dead,) = shelf.ledger.deliveries.dead("s", 0, 10)
+    (dead,) = shelf.ledger.deliveries.dead(of("s"), 0, 10)
     assert (dead.first_number, dead.last_number, dead.attempts) == (1, 2, 2)
     assert following.parcel is not None
     assert advance(shelf.ledger, Report(following.parcel, DELIVERED), 5_000) == Step()
     # By hand: once, and if that fails too it stays where it is.
     for outcome in (FAILED, DELIVERED):
-        assert shelf.ledger.deliveries.try_again("s") == 1
-        assert shelf.again().deliveries.active() == [("s", True)]
+        assert shelf.ledger.deliveries.try_again(of("s")) == 1
+        assert shelf.again().deliveries.active() == [(of("s"), True)]
         retried = advance(shelf.ledger, now_us=6_000).parcel
         assert retried is not None
         assert (retried.id, retried.dead) == (parcel.id, True)
         assert advance(shelf.ledger, Report(retried, outcome, "replied 404"), 6_000) == Step()
-    assert shelf.ledger.deliveries.dead("s", 0, 10) == []
+    assert shelf.ledger.deliveries.dead(of("s"), 0, 10) == []
     assert counts(shelf.ledger) == (3, 0, 0, 0)
-    assert shelf.ledger.deliveries.try_again("s") == 0
+    assert shelf.ledger.deliveries.try_again(of("s")) == 0
 
 
 def test_a_receiver_may_end_it(ledger: Ledger) -> None:
@@ -435,10 +500,10 @@ def test_an_ended_webhook_leaves_nothing_behind(ledger: Ledger) -> None:
     parcel = advance(ledger).parcel
     assert parcel is not None
     advance(ledger, Report(parcel, FAILED, "replied 500"))
-    assert not ledger.deliveries.end("s", "bob")
-    assert ledger.deliveries.end("s", "ann")
-    assert not ledger.deliveries.end("s", "ann")
-    assert ledger.deliveries.dead("s", 0, 10) == []
+    assert not ledger.deliveries.end(of("s", "bob"))
+    assert ledger.deliveries.end(of("s"))
+    assert not ledger.deliveries.end(of("s"))
+    assert ledger.deliveries.dead(of("s"), 0, 10) == []
     assert ledger.deliveries.count() == {
         "webhooks": 0, "pending": 0, "dead_deliveries": 0, "dead_results": 0,
     }  # fmt: skip
@@ -451,16 +516,16 @@ def test_what_waits_too_long_is_given_up_and_kept_as_long_again(ledger: Ledger) 
     parcel = advance(ledger).parcel
     record(ledger, 1, match(9, "s"), at_us=30)
     assert ledger.forget_before(20, 40) == 0
-    (dead,) = ledger.deliveries.dead("s", 0, 10)
+    (dead,) = ledger.deliveries.dead(of("s"), 0, 10)
     assert (dead.first_number, dead.last_number, dead.at_us) == (1, 2, 40)
     assert "longer than results are kept" in dead.error
     assert counts(ledger) == (0, 1, 0, 2)
     assert parcel is not None
     assert span(advance(ledger, Report(parcel, FAILED, "replied 500", 99), 50)) == (3, 3)
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == [1, 2, 3]
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [1, 2, 3]
     assert ledger.forget_before(29, 50) == 0
     assert ledger.forget_before(41, 60) == 2
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == [3]
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [3]
 
 
 def test_a_long_one_that_was_given_up_is_sent_in_parts(
@@ -470,7 +535,7 @@ def test_a_long_one_that_was_given_up_is_sent_in_parts(
     hook(ledger)
     ledger.forget_before(20, 40)
     monkeypatch.setattr(rules, "MOST_RESULTS", 2)
-    ledger.deliveries.try_again("s")
+    ledger.deliveries.try_again(of("s"))
     sent = []
     step = advance(ledger)
     while step.parcel is not None:
@@ -496,7 +561,7 @@ def test_a_server_that_comes_back_is_used_again(postgres: PostgresServer) -> Non
     finally:
         postgres.start()
     assert [e.number for e in record(ledger, 1, match(2, "s"))] == [2]
-    assert [e.number for e in ledger.results_of("s", 0, 10)] == [1, 2]
+    assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [1, 2]
     ledger.close()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,10 @@ import pytest
 from websockets.sync.client import connect
 
 from placewire import run
+from placewire.model.settings import Settings
 from placewire.serve.access import make_key
+from placewire.serve.gateway import STALE_S
+from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries
 from service import Events, Service, serving
@@ -202,8 +208,9 @@ def test_lines_are_accepted_one_by_one(service: Service) -> None:
     )
     headers = {"content-type": "application/x-ndjson"}
     reply = service.http.post("/v1/objects", content=body, headers=headers).json()
-    assert (reply["accepted"], reply["rejected"]) == (2, 3)
-    assert [error["line"] for error in reply["errors"]] == [2, 3, 4]
+    assert (reply["accepted"], reply["rejected"]) == (2, 2)
+    # Numbers are those of the body, in which empty lines count.
+    assert [error["line"] for error in reply["errors"]] == [2, 4]
     none = service.http.post("/v1/objects", content="{}\n", headers=headers)
     assert none.status_code == 422
 
@@ -236,7 +243,7 @@ def test_keys_own_their_subscriptions(tmp_path: Path) -> None:
         assert call("", "get", "/v1/subscriptions").status_code == 401
         assert call("", "get", "/health").status_code == 200
         assert call("ann", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 201
-        assert call("bob", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 403
+        assert call("bob", "put", "/v1/subscriptions/s", json=COFFEE).status_code == 409
         assert call("bob", "get", "/v1/subscriptions/s").status_code == 404
         assert call("bob", "delete", "/v1/subscriptions/s").status_code == 404
         assert call("ann", "post", "/v1/objects", json=thing("o")).status_code == 403
@@ -455,7 +462,7 @@ def test_what_was_another_keys_stays_theirs(tmp_path: Path) -> None:
         call("bob", "post", "/v1/objects", json=thing("o2", "bobs"))
         service.until(lambda: call("bob", "get", path).json()["results"])
         # What a stream of hers would read on.
-        read = service.gateway.ledger.results_of("x", 0, 10, held.owner)
+        read = service.gateway.ledger.results_of(held.account, 0, 10)
         assert [json.loads(entry.body)["object"] for entry in read] == ["o1"]
         body = {"object": {"seq": seq}, "subscription": {"id": "x"}}
         told = call("bob", "post", "/v1/explain", json=body)
@@ -478,6 +485,97 @@ def test_the_streams_of_a_key_end_with_it(tmp_path: Path) -> None:
         for stream in streams:
             stream.read_to_end()
             stream.close()
+
+
+def test_keys_that_cannot_be_read_stop_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the ledger hangs, known keys are taken and nobody waits who needs no key."""
+    with serving(tmp_path / "state", require_keys=True, pipeline=False) as service:
+        assert service.gateway is not None
+        key, kept = make_key("ann", ("subscribe",))
+        assert service.gateway.ledger.add_key(kept)
+        bearer = {"authorization": f"Bearer {key}"}
+        assert service.http.get("/v1/subscriptions", headers=bearer).status_code == 200
+        usual, hangs, asked = service.gateway.ledger.all_keys, threading.Event(), []
+
+        def hanging() -> Any:
+            asked.append(1)
+            assert hangs.wait(60)
+            return usual()
+
+        monkeypatch.setattr(service.gateway.ledger, "all_keys", hanging)
+        service.gateway.access.forget()
+        stranger: list[int] = []
+
+        def call_strangely() -> None:
+            told = httpx.get(
+                f"{service.url}/v1/subscriptions",
+                headers={"authorization": "Bearer pw_none"},
+                timeout=60,
+            )
+            stranger.append(told.status_code)
+
+        waiting = [threading.Thread(target=call_strangely) for _ in range(3)]
+        for thread in waiting:
+            thread.start()
+        service.until(lambda: asked)
+        quick = httpx.Client(base_url=service.url, timeout=10)
+        for _ in range(3):
+            assert quick.get("/health").status_code == 200
+            assert quick.get("/v1/subscriptions", headers=bearer).status_code == 200
+        assert (stranger, len(asked)) == ([], 1)
+        hangs.set()
+        for thread in waiting:
+            thread.join(60)
+        assert stranger == [401, 401, 401]
+        quick.close()
+
+
+def test_the_pipeline_is_starting_until_it_has_a_session(tmp_path: Path) -> None:
+    """A beat that one has left that was killed does not count for the next."""
+    with serving(tmp_path / "state", pipeline=False) as service:
+
+        def status() -> str:
+            told = service.http.get("/health")
+            assert told.status_code == (503 if told.json()["pipeline"] == "away" else 200)
+            return str(told.json()["pipeline"])
+
+        assert status() == "starting"
+        beaten = tmp_path / "state" / "PIPELINE"
+        beaten.touch()
+        assert status() == "running"
+        begun, going = threading.Event(), threading.Event()
+
+        class NoSession(Exception):
+            pass
+
+        def session() -> None:
+            begun.set()
+            assert going.wait(60)
+            raise NoSession
+
+        def run() -> None:
+            options = PipelineOptions(tmp_path / "state", Settings())
+            with pytest.raises(NoSession):
+                run_pipeline(options, threading.Event(), session)
+
+        slow = threading.Thread(target=run)
+        slow.start()
+        assert begun.wait(60)
+        assert status() == "starting"
+        going.set()
+        slow.join(60)
+        service.start_pipeline()
+        service.until(lambda: status() == "running")
+        service.stop_pipeline()
+        # Killed, it leaves its last beat behind.
+        beaten.touch()
+        os.utime(beaten, (time.time() - STALE_S - 1,) * 2)
+        assert status() == "starting"  # by one from before this gateway
+        assert service.gateway is not None
+        service.gateway._begun_at = 0.0
+        assert status() == "away"
 
 
 def test_a_leap_is_refused_by_itself(service: Service) -> None:

@@ -440,7 +440,7 @@ def test_private_addresses_are_refused_when_wished_for(tmp_path: Path) -> None:
 
 
 def send(sender: Sender, url: str) -> tuple[str, str]:
-    parcel = Parcel("s", "t", url, SECRET, 1, 1, 0)
+    parcel = Parcel("s", "ann", "t", url, SECRET, 1, 1, 0)
     return asyncio.run(sender.send(parcel, b"{}"))
 
 

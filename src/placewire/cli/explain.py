@@ -178,6 +178,12 @@ def print_nearest(console: Console, told: dict[str, Any]) -> None:
         console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
 
 
+def weight(term: dict[str, Any]) -> str:
+    """What a word weighs, and why if the lexicon does not know it."""
+    note = "" if term.get("in_lexicon", True) else ", as of a word that is not in the lexicon"
+    return f"idf {term['idf']:.6g}{note}"
+
+
 def print_relevant(console: Console, told: dict[str, Any]) -> None:
     alpha = told["alpha"]
     score = "none, no term is shared" if told["score"] is None else f"{told['score']:.9f}"
@@ -189,9 +195,9 @@ def print_relevant(console: Console, told: dict[str, Any]) -> None:
         name = escape(quoted(term))
         if term["holds"]:
             adds = f"u {term['u']:.6f} x v {term['v']:.6f} = {term['adds']:.9f}"
-            text.add(f"{name} [green]there[/]: {adds} (idf {term['idf']:.6g})")
+            text.add(f"{name} [green]there[/]: {adds} ({weight(term)})")
         else:
-            text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, idf {term['idf']:.6g})")
+            text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, {weight(term)})")
     console.print(tree)
     if told["in_window"] is not None:
         console.print(f"[bold]in the window[/] {mark(told['in_window'])}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from placewire.cli.statustables import asked_line
 from placewire.cli.tables import Heading, print_rows
 from placewire.cli.targets import Target, open_client
 from placewire.engine.planfacts import plan_facts
@@ -34,6 +35,8 @@ def show_plan(target: Target, most: int, as_json: bool) -> None:
     for said in ("sized", "why"):
         line += f"; {facts[said]}" if facts.get(said) else ""
     print(line)
+    if facts.get("asked"):
+        print(f"  {asked_line(facts['asked'])}")
     for change in facts.get("changes", ()):
         print(f"  {change['at']}: {change['line']}")
     if len(leaves) > 1 and most:

@@ -37,7 +37,10 @@ def run_rebalance(target: Target, plan: str | None, workers: int | None, wait_s:
     elif said == IN_FORCE:
         line = f"{what} is in force, batch {batch}"
     else:
-        line = f"{what} is asked for; it comes into force two batches after the state runs on"
+        line = (
+            f"{what} is asked for; it comes into force two batches after the state runs on,"
+            " which needs events to come; `placewire status` shows what waits"
+        )
     return Outcome(line, {"asked": asked, "outcome": said, "batch": batch})
 
 

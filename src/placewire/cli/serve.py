@@ -45,6 +45,7 @@ class ServeOptions(NamedTuple):
     held: bool  # by a supervisor, whose end is ours
     quiet: bool
     json: bool = False
+    renew_ledger: bool = False
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -73,9 +74,18 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
         return serve_pipeline(options, stopping)
     if options.part == "gateway":
         return serve_gateway(options, keep_us, stopping)
-    from placewire.serve.processes import Child, check_exposure, listen, say, supervise
+    from placewire.serve.processes import (
+        Child,
+        check_exposure,
+        check_state,
+        listen,
+        say,
+        supervise,
+    )
 
-    check_exposure(gateway_options(options, keep_us))
+    checked = gateway_options(options, keep_us)
+    check_state(checked)
+    check_exposure(checked)
     listen(options.host, options.port).close()
     command = [sys.executable, "-m", "placewire.cli.main", "serve", *given, "--held"]
     children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
@@ -104,6 +114,7 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         keep_us=keep_us,
         hosts=(options.host,),
         allow_private=options.allow_private,
+        renew_ledger=options.renew_ledger,
     )
 
 

@@ -47,6 +47,8 @@ def print_status(console: Console, facts: Facts) -> None:
     for kind, entry in facts["plans"].items():
         if entry:
             print_plan(kind, entry)
+    if "asked" in facts:
+        print(asked_line(facts["asked"]))
     for kind, did in facts["workers"].items():
         print(f"\n{kind} subscriptions, by worker in batch {did['batch']}:")
         print_rows(console, WORKER_HEADINGS, worker_rows(did))
@@ -94,6 +96,12 @@ def print_plan(kind: str, entry: Facts) -> None:
         )
     if "next_why" in entry:
         print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
+
+
+def asked_line(asked: Facts) -> str:
+    """What somebody asked for by hand and nobody has taken up yet."""
+    what = f"plan {asked['plan']}" if "plan" in asked else f"workers {asked['workers']}"
+    return f"{what} is asked for: it is taken up with the next batch, in force with the one after"
 
 
 def worker_rows(did: Facts) -> list[list[str]]:

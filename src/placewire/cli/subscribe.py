@@ -47,6 +47,8 @@ def run_subscribe(options: SubscribeOptions) -> int:
         read_fields(options, regions) if options.body is None else read_body(options.body)
     )
     if not subscription:
+        if options.id is not None and options.id.lstrip().startswith("{"):
+            raise Unusable("subscribe: JSON goes with --json-body, got it in the place of an id")
         raise Unusable("subscribe: needs fields such as --where and --box, --json-body or --file")
     with open_writer(options.target) as writer:
         name = options.id if options.id is not None else subscription.pop("id", None)

@@ -21,6 +21,8 @@ def plan_facts(state: StateDir, standing: Standing) -> dict[str, Any]:
     entry = standing.manifest.plan
     told = {name: entry[name] for name in SAID if name in entry}
     told |= {"leaves": leaf_facts(state, standing), "loads": worker_loads(standing)}
+    if standing.asked is not None:
+        told["asked"] = standing.asked.wish()
     return {"name": name_in_force(entry), **told}
 
 

@@ -89,6 +89,9 @@ def explain_relevant(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict
     for literal in range(rows.literal_term.size):
         marked, idf = mark_literal(subscribed, seen, literal), shape[IDF + literal]
         marked |= {"idf": idf, "u": idf / shape[NORM] if shape[NORM] else 0.0}
+        if ground.lexicon is not None:
+            # A word that it lacks weighs as one that no document has.
+            marked["in_lexicon"] = idf != ground.lexicon.idf_of_frequency(0)
         if marked["holds"]:
             marked["v"] = idf / norm if norm else 0.0
             marked["adds"] = marked["u"] * marked["v"]

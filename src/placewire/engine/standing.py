@@ -20,6 +20,7 @@ from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
 from placewire.plan.cost import LoadModel, read_cost
 from placewire.plan.leaves import Leaves
 from placewire.plan.sample import SIDE
+from placewire.state.asking import Asked, read_waiting
 from placewire.state.lag import Lag, read_lag
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest, WorkersEntry, read_latest
@@ -86,6 +87,7 @@ class Standing(NamedTuple):
     loads: LeafLoads | None
     codes: NDArray[np.uint32]
     lag: Lag | None  # as the run noted it last, but sinks as they are now
+    asked: Asked | None = None  # by hand, and not taken up yet
 
 
 def read_standing(root: Path) -> Standing:
@@ -122,7 +124,7 @@ def look(state: StateDir) -> Standing:
     step = max(1, codes.size // MOST_OBJECTS)
     return Standing(
         manifest, live, [last[kind] for kind in sorted(last)], look_at_leaves(state, manifest),
-        np.sort(codes[::step]), look_at_lag(state, manifest),
+        np.sort(codes[::step]), look_at_lag(state, manifest), read_waiting(state, manifest.plan),
     )  # fmt: skip
 
 

@@ -63,6 +63,8 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
             for entry in (manifest.signals.history if manifest.signals is not None else [])
         ],
     }
+    if standing.asked is not None:
+        facts["asked"] = standing.asked.wish()
     if standing.lag is not None:
         facts["lag"] = msgspec.to_builtins(standing.lag)
     loads = standing.loads

@@ -190,7 +190,9 @@ def listed(words: list[str]) -> str:
 
 def quoted(leaf: dict[str, Any]) -> str:
     """A term as it is shown: its word, or its hash where no retained object has it."""
-    return f"'{leaf['term']}'" if leaf["term"] is not None else f"'#{leaf['hash'][:8]}'"
+    if leaf["term"] is not None:
+        return f"'{leaf['term']}'"
+    return f"#{leaf['hash'][:8]} (a word that no retained object has)"
 
 
 def metres(value: float) -> str:

@@ -7,12 +7,14 @@ inside the numbers of free-form values; `decode_event` closes those gaps.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -93,6 +95,8 @@ _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 _spaced_colon = re.compile(rb'"\s+:')
 
 _place = re.compile(r"at `\$\.([a-z_]+)`$")
+_unknown = re.compile(r"has an unknown field `(.*)`$", re.S)
+_numbers = re.compile(rb'(?:"([^"\\]*)"\s*:\s*)?(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)')
 _surrogate = re.compile(rb"\\u[dD][89a-fA-F]")
 _long_number = re.compile(rb"[0-9]{309}")
 
@@ -162,6 +166,9 @@ def mistyped(said: str, line: bytes) -> str:
     said = said.replace("Expected `object`", "an event must be one JSON object")
     said = said.replace("Object missing required field", "the event is missing the field")
     said = said.replace("Object contains unknown field", "the event has an unknown field")
+    unknown = _unknown.search(said)
+    if unknown is not None:
+        return said + suggest(unknown.group(1))
     if said.startswith("Invalid value") and said.endswith("`$.type`"):
         said += ", must be object, subscribe, unsubscribe or query"
     place = _place.search(said)
@@ -174,6 +181,23 @@ def mistyped(said: str, line: bytes) -> str:
     return f"{said}, the value is {value if len(value) <= 60 else value[:57] + '...'}"
 
 
+def suggest(name: str) -> str:
+    """What a mistyped field may have been meant to be, if one is like it."""
+    known = sorted({field for kind in get_args(AnyEvent) for field in kind.__struct_fields__})
+    alike = difflib.get_close_matches(name, known, 1)
+    return f", did you mean `{alike[0]}`?" if alike else ""
+
+
+def name_infinite(text: bytes, error: Exception) -> str:
+    """Which number is too large for a float, if that is what is wrong with a JSON text."""
+    for name, number in _numbers.findall(text) if "out of range" in str(error) else ():
+        if math.isinf(float(number)):
+            shown = number.decode() if len(number) <= 40 else f"{number[:37].decode()}..."
+            field = f"{name.decode('utf-8', 'replace')[:40]}: " if name else ""
+            return f"{field}a number must be finite, got {shown}"
+    return ""
+
+
 def malformed(line: bytes, error: Exception) -> str:
     """The message for a line that is not JSON."""
     if not line.strip():
@@ -184,6 +208,8 @@ def malformed(line: bytes, error: Exception) -> str:
         return "JSON is nested too deeply"
     if _surrogate.search(line):
         return "a string must not have a lone surrogate or be cut short"
+    if infinite := name_infinite(line, error):
+        return infinite
     start = line[:40].decode("utf-8", "replace")
     return f"{error}, got {start!r}{'...' if len(line) > 40 else ''}"
 

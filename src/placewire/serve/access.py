@@ -6,22 +6,26 @@ loopback only, everybody who can reach the port may do everything, but no page o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
+import math
 import secrets
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve.errors import Refused
 from placewire.serve.ledger import Key, Ledger
 
 ROLES = ("publish", "subscribe", "admin")
 LOCAL = "local"  # the name of those who come without a key
 KNOWN_S = 2.0  # how long keys are taken as they were read
 NEW_S = 0.2  # how long one that was not there is taken to be none
+PATIENCE_S = 0.25  # how long one that is known waits for the ledger
 MOST_NAME = 64
 
 
@@ -46,23 +50,32 @@ EVERYBODY = Caller(LOCAL, ROLES)
 
 
 class Access:
-    """Finds out who calls; `required` says that nobody may come without a key."""
+    """Finds out who calls; `required` says that nobody may come without a key.
+
+    Used in the gateway's one event loop, which never waits for the ledger: keys are read in a
+    thread, once for all who wait, and one that is known counts as known if that takes long.
+    """
 
     def __init__(self, ledger: Ledger, required: bool, hosts: tuple[str, ...] = ()) -> None:
         self.ledger = ledger
         self.required = required
         self.hosts = hosts  # names by which the service may be called, beside loopback's
         self._keys: dict[str, Key] = {}
-        self._read_s = -KNOWN_S
+        self._read_s = -math.inf
+        self._thread = ThreadPoolExecutor(1, "keys")
+        self._reading: asyncio.Task[None] | None = None
 
-    def identify(self, headers: Mapping[str, str], key: str | None = None) -> Caller:
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def identify(self, headers: Mapping[str, str], key: str | None = None) -> Caller:
         """Who calls, by headers, or by the `key` of an address; raises Refused."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme and scheme.lower() != "bearer":
             raise Refused(401, "authorization: must be 'Bearer KEY'", CHALLENGE)
         given = given.strip() or key or ""
         if given:
-            found = self._find(given)
+            found = await self._find(given)
             if found is None:
                 raise Refused(401, "authorization: the key is not known", CHALLENGE)
             return Caller(found.name, found.roles)
@@ -71,25 +84,37 @@ class Access:
         self._check_origin(headers)
         return EVERYBODY
 
-    def _find(self, given: str) -> Key | None:
+    async def _find(self, given: str) -> Key | None:
         digest = digest_key(given)
-        age_s = time.monotonic() - self._read_s
-        if age_s > (KNOWN_S if digest in self._keys else NEW_S):
-            self._read(digest)
+        known = digest in self._keys
+        if time.monotonic() - self._read_s > (KNOWN_S if known else NEW_S):
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
+                # Who has a key that is known does not look at what became of it.
+                self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+            reading = self._reading
+            await asyncio.wait({reading}, timeout=PATIENCE_S if known else None)
+            if reading.done() and not known:
+                reading.result()
         return self._keys.get(digest)
 
-    def _read(self, digest: str) -> None:
-        """Read all keys; while the ledger is away, those that are known stay known."""
+    async def _read(self) -> None:
+        """Read all keys; raises Unavailable, and then those that are known stay known."""
+        mine = asyncio.current_task()
+        loop = asyncio.get_running_loop()
         try:
-            self._keys = {key.digest: key for key in self.ledger.all_keys()}
-        except Unavailable:
-            if digest not in self._keys:
-                raise
-        self._read_s = time.monotonic()
+            keys = await loop.run_in_executor(self._thread, self.ledger.all_keys)
+            if self._reading is mine:
+                self._keys = {key.digest: key for key in keys}
+        finally:
+            if self._reading is mine:
+                self._read_s = time.monotonic()
+                self._reading = None
 
     def forget(self) -> None:
-        """Read the keys anew at the next call."""
-        self._read_s = -KNOWN_S
+        """Read the keys anew at the next call; what is being read may be too old."""
+        self._read_s = -math.inf
+        self._reading = None
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         """Refuse pages of elsewhere, and names that somebody else has pointed at this machine."""
@@ -133,8 +158,10 @@ def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, Key]:
     """A new key: itself, to be shown once, and what is kept of it; raises Refused."""
     if not 1 <= len(name) <= MOST_NAME or not name.isprintable() or name == LOCAL:
         raise Refused(422, f"name: must be 1 to 64 printable characters, got {name[:80]!r}")
-    if not roles or any(role not in ROLES for role in roles):
-        raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {list(roles)!r}")
+    wrong = [role for role in roles if role not in ROLES]
+    if wrong or not roles:
+        got = repr(wrong[0][:40]) if wrong else "none"
+        raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {got}")
     key = f"pw_{secrets.token_urlsafe(24)}"
     ordered = tuple(role for role in ROLES if role in roles)
     return key, Key(name, digest_key(key), ordered, time.time_ns() // 1_000)

@@ -92,7 +92,7 @@ class Books:
             entries = (
                 self.ledger.results_after(None, at, AT_ONCE)
                 if one is None
-                else self.ledger.results_of(one.id, at, AT_ONCE)
+                else self.ledger.results_of(one.account, at, AT_ONCE)
             )
             for entry in entries:
                 at = entry.position if one is None else entry.number

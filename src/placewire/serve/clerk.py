@@ -7,13 +7,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Ledger
+from placewire.serve.ledger import Account, Ledger
 from placewire.serve.ledger.parcels import Report, Step
 
 AT_ONCE = 200  # in one transaction
 AGAIN_S = 1.0  # after which a ledger that is away is tried again
 
-Note = tuple[str, Report | None, asyncio.Future[Step]]
+Note = tuple[Account, Report | None, asyncio.Future[Step]]
 
 
 class Clerk:
@@ -25,10 +25,10 @@ class Clerk:
         self._thread = ThreadPoolExecutor(1, "clerk")
         self._writing: asyncio.Task[None] | None = None
 
-    async def advance(self, name: str, report: Report | None) -> Step:
+    async def advance(self, account: Account, report: Report | None) -> Step:
         """Settle what was reported of a webhook; gives what it has to do next."""
         future: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
-        self._waiting.append((name, report, future))
+        self._waiting.append((account, report, future))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
         return await future
@@ -38,7 +38,7 @@ class Clerk:
         try:
             while self._waiting:
                 group, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-                noted = [(name, report) for name, report, _ in group]
+                noted = [(account, report) for account, report, _ in group]
                 now_us = time.time_ns() // 1_000
                 try:
                     advance = self._ledger.deliveries.advance

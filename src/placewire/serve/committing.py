@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
 from placewire.serve.errors import Refused, Unavailable
+from placewire.serve.holders import Holders
 from placewire.serve.ledger import Change, Ledger
 from placewire.state.journal import Note
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
@@ -45,11 +46,15 @@ class Request:
         owner: str,
         changes: Sequence[Change] = (),
         key: Repeat = NO_REPEAT,
+        latest_us: int = 0,
+        every: bool = False,
     ) -> None:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
         self.key, self.digest = key
+        self.latest_us = latest_us  # of the times of its lines
+        self.every = every  # may change everybody's subscriptions, which stay theirs
         self.repeated = False  # what has this key is written already
         self.reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
@@ -57,9 +62,10 @@ class Request:
 class Committer:
     """Writes the journal and keeps the ledger's subscriptions in step with it."""
 
-    def __init__(self, writer: JournalWriter, ledger: Ledger) -> None:
+    def __init__(self, writer: JournalWriter, ledger: Ledger, now_us: int | None = None) -> None:
         self.writer = writer
         self.ledger = ledger
+        self.now_us = now_us  # the clock of the events, by all that is written
         self.failed = ""  # why nothing can be written, until it can
         self.lines = 0
         self.writes = 0
@@ -126,7 +132,6 @@ class Committer:
                 self._write(plain)
 
     def _write(self, group: Sequence[Request]) -> None:
-        owners: dict[str, str | None] = {}  # of subscriptions, as this group leaves them
         replies: dict[tuple[str, str], dict[str, Any]] = {}
         lines: list[bytes] = []
         notes: list[Note] = []
@@ -134,11 +139,9 @@ class Committer:
         answers: list[tuple[Request, dict[str, Any]]] = []
         seq, at_us = self.writer.next_seq, time.time_ns() // 1_000
         names = [change.id for request in group for change in request.changes]
-        held = self.ledger.find_all(names) if names else {}
-        for name, one in held.items():
-            owners[name] = None if one.ended_seq is not None else one.owner
+        holders = Holders(self.ledger.find_all(names).values() if names else (), self.now_us)
         for change in self._owed_changes:
-            owners[change.id] = None if change.ends else change.owner
+            holders.apply(change)
         for note in self._owed_notes:
             if note.key and note.reply is not None:
                 replies[note.owner, note.key] = note.reply
@@ -154,23 +157,24 @@ class Committer:
                         why = "idempotency-key: was given with another body"
                         settle(request, Refused(422, why))
                     continue
-            taken = [c for c in request.changes if owners.get(c.id) not in (None, request.owner)]
-            if taken:
-                why = f"subscription {taken[0].id!r}: belongs to another key"
-                settle(request, Refused(403, why))
+            try:
+                made = holders.allow(request.changes, request.owner, request.every)
+            except Refused as refused:
+                settle(request, refused)
                 continue
             reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
-            if len(request.changes) == 1:
-                reply["id"] = request.changes[0].id  # may have been made for this request
-                reply["replaced"] = owners.get(request.changes[0].id) is not None
-            for change in request.changes:
-                owners[change.id] = None if change.ends else request.owner
-                changes.append(change._replace(seq=seq + change.seq, owner=request.owner))
-            if request.key or request.changes:
-                note = Note(seq, len(request.lines), request.owner, request.key, at_us)
-                notes.append(note if not request.key else with_reply(note, reply))
-                if request.key:
-                    replies[request.owner, request.key] = reply
+            if len(made) == 1:
+                reply["id"] = made[0].id  # may have been made for this request
+                reply["replaced"] = holders.live(made[0]) is not None
+            for change in made:
+                holders.apply(change)
+            holders.advance(request.latest_us)
+            changes += [change._replace(seq=seq + change.seq) for change in made]
+            notes += note_owners(made, seq, at_us)
+            if request.key:
+                size = len(request.lines)
+                notes.append(Note(seq, 0, request.owner, request.key, at_us, reply, size))
+                replies[request.owner, request.key] = reply
             lines += request.lines
             seq += len(request.lines)
             answers.append((request, reply))
@@ -181,6 +185,7 @@ class Committer:
             self.writes += 1
             self._owed_changes += changes
             self._owed_notes += notes
+            self.now_us = holders.now_us
             why = self._tell_ledger()
         for request, reply in answers:
             late = why and (request.changes or request.key)
@@ -210,8 +215,16 @@ def first_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def with_reply(note: Note, reply: dict[str, Any]) -> Note:
-    return Note(note.seq, note.rows, note.owner, note.key, note.at_us, reply)
+def note_owners(changes: Sequence[Change], seq: int, at_us: int) -> list[Note]:
+    """Whose changes are, for a journal whose lines cannot say it: a note for each run of them."""
+    notes: list[Note] = []
+    for change in changes:
+        at, last = seq + change.seq, notes[-1] if notes else None
+        if last is not None and last.owner == change.owner and last.seq + last.rows == at:
+            notes[-1] = Note(last.seq, last.rows + 1, last.owner, "", at_us)
+        else:
+            notes.append(Note(at, 1, change.owner, "", at_us))
+    return notes
 
 
 def settle(request: Request, outcome: dict[str, Any] | Exception) -> None:
@@ -240,8 +253,8 @@ def catch_up(ledger: Ledger, folder: Path, end_seq: int) -> None:
         if change is not None:
             changes.append(change._replace(seq=seq, owner=owners[seq]))
         if len(changes) >= APPLY_AT_ONCE:
-            ledger.apply(changes, [], seq + 1)
-            changes.clear()
+            ledger.apply(changes, notes, seq + 1)
+            changes, notes = [], []
     if first < end_seq:
         ledger.apply(changes, notes, end_seq)
 

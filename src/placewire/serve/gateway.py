@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,13 +19,14 @@ from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
 from placewire.serve.asking import Asking
+from placewire.serve.binding import bind
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gauges import Latency, Rate, Refusals
 from placewire.serve.hub import Hub
 from placewire.serve.incoming import Bulk, Incoming, wind_clock, without_leaps
 from placewire.serve.keeper import Keeper
-from placewire.serve.ledger import Change, Entry, Held, Ledger, open_ledger
+from placewire.serve.ledger import Change, Entry, Held, Ledger, is_postgres, open_ledger
 from placewire.serve.limits import Rates
 from placewire.serve.live import Live
 from placewire.serve.patience import PATIENT, Patience
@@ -56,6 +58,7 @@ class GatewayOptions(NamedTuple):
     keep_us: int = 7 * DAY_US  # results
     hosts: tuple[str, ...] = ()
     allow_private: bool = False  # webhooks to private addresses
+    renew_ledger: bool = False  # if it lacks results that are swept
     patience: Patience = PATIENT
     retries: Retries = Retries()
 
@@ -65,7 +68,8 @@ class Gateway:
 
     def __init__(self, options: GatewayOptions) -> None:
         self.options = options
-        self._begun_s = time.monotonic()
+        self._begun_at = time.time()
+        self._beaten_s = time.monotonic()  # when the pipeline was last seen to live
         self.loop = asyncio.get_running_loop()
         self.state = StateDir(options.state.absolute())
         self.state.open()
@@ -74,13 +78,18 @@ class Gateway:
         self.manifest = read_latest(self.state)
         folder = journal_folder(self.state)
         writer = JournalWriter(folder)
-        if self.manifest is not None:
-            check_same(self.state, self.manifest, self.settings, name_journal(folder))
-        self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
+        try:
+            if self.manifest is not None:
+                check_same(self.state, self.manifest, self.settings, name_journal(folder))
+            self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
+            self.renewed = bind(self.ledger, self.state, writer.next_seq, options.renew_ledger)
+        except Unusable:
+            writer.close()
+            raise
         self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
         self.admission.now_us = self._written_us = self._clock(folder)
         self._asked: dict[int, int] = {}  # latest times of requests that are being written
-        self.committer = Committer(writer, self.ledger)
+        self.committer = Committer(writer, self.ledger, self._written_us)
         self.journal = JournalReader(folder)
         self.access = Access(self.ledger, options.require_keys, options.hosts)
         self.rates = Rates(options.rate)
@@ -98,7 +107,7 @@ class Gateway:
         self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
         self.webhooks.start()
         self._watching = self.loop.create_task(self._watch_keys())
-        ledger = "postgresql" if options.ledger else "file"
+        ledger = "postgresql" if is_postgres(options.ledger) else "file"
         note_server(self.state, Server(address_of(options.host, options.port), ledger))
 
     def end_caller(self, name: str) -> None:
@@ -125,6 +134,7 @@ class Gateway:
         self.close()
 
     def close(self) -> None:
+        self.access.close()
         self.committer.close()
         self.keeper.close()
         self.ledger.close()
@@ -166,8 +176,15 @@ class Gateway:
         except InvalidEvent:
             self.admission.now_us = before
             raise
-        request = Request([line.line for line in lines], caller.name, changes or (), repeat)
         latest = max(line.ts_us for line in lines)
+        request = Request(
+            [line.line for line in lines],
+            caller.name,
+            changes or (),
+            repeat,
+            latest_us=latest,
+            every=caller.scope is None,
+        )
         self._asked[id(request)] = latest
         written = False
         try:
@@ -230,8 +247,8 @@ class Gateway:
 
     def find_own(self, caller: Caller, name: str) -> Held:
         """A subscription that a caller may see; raises Refused. For threads."""
-        held = self.ledger.find(name)
-        if held is None or caller.scope not in (None, held.owner):
+        held = self.ledger.find(name, caller.scope)
+        if held is None:
             raise Refused(404, f"subscription {name[:256]!r}: is not known")
         return held
 
@@ -240,12 +257,18 @@ class Gateway:
         return self.manifest.next_seq if self.manifest is not None else 0
 
     def pipeline_status(self) -> str:
-        """Whether the pipeline has said lately that it lives."""
+        """Whether the pipeline has said lately that it lives, or may yet say so."""
         try:
             beat = beat_path(self.state).stat().st_mtime
         except OSError:
-            return "starting"
-        return "running" if time.time() - beat < STALE_S else "away"
+            beat = -math.inf
+        if time.time() - beat < STALE_S:
+            self._beaten_s = time.monotonic()
+            return "running"
+        silent_s = time.monotonic() - self._beaten_s
+        # One that was killed leaves its last beat behind; one that starts takes it away.
+        away = beat > self._begun_at or silent_s > STARTS_S
+        return "away" if away else "starting"
 
     def health(self) -> dict[str, Any]:
         """How the service is."""
@@ -253,7 +276,7 @@ class Gateway:
 
         pipeline = self.pipeline_status()
         trouble = self.committer.failed or self.committer.writer.broken or self.keeper.failed
-        if not trouble and pipeline != "running" and time.monotonic() - self._begun_s > STARTS_S:
+        if not trouble and pipeline == "away":
             trouble = "the pipeline is away; what is accepted waits for it"
         seq = self.committer.writer.next_seq
         return {

@@ -103,7 +103,10 @@ def refuse_nul(name: str) -> None:
 
 
 def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
-    """A body of lines. What a plain line says is read by a kernel, any other line strictly."""
+    """A body of lines; those with nothing in them are passed over.
+
+    What a plain line says is read by a kernel, any other line strictly.
+    """
     if body.count(b"\n") > MOST_LINES:
         raise Refused(413, f"body: must have at most {MOST_LINES} lines, got more")
     lines = body.replace(b"\r\n", b"\n").split(b"\n")
@@ -124,6 +127,8 @@ def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
             numbers.append(number + 1)
             kept.append(Incoming(line, times[number]))
             continue
+        if not line.strip():
+            continue
         try:
             admitted = admit_line(admission, line, kind)
             if isinstance(admitted.event, SubscribeEvent):
@@ -135,7 +140,8 @@ def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
         except (InvalidEvent, Refused) as error:
             rejected += 1
             if len(errors) < MOST_ERRORS:
-                errors.append({"line": number + 1, "error": str(error)})
+                why = str(error).removeprefix("body: ")
+                errors.append({"line": number + 1, "error": why})
     return Bulk(kept, numbers, changes, rejected, errors)
 
 
@@ -164,8 +170,6 @@ def without_leaps(bulk: Bulk, admission: Admission) -> Bulk:
 
 def admit_line(admission: Admission, line: bytes, kind: str) -> Admitted:
     """One line of a bulk, completed if something was left out; raises InvalidEvent or Refused."""
-    if not line.strip():
-        raise InvalidEvent("an event must be one JSON object, got an empty line")
     try:
         admitted = admission.admit(line)
         expected = ObjectEvent if kind == "object" else SubscribeEvent

@@ -16,12 +16,11 @@ import msgspec
 
 from placewire.engine.delivery import Cursor
 from placewire.engine.outbox import dead_letters, result_lines
-from placewire.model.errors import Unusable
 from placewire.serve.ledger import Entry, Ledger
 from placewire.state.journal import journal_folder, list_files
 from placewire.state.journalwriter import drop_files
 from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, committed_batches, manifest_path, read_manifest
+from placewire.state.manifest import Manifest, manifest_path, read_manifest
 
 LOOKS_S = 0.01
 MOST_LINES = 5_000  # taken in one transaction
@@ -46,13 +45,6 @@ class Keeper:
         self.committed_seq = 0
         self.event_us = -(1 << 62)
         self._thread = threading.Thread(target=self._follow, name="keeper", daemon=True)
-        known = committed_batches(state) if state.manifests.exists() else []
-        if known and known[0] > self.batch + 1:
-            raise Unusable(
-                f"ledger: has results up to batch {self.batch}, and state {state.root} keeps those"
-                f" from batch {known[0]} on: give it the ledger that it had, or a backup of it;"
-                " without one, begin a new state and publish what the journal has anew"
-            )
 
     def start(self) -> None:
         self._thread.start()

@@ -31,7 +31,7 @@ REST_S = 0.25  # after which Spark's query, with nothing to do, ticks once
 
 
 def beat_path(state: StateDir) -> Path:
-    """A file that the pipeline touches while it lives."""
+    """A file that the pipeline touches while it lives, from when it can take events on."""
     return state.root / "PIPELINE"
 
 
@@ -85,6 +85,7 @@ def run_pipeline(
     """Follow the journal of a state until `stopping`; raises Unusable."""
     state = StateDir(options.state.absolute())
     folder = journal_folder(state)
+    beat_path(state).unlink(missing_ok=True)  # of one that was killed
     span = read_workers(options.workers)
     coordinator = Coordinator(
         state,
@@ -101,10 +102,10 @@ def run_pipeline(
 
     ended = threading.Event()
     beating = threading.Thread(target=beat, args=(beat_path(state), ended), daemon=True)
-    beating.start()
     try:
         source = Following(JournalSource(folder), stopping, REST_S)
         if session is None:
+            beating.start()
             while not stopping.is_set():
                 for manifest in replay_log(coordinator, source, options.batch_rows):
                     committed(manifest)
@@ -115,6 +116,7 @@ def run_pipeline(
             from placewire.spark.session import count_machines
 
             spark = session()
+            beating.start()
             coordinator.planners.know_machines(partial(count_machines, spark))
             replay_on_spark(
                 spark,
@@ -126,7 +128,8 @@ def run_pipeline(
             )
     finally:
         ended.set()
-        beating.join()
+        if beating.ident is not None:
+            beating.join()
         coordinator.close()
 
 

@@ -18,19 +18,26 @@ from collections.abc import Callable, Sequence
 
 import uvicorn
 
+from placewire.engine.origin import check_same
+from placewire.engine.reading import name_journal
 from placewire.model.errors import Unusable
+from placewire.model.settings import with_identity
 from placewire.serve.access import is_loopback
 from placewire.serve.app import make_app
 from placewire.serve.connections import configure, raise_file_limit
 from placewire.serve.gateway import GatewayOptions, open_gateway
-from placewire.serve.ledger import open_ledger
+from placewire.serve.ledger import is_postgres, open_ledger
+from placewire.state.journal import journal_folder
 from placewire.state.layout import StateDir
+from placewire.state.manifest import read_latest
+from placewire.state.serving import running_server
 
 BACKLOG = 4_096
 PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)
 WELL_S = 30.0  # a child that lived so long begins anew with short pauses
 STOPS_S = 30.0
 UNUSABLE = 2
+UNUSABLE_S = 0.5
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -44,6 +51,23 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise Unusable(f"port {port} of {host}: cannot be used: {error}") from None
     return found
+
+
+def check_state(options: GatewayOptions) -> None:
+    """See, before anything is started, that a state can be served; raises Unusable."""
+    is_postgres(options.ledger)
+    state = StateDir(options.state.absolute())
+    state.open()
+    url = running_server(state)
+    if url:
+        raise Unusable(f"state {options.state}: is served already, at {url}")
+    manifest = read_latest(state)
+    if manifest is None:
+        return
+    folder = journal_folder(state)
+    if not folder.exists():
+        raise Unusable(f"state {options.state}: is of a replay or a run, which cannot be served")
+    check_same(state, manifest, with_identity(options.settings), name_journal(folder))
 
 
 def check_exposure(options: GatewayOptions) -> None:
@@ -71,6 +95,7 @@ def run_gateway(
     options: GatewayOptions, stopping: threading.Event, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until `stopping`, and say when it is `ready`; raises Unusable."""
+    check_state(options)
     check_exposure(options)
     raise_file_limit()
     sock = listen(options.host, options.port)
@@ -82,6 +107,8 @@ def run_gateway(
         except Unusable as error:
             problem.append(error)
             return
+        if gateway.renewed:
+            say(gateway.renewed)
         ready()
         server = uvicorn.Server(configure(make_app(lambda: gateway), options.patience))
         watching = asyncio.create_task(watch(server))
@@ -164,11 +191,11 @@ class Child:
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
 
-    def wait(self) -> None:
+    def wait(self, seconds: float) -> None:
         if self.process is None:
             return
         try:
-            self.process.wait(STOPS_S)
+            self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -187,7 +214,8 @@ def supervise(
     for child in children:
         child.stop()
     for child in children:
-        child.wait()
+        # If one is unusable nothing is under way in the others that would be worth waiting for.
+        child.wait(UNUSABLE_S if code else STOPS_S)
     return code
 
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.hub import Listener
-from placewire.serve.ledger import Entry
+from placewire.serve.ledger import Account, Entry
 from placewire.serve.ledger.rows import Head
 
 AT_ONCE = 500  # results read from the ledger in one go
@@ -57,7 +57,8 @@ class Stream:
     def _read(self) -> list[Entry]:
         name, owner = self.listener.subscription, self.listener.owner
         if name is not None:
-            found = self.gateway.ledger.results_of(name, self.after, self._at_once, owner)
+            account = Account(name, owner or "")
+            found = self.gateway.ledger.results_of(account, self.after, self._at_once)
         else:
             found = self.gateway.ledger.results_after(owner, self.after, self._at_once)
         if found:

@@ -18,6 +18,7 @@ from placewire.engine.standing import open_state
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.serve.access import LOCAL
+from placewire.serve.binding import bind
 from placewire.serve.books import Books
 from placewire.serve.client.calls import Declined
 from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request, read_change
@@ -49,12 +50,17 @@ class Unserved:
             raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
         settings = Settings(**manifest.settings) if manifest is not None else Settings()
         writer = JournalWriter(folder)
-        if manifest is not None:
-            check_same(self.state, manifest, settings, name_journal(folder))
-        self.books = Books(root, ledger, make=True)
+        try:
+            if manifest is not None:
+                check_same(self.state, manifest, settings, name_journal(folder))
+            self.books = Books(root, ledger, make=True)
+            bind(self.books.ledger, self.state, writer.next_seq)
+        except Unusable:
+            writer.close()
+            raise
         self.admission = Admission(settings, open_lexicon(self.state, settings))
-        wind_clock(self.admission, manifest, folder)
-        self.committer = Committer(writer, self.books.ledger)
+        now_us = wind_clock(self.admission, manifest, folder)
+        self.committer = Committer(writer, self.books.ledger, now_us)
 
     def close(self) -> None:
         self.committer.close()
@@ -83,13 +89,9 @@ class Unserved:
 
     def unsubscribe(self, id: str) -> dict[str, Any]:
         """End a subscription, whosever it is; raises Declined."""
-        held = self.books.ledger.find(id)
-        if held is None or held.ended_seq is not None:
-            why = "is not known" if held is None else "has ended"
-            raise Declined(f"subscription {id!r}: {why}", 404)
         admitted = self.admission.admit(complete({}, "unsubscribe", id=id))
         line = Incoming(admitted.line, admitted.ts_us)
-        written = self._accept([line], [Change(0, id, "", ends=True)], owner=held.owner)
+        written = self._accept([line], [Change(0, id, "", ends=True)])
         return {"id": id, "seq": written["seq"]}
 
     def _accept(
@@ -97,12 +99,18 @@ class Unserved:
         lines: list[Incoming],
         changes: list[Change],
         repeat: Repeat = NO_REPEAT,
-        owner: str = LOCAL,
     ) -> dict[str, Any]:
         before = self.admission.now_us
 
         async def commit() -> dict[str, Any]:
-            request = Request([line.line for line in lines], owner, changes, repeat)
+            request = Request(
+                [line.line for line in lines],
+                LOCAL,
+                changes,
+                repeat,
+                latest_us=max(line.ts_us for line in lines),
+                every=True,
+            )
             return await self.committer.commit(request)
 
         try:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from placewire.serve.clerk import AGAIN_S, Clerk
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Entry, Ledger
+from placewire.serve.ledger import Account, Entry, Ledger
 from placewire.serve.ledger.parcels import FAILED, Parcel, Report, Step
 from placewire.serve.sending import Sender, encode_parcel
 
@@ -81,9 +81,9 @@ class Webhooks:
         self.retries = retries
         self.lanes = lanes or Lanes()
         self.under_way = 0
-        self._due: dict[str, Due] = {}
-        self._quick: asyncio.Queue[str] = asyncio.Queue()
-        self._slow: asyncio.Queue[str] = asyncio.Queue()
+        self._due: dict[Account, Due] = {}
+        self._quick: asyncio.Queue[Account] = asyncio.Queue()
+        self._slow: asyncio.Queue[Account] = asyncio.Queue()
         self._clerk = Clerk(ledger)
         self._readers = ThreadPoolExecutor(READERS, "parcels")
         self._tasks: list[asyncio.Task[None]] = []
@@ -117,70 +117,70 @@ class Webhooks:
                 break
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)
-        for name, waits in active:
-            due = self._due.setdefault(name, Due())
+        for account, waits in active:
+            due = self._due.setdefault(account, Due())
             if waits:
-                self._queue(name, due)
+                self._queue(account, due)
 
     def hear(self, entries: Iterable[Entry]) -> None:
         """New results: wake those that have webhooks and wait for nothing else."""
         if not self._due:
             return
-        for name in {entry.subscription for entry in entries}:
-            due = self._due.get(name)
+        for account in {entry.account for entry in entries}:
+            due = self._due.get(account)
             if due is not None and due.timer is None:
-                self._queue(name, due)
+                self._queue(account, due)
 
     def look_again(self) -> None:
         """New results that nobody has listed: wake all that wait for nothing else."""
-        for name, due in self._due.items():
+        for account, due in self._due.items():
             if due.timer is None:
-                self._queue(name, due)
+                self._queue(account, due)
 
-    def wake(self, name: str) -> None:
+    def wake(self, account: Account) -> None:
         """A webhook is new, or has another wish: look at it now."""
-        due = self._due.setdefault(name, Due())
+        due = self._due.setdefault(account, Due())
         due.disarm()
         due.parcel, due.stale = None, True
-        self._queue(name, due)
+        self._queue(account, due)
 
-    def _queue(self, name: str, due: Due) -> None:
+    def _queue(self, account: Account, due: Due) -> None:
         due.timer = None
         if due.queued:
             due.again = True
         elif not self._closing:
             due.queued = True
-            (self._slow if due.slow else self._quick).put_nowait(name)
+            (self._slow if due.slow else self._quick).put_nowait(account)
 
-    async def _work(self, queue: asyncio.Queue[str]) -> None:
+    async def _work(self, queue: asyncio.Queue[Account]) -> None:
         while True:
-            name = await queue.get()
-            due = self._due.get(name)
+            account = await queue.get()
+            due = self._due.get(account)
             if due is None or self._closing:
                 continue
             self.under_way += 1
             try:
-                step = await self._act(name, due)
+                step = await self._act(account, due)
             except Exception:
-                log.exception("webhook of %r", name)
+                log.exception("webhook of %r", account.subscription)
                 step = Step(wait_us=time.time_ns() // 1_000 + int(PUZZLED_S * 1e6))
             finally:
                 self.under_way -= 1
-            self._go_on(name, due, step)
+            self._go_on(account, due, step)
 
-    async def _act(self, name: str, due: Due) -> Step:
+    async def _act(self, account: Account, due: Due) -> Step:
         """Send one parcel, if there is one; gives what is to be done next."""
         due.again = due.stale = False
         parcel, due.parcel = due.parcel, None
         if parcel is None:
-            step = await self._clerk.advance(name, None)
+            step = await self._clerk.advance(account, None)
             if step.parcel is None:
                 return step
             parcel = step.parcel
         begun = time.monotonic()
         report = await self._send(parcel)
         due.slow = report.outcome == FAILED or time.monotonic() - begun > SLOW_S
-        return await self._clerk.advance(name, report)
+        return await self._clerk.advance(account, report)
 
     async def _send(self, parcel: Parcel) -> Report:
         entries = await self._read(parcel)
@@ -195,7 +195,7 @@ class Webhooks:
 
     async def _read(self, parcel: Parcel) -> list[Entry]:
         loop = asyncio.get_running_loop()
-        wanted = parcel.subscription, parcel.first - 1, parcel.size
+        wanted = parcel.account, parcel.first - 1, parcel.size
         while True:
             try:
                 found = await loop.run_in_executor(self._readers, self.ledger.results_of, *wanted)
@@ -204,19 +204,19 @@ class Webhooks:
                 continue
             return [entry for entry in found if entry.number <= parcel.last]
 
-    def _go_on(self, name: str, due: Due, step: Step) -> None:
+    def _go_on(self, account: Account, due: Due, step: Step) -> None:
         due.queued = False
         if not step.known:
             if due.again:
-                self._queue(name, due)
+                self._queue(account, due)
             else:
-                self._due.pop(name, None)
+                self._due.pop(account, None)
         elif step.parcel is not None:
             due.parcel = None if due.stale else step.parcel
-            self._queue(name, due)
+            self._queue(account, due)
         elif step.wait_us is not None and not self._closing and not due.stale:
             pause_s = max(0.0, step.wait_us / 1e6 - time.time())
             loop = asyncio.get_running_loop()
-            due.timer = loop.call_later(pause_s, self._queue, name, due)
+            due.timer = loop.call_later(pause_s, self._queue, account, due)
         elif due.again:
-            self._queue(name, due)
+            self._queue(account, due)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 import msgspec
 
@@ -21,6 +22,10 @@ class Asked(msgspec.Struct, frozen=True):
     plan: str = ""
     workers: int = 0
 
+    def wish(self) -> dict[str, Any]:
+        """What is wanted, as it is asked for over HTTP."""
+        return {"plan": self.plan} if self.plan else {"workers": self.workers}
+
 
 def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
     """Leave a note that a plan or a number of workers is wanted; raises Unusable."""
@@ -30,6 +35,12 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
     except OSError as error:
         raise Unusable(f"state {state}: cannot be written: {error.strerror}") from None
     return asked
+
+
+def read_waiting(state: StateDir, plan: dict[str, Any]) -> Asked | None:
+    """What is asked for and not taken up yet, by the boolean plan of the last manifest."""
+    asked = read_asked(state)
+    return None if asked is None or asked.id == plan.get("asked") else asked
 
 
 def read_asked(state: StateDir) -> Asked | None:

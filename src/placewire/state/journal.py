@@ -29,7 +29,10 @@ LOOK_BYTES = 1 << 16
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is noted of the `rows` lines from `seq` on: whose they are, and what was replied."""
+    """What is noted of the `rows` lines from `seq` on: whose they are, and what was replied.
+
+    A reply is to a request of so many `lines`, which are there together or not at all.
+    """
 
     seq: int
     rows: int = 1
@@ -37,6 +40,12 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""  # an idempotency key
     at_us: int = 0
     reply: dict[str, Any] | None = None
+    lines: int = 0
+
+    @property
+    def end_seq(self) -> int:
+        """The seq after what it speaks of."""
+        return self.seq + max(self.rows, self.lines)
 
 
 class JournalFile(NamedTuple):

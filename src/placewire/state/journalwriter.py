@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import msgspec
@@ -76,18 +76,31 @@ class JournalWriter:
             if (last := piece.rfind(b"\n")) >= 0:
                 whole = at + last + 1
             at += len(piece)
-        os.ftruncate(self._lines, whole)
         next_seq = file.first_seq + rows
         kept = 0
         for line in file.notes.read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n") or msgspec.json.decode(line, type=Note).seq >= next_seq:
+            if not line.endswith(b"\n"):
+                break
+            note = msgspec.json.decode(line, type=Note)
+            if note.end_seq > next_seq:
+                # A request of which only some lines are there was never replied to.
+                next_seq = min(next_seq, note.seq)
+            if note.seq >= next_seq:
                 break
             kept += len(line)
+        if next_seq < file.first_seq + rows:
+            whole = self._find_row(next_seq - file.first_seq)
+        os.ftruncate(self._lines, whole)
         os.ftruncate(self._notes, kept)
         self.notes_size = kept
         os.fsync(self._notes)
         os.fsync(self._lines)
         return next_seq, whole
+
+    def _find_row(self, row: int) -> int:
+        """Where a row of the file begins that is there."""
+        with open(self.file.path, "rb") as raw:
+            return sum(len(line) for line in islice(raw, row))
 
     @property
     def end_byte(self) -> int:
@@ -186,11 +199,11 @@ def read_entries(folder: Path, first_seq: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_notes(folder: Path, first_seq: int) -> Iterator[Note]:
-    """The notes of all lines from a seq on."""
+    """The notes of all lines from a seq on, also of some that begin before it."""
     for file in files_from(folder, first_seq):
         for line in file.notes.read_bytes().splitlines():
             note = msgspec.json.decode(line, type=Note)
-            if note.seq >= first_seq:
+            if max(note.end_seq, note.seq + 1) > first_seq:
                 yield note
 
 

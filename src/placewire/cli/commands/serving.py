@@ -64,6 +64,13 @@ def serve(
             help="Webhooks may have private addresses and any port.",
         ),
     ] = False,
+    renew_ledger: Annotated[
+        bool,
+        typer.Option(
+            "--renew-ledger",
+            help="Go on with a ledger that lacks what the state has swept: a new or an old one.",
+        ),
+    ] = False,
     seconds: Annotated[
         float | None, number(float, "End after so many seconds.", 0, name="--for")
     ] = None,
@@ -80,6 +87,7 @@ def serve(
     options = ServeOptions(
         state, host, port, settings, runner, plan, workers, rebalance, ledger, require_keys,
         rate, keep, allow_private_webhooks, seconds, part, held, quiet, json,
+        renew_ledger,
     )  # fmt: skip
     code = run_serve(options, sys.argv[2:])
     end(code)

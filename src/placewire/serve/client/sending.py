@@ -62,7 +62,7 @@ def send_chunks(send: Send, chunks: Iterable[Sequence[bytes]], name: str = "") -
 
 def send_chunk(send: Send, lines: Sequence[bytes], key: str, before: int) -> Sent:
     """Send lines that come after `before` others; one refused because of some goes in halves."""
-    if not lines:
+    if not any(line.strip() for line in lines):
         return Sent()
     try:
         reply = send(b"\n".join(lines) + b"\n", key)

@@ -24,6 +24,8 @@ class Cursor(Protocol):
 class Database(Protocol):
     """Where the ledger's tables are. SQL has `?` where a value goes."""
 
+    row_number: str  # the type of a table's own numbers
+
     def writing(self) -> AbstractContextManager[Cursor]:
         """A transaction, one at a time: all of it is kept, durably, or nothing."""
 

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from placewire.model.errors import Unusable
-from placewire.serve.ledger.database import Cursor, Database
-from placewire.serve.ledger.deliveries import Deliveries, end_webhook, give_up_before
+from placewire.serve.ledger.database import Database
+from placewire.serve.ledger.deliveries import OF_FOLIO, Deliveries, give_up_before
 from placewire.serve.ledger.keys import Keys
 from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
-from placewire.serve.ledger.rows import Change, Entry, Head, Held
+from placewire.serve.ledger.rows import Account, Change, Entry, Head, Held
 from placewire.serve.ledger.schema import TABLES, VERSION
 from placewire.serve.ledger.standing import fold
+from placewire.serve.ledger.tenures import (
+    AT_ONCE,
+    HELD,
+    Holders,
+    apply_change,
+    chunks,
+    follows,
+    forget_tenures,
+    latest_of,
+)
 from placewire.state.journal import Note
 
-AT_ONCE = 400  # names in one query
-ROWS_AT_ONCE = 100  # of nine values, and a statement of SQLite may have 999
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+VALUES_AT_ONCE = 990  # a statement of SQLite may have 999
 read_head = msgspec.json.Decoder(Head).decode
-HELD = ", ".join(Held._fields)
 FORGETTABLE = (
     "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
-    " WHERE x.subscription = result.subscription"
+    " WHERE x.subscription = result.subscription AND x.owner = result.owner"
     " AND result.number BETWEEN x.first_number AND x.last_number)"
+)
+LATEST = (
+    "NOT EXISTS (SELECT 1 FROM subscription o WHERE o.id = subscription.id"
+    " AND o.seq > subscription.seq)"
 )
 ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
 
@@ -39,10 +51,13 @@ class Ledger(Keys):
         self.deliveries = Deliveries(database)
         with database.writing() as cursor:
             for table in TABLES:
-                cursor.execute(table)
+                cursor.execute(table.replace("ROW_NUMBER", database.row_number))
             found = get_meta(cursor, "version", VERSION)
             if found != VERSION:
-                raise Unusable(f"ledger: needs version {VERSION}, got {found}")
+                raise Unusable(
+                    f"ledger: needs version {VERSION}, got {found}; move it away, and"
+                    " `placewire serve --renew-ledger` begins a new one"
+                )
             cursor.execute(SET_META, ("version", VERSION))
 
     def close(self) -> None:
@@ -71,13 +86,36 @@ class Ledger(Keys):
         """The place of the last result."""
         return self.meta("position", 0)
 
+    def note_journal(self, journal: int) -> None:
+        """Keep whose results these are, by the number of a journal."""
+        if self.meta("journal", -1) != journal:
+            with self.database.writing() as cursor:
+                cursor.execute(SET_META, ("journal", journal))
+
+    def begin_again(self, batch: int, least: int) -> None:
+        """Go on after a batch, whatever is missing; numbers go on above `least`.
+
+        Whoever has read up to a number that was given before misses nothing that comes.
+        """
+        with self.database.writing() as cursor:
+            position = max(get_meta(cursor, "position", 0), least)
+            facts = (("batch", batch), ("position", position), ("least", least))
+            cursor.executemany(SET_META, facts)
+            cursor.execute(
+                "UPDATE delivery SET number = ?, taken = ?, attempts = 0, next_us = 0"
+                " WHERE number < ?",
+                (least, least, least),
+            )
+            cursor.execute("UPDATE subscription SET numbers = ? WHERE numbers < ?", (least, least))
+
     # Changes, as they are accepted.
 
     def apply(self, changes: Iterable[Change], notes: Iterable[Note], applied: int) -> None:
         """Take in changes and replies of the journal up to the event `applied`."""
         with self.database.writing() as cursor:
+            least = get_meta(cursor, "least", 0)
             for change in changes:
-                apply_change(cursor, change)
+                apply_change(cursor, change, least)
             cursor.executemany(
                 "INSERT INTO reply (owner, key, body, at_us) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (owner, key) DO NOTHING",
@@ -98,25 +136,28 @@ class Ledger(Keys):
 
     # Subscriptions.
 
-    def find(self, name: str) -> Held | None:
+    def find(self, name: str, owner: str | None = None) -> Held | None:
+        """A subscription of an owner, or of whoever had the id last."""
         rows = self.database.read(f"SELECT {HELD} FROM subscription WHERE id = ?", (name,))
-        return Held(*rows[0]) if rows else None
+        found = [Held(*row) for row in rows]
+        return latest_of([held for held in found if owner in (None, held.owner)])
 
     def find_all(self, names: Sequence[str]) -> dict[str, Held]:
-        found = {}
+        """Those who had these ids last."""
+        found: dict[str, Held] = {}
         for some in chunks(names, AT_ONCE):
             marks = ", ".join("?" * len(some))
             rows = self.database.read(
-                f"SELECT {HELD} FROM subscription WHERE id IN ({marks})", some
+                f"SELECT {HELD} FROM subscription WHERE id IN ({marks}) ORDER BY seq", some
             )
             found.update({row[0]: Held(*row) for row in rows})
         return found
 
     def list_held(self, owner: str | None, after: str, limit: int) -> list[Held]:
-        """Subscriptions of an owner, or all, by id."""
-        where, values = ("owner = ? AND ", [owner]) if owner is not None else ("", [])
+        """Subscriptions of an owner, or of those who had each id last, by id."""
+        where, values = ("owner = ?", [owner]) if owner is not None else (LATEST, [])
         rows = self.database.read(
-            f"SELECT {HELD} FROM subscription WHERE {where}id > ? ORDER BY id LIMIT ?",
+            f"SELECT {HELD} FROM subscription WHERE {where} AND id > ? ORDER BY id LIMIT ?",
             [*values, after, limit],
         )
         return [Held(*row) for row in rows]
@@ -139,51 +180,37 @@ class Ledger(Keys):
 
         None if any of these is there already.
         """
-        heads = [(read_head(line), line) for line in lines]
-        heads = [(head, line) for head, line in heads if head.subscription]
+        heads = [(head, line) for line in lines if (head := read_head(line)).subscription]
         with self.database.writing() as cursor:
             if (batch if first is None else first) <= get_meta(cursor, "batch", -1):
                 return None
-            names = sorted({head.subscription for head, _ in heads})
-            held = dict(read_held(cursor, names))
+            holders = Holders(cursor, sorted({head.subscription for head, _ in heads}))
             position = get_meta(cursor, "position", 0)
             entries: list[Entry] = []
-            numbers = {name: one.numbers for name, one in held.items()}
-            standings = {name: one.standing for name, one in held.items()}
+            values: list[Any] = []  # of rows, one after the other
             strays = 0
             for head, line in heads:
                 name = head.subscription
-                one = held.get(name)
-                if one is None or not follows(head, one.owned_seq):
-                    strays += 1  # of a former owner, who has given the id up
+                posting = holders.sole.get(name) or holders.find(head)
+                if posting is None:
+                    strays += 1  # of a subscription that the ledger does not know
                     continue
-                numbers[name] += 1
+                posting.numbers += 1
                 position += 1
-                if head.type != "match" and follows(head, one.seq):
-                    standings[name] = fold(one.kind, standings[name], head)
-                entries.append(
-                    Entry(
-                        position,
-                        name,
-                        one.owner,
-                        numbers[name],
-                        head.seq,
-                        head.type,
-                        head.result_id,
-                        bytes(line),
-                        at_us,
-                    )
-                )
-            for some in chunks(entries, ROWS_AT_ONCE):
+                if head.type != "match" and follows(head, posting.seq):
+                    posting.standing = fold(posting.held.kind, posting.standing, head)
+                row = (position, name, posting.owner, posting.numbers, head.seq, head.type,
+                       head.result_id)  # fmt: skip
+                entries.append(Entry(*row, line, at_us))
+                values += (*row, line.decode(), at_us, posting.folio)
+            for at in range(0, len(values), VALUES_AT_ONCE):
                 # In one statement: the driver lets go of Python's lock at each.
-                marks = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
-                cursor.execute(
-                    f"INSERT INTO result ({ENTRY}) VALUES {marks}",
-                    [value for entry in some for value in row_of(entry)],
-                )
+                some = values[at : at + VALUES_AT_ONCE]
+                marks = ", ".join([ROW] * (len(some) // ROW.count("?")))
+                cursor.execute(f"INSERT INTO result ({ENTRY}, folio) VALUES {marks}", some)
             cursor.executemany(
-                "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ?",
-                [(numbers[name], standings[name], name) for name in sorted(held)],
+                "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ? AND owner = ?",
+                [(one.numbers, one.standing, *one.held[:2]) for one in holders.changed()],
             )
             cursor.executemany(
                 "INSERT INTO dead_letter (seq, error, event) VALUES (?, ?, ?)"
@@ -196,15 +223,11 @@ class Ledger(Keys):
             )
         return entries
 
-    def results_of(
-        self, name: str, after: int, limit: int, owner: str | None = None
-    ) -> list[Entry]:
-        """Results of a subscription from a number on, those of one owner or all."""
-        where, values = (" AND owner = ?", [owner]) if owner is not None else ("", [])
+    def results_of(self, account: Account, after: int, limit: int) -> list[Entry]:
+        """Results of an account from a number on."""
         rows = self.database.read(
-            f"SELECT {ENTRY} FROM result WHERE subscription = ? AND number > ?{where}"
-            " ORDER BY number LIMIT ?",
-            [name, after, *values, limit],
+            f"SELECT {ENTRY} FROM result {OF_FOLIO} AND number > ? ORDER BY number LIMIT ?",
+            [*account, after, limit],
         )
         return [read_entry(row) for row in rows]
 
@@ -246,67 +269,15 @@ class Ledger(Keys):
         with self.database.writing() as cursor:
             cursor.execute(f"DELETE FROM subscription WHERE {FORGOTTEN}", (seq, seq, event_us))
             cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
+            forget_tenures(cursor, seq)
 
 
 FORGOTTEN = (
     "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
-    " AND NOT EXISTS (SELECT 1 FROM result WHERE result.subscription = subscription.id)"
-    " AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.subscription = subscription.id)"
+    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.folio = subscription.folio)"
+    " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.subscription = subscription.id"
+    " AND d.owner = subscription.owner)"
 )
-
-
-def follows(head: Head, seq: int) -> bool:
-    """Whether a result is of the subscription that began at an event, and not of one before.
-
-    What a new one has already is told at its own event; reports made there are the old one's.
-    """
-    return head.seq > seq or (head.seq == seq and head.type == "update")
-
-
-def apply_change(cursor: Cursor, change: Change) -> None:
-    """One subscribe or unsubscribe; applied twice it is the same as once."""
-    cursor.execute(f"SELECT {HELD} FROM subscription WHERE id = ?", (change.id,))
-    row = cursor.fetchone()
-    held = Held(*row) if row else None
-    if change.ends:
-        if held is not None and held.ended_seq is None and held.seq < change.seq:
-            cursor.execute(
-                "UPDATE subscription SET ended_seq = ? WHERE id = ?", (change.seq, change.id)
-            )
-        return
-    if held is not None and held.seq >= change.seq:
-        return
-    numbers = held.numbers if held is not None else 0
-    same = held is not None and held.owner == change.owner
-    owned = held.owned_seq if held is not None and same else change.seq
-    first = held.first_number if held is not None and same else numbers + 1
-    if not same:
-        end_webhook(cursor, change.id)  # of a former owner
-    cursor.execute(
-        f"INSERT INTO subscription ({HELD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, kind = excluded.kind,"
-        " seq = excluded.seq, since_us = excluded.since_us, expires_us = excluded.expires_us,"
-        " ended_seq = NULL, owned_seq = excluded.owned_seq, first_number = excluded.first_number,"
-        " body = excluded.body, standing = NULL",
-        (change.id, change.owner, change.kind, change.seq, change.since_us, change.expires_us,
-         None, owned, first, numbers, change.body, None),
-    )  # fmt: skip
-
-
-def read_held(cursor: Cursor, names: Sequence[str]) -> Iterator[tuple[str, Held]]:
-    for some in chunks(names, AT_ONCE):
-        marks = ", ".join("?" * len(some))
-        cursor.execute(f"SELECT {HELD} FROM subscription WHERE id IN ({marks})", some)
-        for row in cursor.fetchall():
-            yield row[0], Held(*row)
-
-
-def row_of(entry: Entry) -> tuple[Any, ...]:
-    """An entry as the table has it."""
-    return (
-        entry.position, entry.subscription, entry.owner, entry.number, entry.seq, entry.type,
-        entry.id, entry.body.decode(), entry.at_us,
-    )  # fmt: skip
 
 
 def read_entry(row: Sequence[Any]) -> Entry:
@@ -317,9 +288,3 @@ def read_entry(row: Sequence[Any]) -> Entry:
 def storable(text: str) -> str:
     """Text that every database takes: PostgreSQL has no NUL."""
     return text.replace("\x00", "�")
-
-
-def chunks(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    rest = iter(items)
-    while some := list(islice(rest, size)):
-        yield some

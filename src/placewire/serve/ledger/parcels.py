@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from placewire.serve.ledger.rows import Account
+
 DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
 
@@ -14,6 +16,7 @@ class Webhook(NamedTuple):
     """
 
     subscription: str
+    owner: str
     token: str  # of the ids of its deliveries
     url: str
     secret: str
@@ -30,11 +33,16 @@ class Webhook(NamedTuple):
     error: str  # of the last attempt that failed
     ended: str  # why nothing is sent any more
 
+    @property
+    def account(self) -> Account:
+        return Account(self.subscription, self.owner)
+
 
 class DeadDelivery(NamedTuple):
     """A delivery that was given up."""
 
     subscription: str
+    owner: str
     token: str
     first_number: int
     last_number: int
@@ -48,6 +56,7 @@ class Parcel(NamedTuple):
     """Results that go out as one body; the same ones under the same id until they are settled."""
 
     subscription: str
+    owner: str
     token: str
     url: str
     secret: str
@@ -55,6 +64,10 @@ class Parcel(NamedTuple):
     last: int
     attempts: int
     dead: bool = False  # one that was given up before
+
+    @property
+    def account(self) -> Account:
+        return Account(self.subscription, self.owner)
 
     @property
     def id(self) -> str:

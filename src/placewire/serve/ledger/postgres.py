@@ -52,6 +52,8 @@ class PostgresCursor:
 class Postgres:
     """A database on a server; a connection that was lost is made again."""
 
+    row_number = "BIGINT"
+
     def __init__(self, url: str) -> None:
         if psycopg is None:
             raise Unusable(

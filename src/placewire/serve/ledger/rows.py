@@ -22,8 +22,18 @@ class Change(NamedTuple):
     expires_us: int | None = None
 
 
+class Account(NamedTuple):
+    """What results are numbered by: an id, and one of those who have or had it."""
+
+    subscription: str
+    owner: str
+
+
 class Held(NamedTuple):
-    """A subscription as the ledger holds it; `numbers` results were numbered so far."""
+    """A subscription as the ledger holds it; `numbers` results were numbered so far.
+
+    An id that has changed hands has one for each owner, the last that this one made of it.
+    """
 
     id: str
     owner: str
@@ -33,10 +43,14 @@ class Held(NamedTuple):
     expires_us: int | None
     ended_seq: int | None
     owned_seq: int  # since which event its owner has had the id without a break
-    first_number: int  # results before this one were another owner's
     numbers: int
     body: str
     standing: str | None
+    folio: int  # the account in short: the first event by which this owner had the id
+
+    @property
+    def account(self) -> Account:
+        return Account(self.id, self.owner)
 
     def status(self, now_us: int | None) -> str:
         """Whether it is live when the clock says `now_us`: live, ended or expired."""
@@ -56,7 +70,7 @@ class Held(NamedTuple):
             "seq": self.seq,
             "since": format_timestamp(self.since_us),
             "status": self.status(now_us),
-            "results": self.numbers - self.first_number + 1,
+            "results": self.numbers,
             "subscription": {name: event[name] for name in event if name != "type"},
         }
 
@@ -74,6 +88,10 @@ class Entry(msgspec.Struct, frozen=True):
     body: bytes
     at_us: int = 0  # when the ledger got it
     told: bytes = b""  # as streams tell it, once somebody listens
+
+    @property
+    def account(self) -> Account:
+        return Account(self.subscription, self.owner)
 
 
 class Key(NamedTuple):

@@ -18,6 +18,8 @@ BUSY_S = 30.0
 class Sqlite:
     """A database in a file; each thread reads by a connection of its own."""
 
+    row_number = "INTEGER"  # the row's own number, which needs no index beside it
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()

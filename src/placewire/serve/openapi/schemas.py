@@ -289,6 +289,7 @@ SCHEMAS: dict[str, Schema] = {
             ),
             "loads": listed({**SHARE, "description": "A worker's share of the load lately"}),
             "changes": listed(fields({"at": TIME, "line": TEXT})),
+            "asked": ref("AskedPlan"),
         },
         "additionalProperties": False,
     },

@@ -47,7 +47,7 @@ def needs(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]
         @wraps(handler)
         async def handle(request: Request) -> Any:
             gateway = gateway_of(request)
-            caller = gateway.access.identify(request.headers, stream_key(request))
+            caller = await gateway.access.identify(request.headers, stream_key(request))
             need_role(caller, role)
             return await handler(request, gateway, caller)
 

@@ -36,11 +36,11 @@ async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
     wish = read_wish(given, held, gateway.options.allow_private)
     token, secret = secrets.token_hex(8), f"pws_{secrets.token_urlsafe(32)}"
     deliveries = gateway.ledger.deliveries
-    made = await asyncio.to_thread(deliveries.put, name, held.owner, wish, token, secret)
+    made = await asyncio.to_thread(deliveries.put, held.account, wish, token, secret)
     if made is None:
         raise Refused(404, f"subscription {name!r}: has ended")
-    gateway.webhooks.wake(name)
-    webhook = await find_webhook(gateway, name)
+    gateway.webhooks.wake(held.account)
+    webhook = await find_webhook(gateway, held)
     told = describe_webhook(webhook, held)
     if made and wish.secret is None:
         told["webhook"]["secret"] = webhook.secret
@@ -51,14 +51,14 @@ async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
 async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """A webhook and what was counted; never its secret."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    return reply(describe_webhook(await find_webhook(gateway, held.id), held))
+    return reply(describe_webhook(await find_webhook(gateway, held), held))
 
 
 @needs("subscribe")
 async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Send nothing more; results stay in the ledger."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    if not await asyncio.to_thread(gateway.ledger.deliveries.end, held.id, held.owner):
+    if not await asyncio.to_thread(gateway.ledger.deliveries.end, held.account):
         raise no_webhook(held.id)
     return reply({"id": held.id})
 
@@ -69,8 +69,8 @@ async def dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
     limit = read_number(request, "limit", 100, 1, MOST_DEAD)
     after = read_number(request, "after", 0, 0, LAST)
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    await find_webhook(gateway, held.id)
-    found = await asyncio.to_thread(gateway.ledger.deliveries.dead, held.id, after, limit)
+    await find_webhook(gateway, held)
+    found = await asyncio.to_thread(gateway.ledger.deliveries.dead, held.account, after, limit)
     shown = [dead_facts(one) | {"at": format_timestamp(one.at_us)} for one in found]
     return reply({"dead": shown, "next": found[-1].first_number if found else after})
 
@@ -79,18 +79,18 @@ async def dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
 async def retry(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Try each of them once more."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    webhook = await find_webhook(gateway, held.id)
+    webhook = await find_webhook(gateway, held)
     if webhook.ended:
         raise Refused(409, f"webhook of {held.id!r}: has ended: {webhook.ended}")
-    count = await asyncio.to_thread(gateway.ledger.deliveries.try_again, held.id)
-    gateway.webhooks.wake(held.id)
+    count = await asyncio.to_thread(gateway.ledger.deliveries.try_again, held.account)
+    gateway.webhooks.wake(held.account)
     return reply({"retried": count}, 202)
 
 
-async def find_webhook(gateway: Gateway, name: str) -> Webhook:
-    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, name)
+async def find_webhook(gateway: Gateway, held: Held) -> Webhook:
+    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, held.account)
     if webhook is None:
-        raise no_webhook(name)
+        raise no_webhook(held.id)
     return webhook
 
 

@@ -36,8 +36,8 @@ async def read(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Results of one subscription, from a number on."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
     limit = read_number(request, "limit", 100, 1, MOST_RESULTS)
-    after = max(read_number(request, "after", 0, 0, LAST), held.first_number - 1)
-    entries = await asyncio.to_thread(gateway.ledger.results_of, held.id, after, limit, held.owner)
+    after = read_number(request, "after", 0, 0, LAST)
+    entries = await asyncio.to_thread(gateway.ledger.results_of, held.account, after, limit)
     text = b",".join([encode_plain(entry) for entry in entries])
     following = entries[-1].number if entries else after
     body = b'{"results":[' + text + b'],"next":%d}' % following
@@ -49,17 +49,17 @@ async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Call
     one = "id" in connection.path_params
     if one:
         held = await asyncio.to_thread(gateway.find_own, caller, name_of(connection))
-        first, last = held.first_number - 1, held.numbers
+        last = held.numbers
         listener = Listener(held.id, held.owner, caller.name)
     else:
-        first, last = 0, await asyncio.to_thread(lambda: gateway.ledger.position)
+        last = await asyncio.to_thread(lambda: gateway.ledger.position)
         listener = Listener(None, caller.scope, caller.name)
     given = connection.headers.get("last-event-id") or connection.query_params.get("after", "")
     if given == "latest":
         return Stream(gateway, listener, last)
     if given and not (given.isascii() and given.isdecimal() and len(given) < 19):
         raise Refused(422, f"after: must be a number or 'latest', got {given[:40]!r}")
-    return Stream(gateway, listener, max(int(given or 0), first))
+    return Stream(gateway, listener, int(given or 0))
 
 
 @needs("subscribe")
@@ -77,7 +77,7 @@ async def socket(websocket: WebSocket) -> None:
     """The same by WebSocket: a text message a result."""
     try:
         gateway = gateway_of(websocket)
-        caller = gateway.access.identify(websocket.headers, stream_key(websocket))
+        caller = await gateway.access.identify(websocket.headers, stream_key(websocket))
         need_role(caller, "subscribe")
         stream = await open_stream(websocket, gateway, caller)
     except (Refused, Unavailable) as error:

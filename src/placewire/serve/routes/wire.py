@@ -21,7 +21,7 @@ from placewire.serve.bodies import read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.routes.calling import needs, reply
-from placewire.state.asking import MOST_WORKERS, ask_plan
+from placewire.state.asking import MOST_WORKERS, ask_plan, read_waiting
 
 MOST_PAIR_BYTES = 1 << 18
 
@@ -50,7 +50,9 @@ async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     """The boolean plan in force: its leaves, whose they are, and their share of the load."""
     standing = await asyncio.to_thread(stand, gateway)
     if standing is None:
-        return reply({"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []})
+        asked = await asyncio.to_thread(read_waiting, gateway.state, {})
+        told = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
+        return reply(told if asked is None else told | {"asked": asked.wish()})
     told = await asyncio.to_thread(plan_facts, gateway.state, standing)
     return reply(told | {"changes": list(gateway.live.changes)})
 
