@@ -32,7 +32,9 @@ RATE, TICK_S, SECONDS, WARM_S = 1_000, 0.5, 25.0, 10.0
 PER_TICK = round(RATE * TICK_S)
 TICKS = round((SECONDS + WARM_S) / TICK_S)
 PATIENCE_S = 300.0
-WAYS = ("pass-through", "Placewire")
+# Objects have three matches in the mean: copying each three times writes as much.
+COPIES = {"pass-through": 1, "three copies": 3}
+WAYS = (*COPIES, "Placewire")
 
 
 class Found(NamedTuple):
@@ -52,7 +54,8 @@ def run(choice: Choice) -> None:
         with open_broker(choice.folder) as broker:
             session = make_session("local[2]", more=connector())
             for way in WAYS:
-                place = Topics(session, choice.folder / f"kafka-{way}", BATCH, broker, way)
+                label = way.replace(" ", "-")
+                place = Topics(session, choice.folder / f"kafka-{label}", BATCH, broker, label)
                 found[f"Kafka: {way}"] = measure(place, way, workload)
             session.stop()
     except Unusable as error:
@@ -93,7 +96,7 @@ def measure(place: Place, way: str, workload: Workload) -> Found:
         print(f"{named}: subscriptions stand", flush=True)
     for at in range(0, BATCH * BATCHES, BATCH):
         place.publish(workload.objects.slice(at, BATCH))
-    ends = run_backlog(place) if way == "Placewire" else pass_backlog(place)
+    ends = run_backlog(place) if way == "Placewire" else pass_backlog(place, COPIES[way])
     if len(ends) < 2:
         raise RuntimeError(f"{named}: {len(ends)} batches")
     seconds, processor = (ends[-1][k] - ends[0][k] for k in (0, 1))
@@ -134,9 +137,9 @@ def run_backlog(place: Place) -> list[tuple[float, float, int, int]]:
     return ends
 
 
-def pass_backlog(place: Place) -> list[tuple[float, float, int, int]]:
-    """The same of the query that copies."""
-    query = place.copy(available=True)
+def pass_backlog(place: Place, times: int) -> list[tuple[float, float, int, int]]:
+    """The same of the query that copies, so many times each."""
+    query = place.copy(available=True, times=times)
     ends: list[tuple[float, float, int, int]] = []
     objects = seen = 0
     while True:
@@ -145,7 +148,7 @@ def pass_backlog(place: Place) -> list[tuple[float, float, int, int]]:
             seen += 1
             if progress["numInputRows"]:
                 objects += progress["numInputRows"]
-                ends.append((time.perf_counter(), processor_seconds(), objects, objects))
+                ends.append((time.perf_counter(), processor_seconds(), objects, times * objects))
         if not active:
             return ends
         time.sleep(0.01)
@@ -161,7 +164,7 @@ def follow(place: Place, way: str, objects: pa.Table) -> np.ndarray:
         running = start_run(place, ignore)
         worker, stop = threading.Thread(target=running.go), running.stop
     else:
-        query: StreamingQuery = place.copy(available=False)
+        query: StreamingQuery = place.copy(available=False, times=COPIES[way])
         worker, stop = threading.Thread(target=query.awaitTermination), query.stop
     worker.start()
 

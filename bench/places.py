@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from bench.workload import Workload, object_lines, subscribe_events
@@ -49,8 +50,8 @@ class Place(ABC):
         """All subscriptions."""
 
     @abstractmethod
-    def copy(self, available: bool) -> StreamingQuery:
-        """A query that passes objects on, until all is done or for ever."""
+    def copy(self, available: bool, times: int = 1) -> StreamingQuery:
+        """A query that passes objects on, so many times each, until all is done or for ever."""
 
     @abstractmethod
     def watch(self) -> Callable[[], np.ndarray]:
@@ -59,6 +60,14 @@ class Place(ABC):
     def started(self, writer: Any, available: bool) -> StreamingQuery:
         writer = writer.option("checkpointLocation", str(self.folder / "checkpoint"))
         return (writer.trigger(availableNow=True) if available else writer).start()
+
+
+def repeated(frame: DataFrame, times: int) -> DataFrame:
+    """Every row so many times."""
+    if times == 1:
+        return frame
+    every = F.explode(F.sequence(F.lit(1), F.lit(times))).alias("time")
+    return frame.select("*", every).drop("time")
 
 
 def subscribe_lines(workload: Workload) -> Iterator[tuple[str, bytes]]:
@@ -107,9 +116,10 @@ path = "out"
         path = self.folder / "subscriptions" / "all.jsonl"
         path.write_bytes(b"".join(line + b"\n" for _, line in subscribe_lines(workload)))
 
-    def copy(self, available: bool) -> StreamingQuery:
+    def copy(self, available: bool, times: int = 1) -> StreamingQuery:
         reader = self.session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", self.at_once)
         frame = reader.parquet(str(self.folder / "objects"))
+        frame = repeated(frame, times)
         writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return self.started(writer, available)
 
@@ -181,7 +191,7 @@ class Topics(Place):
         messages = ((i, line, 1_767_225_600_000) for i, line in subscribe_lines(workload))
         self.broker.produce(self.topic("subscriptions"), messages)
 
-    def copy(self, available: bool) -> StreamingQuery:
+    def copy(self, available: bool, times: int = 1) -> StreamingQuery:
         reader = self.session.readStream.format("kafka")
         frame = (
             reader.option("kafka.bootstrap.servers", self.broker.servers)
@@ -190,7 +200,7 @@ class Topics(Place):
             .option("maxOffsetsPerTrigger", self.batch)
             .load()
         )
-        writer = frame.select("key", "value").writeStream.format("kafka")
+        writer = repeated(frame.select("key", "value"), times).writeStream.format("kafka")
         writer = writer.option("kafka.bootstrap.servers", self.broker.servers)
         return self.started(writer.option("topic", self.topic("out")), available)
 
