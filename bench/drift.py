@@ -177,19 +177,24 @@ def run(choice: Choice) -> None:
         first = next((at for at, beat in enumerate(played["off"].beats) if beat.objects), 0)
         label = f"drift-{drift.replace(' ', '-')}{suffix_of(choice)}"
         save_table(label, HEADER, tell_runs(played, first, size))
-        draw_lines(
-            label,
-            {
-                name: [
-                    (at + 1.0, run_.counted_per_s(first + at, first + at + 3))
-                    for at in range(size.calm // 2, len(run_.beats) - first - 2, 2)
-                ]
-                for name, run_ in played.items()
-            },
-            x_label="batch",
-            y_label="objects/s by the busiest worker, counted",
-            x_scale="linear",
-        )
+        draw_over_time(label, played, first, size)
+
+
+def draw_over_time(label: str, played: dict[str, Played], first: int, size: Size) -> None:
+    """Throughput by counts over batches, a line each; `first` is the first with objects."""
+    draw_lines(
+        label,
+        {
+            name: [
+                (at + 1.0, run_.counted_per_s(first + at, first + at + 3))
+                for at in range(size.calm // 2, len(run_.beats) - first - 2, 2)
+            ]
+            for name, run_ in played.items()
+        },
+        x_label="batch",
+        y_label="objects/s by the busiest worker, counted",
+        x_scale="linear",
+    )
 
 
 def suffix_of(choice: Choice) -> str:

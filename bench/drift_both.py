@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.drift import PLANS, WORKERS, Played, play, say, suffix_of
+from bench.drift import PLANS, WORKERS, Played, draw_over_time, play, say, suffix_of
 from bench.drift_logs import LARGE, Size, write_drift
 from bench.settings import Choice
-from bench.tables import draw_lines, save_table
+from bench.tables import save_table
 from placewire.engine.rebalancing import RebalanceRule
 
 DRIFTS = ("sstd objects", "tornado")
@@ -44,19 +44,8 @@ def run(choice: Choice) -> None:
                 say(f"{drift}, {name}: {why}")
         first = next(at for at, beat in enumerate(played["off"].beats) if beat.objects)
         rows += tell(drift, played, first, size)
-        draw_lines(
-            f"drift-both-{drift.replace(' ', '-')}{suffix_of(choice)}",
-            {
-                name: [
-                    (at + 1.0, run_.counted_per_s(first + at, first + at + 3))
-                    for at in range(size.calm // 2, len(run_.beats) - first - 2, 2)
-                ]
-                for name, run_ in played.items()
-            },
-            x_label="batch",
-            y_label="objects/s by the busiest worker, counted",
-            x_scale="linear",
-        )
+        label = f"drift-both-{drift.replace(' ', '-')}{suffix_of(choice)}"
+        draw_over_time(label, played, first, size)
     save_table(f"drift-both{suffix_of(choice)}", HEADER, rows)
 
 
