@@ -166,6 +166,7 @@ def play_counting(log: Path, folder: Path, rule: RebalanceRule, size: Size) -> t
     with clocked(COUNTING) as spent:
         played = play(log, folder, "agrid", rule, size)
     ended = time.process_time()
+    gc.unfreeze()
     some = [beat for beat in played.beats if beat.objects]
     half = (started + ended) / 2
     late = sum(seconds for at, seconds in spent if at > half)
