@@ -277,6 +277,8 @@ class Planner:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""
         assert self.next is not None
         leaves, file, why, beside = self.next
+        if beside:  # the older plan goes on without what comes, and has to know all that has come
+            self._write(batch, segments)
         former, version = self.beside, self.version
         self.beside = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
