@@ -160,6 +160,24 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert "plan: must be one of grid" in str(found.exception)
     (state.root / NOTE).write_bytes(b"{")
     assert read_asked(state) is None
+    # Two wishes do not get into each other's way.
+    ask("--plan", "qt", "--wait", "0")
+    ask("--workers", "12", "--wait", "0")
+    asked = read_asked(state)
+    assert asked is not None
+    assert asked.wish() == {"plan": "qt", "workers": 12}
+    shown = CliRunner().invoke(app, ["status", "--state", str(state.root)])
+    assert "plan qt and workers 12 is asked for" in shown.stdout
+
+
+def test_a_plan_and_workers_by_hand_come_together(tmp_path: Path) -> None:
+    goes_on(tmp_path, "kdt", 4, 12)
+    ask_plan(StateDir(tmp_path / "state"), "qt")
+    ask_plan(StateDir(tmp_path / "state"), workers=3)
+    again = goes_on(tmp_path, "kdt", 4, 4).planners
+    assert (again.workers, again.boolean.leaves_name) == (3, "qt")
+    shown = CliRunner().invoke(app, ["status", "--state", str(tmp_path / "state")])
+    assert "plan boolean=qt: version" in shown.stdout
 
 
 def kill_at(module: str, name: str, when: str, count: int) -> None:

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 
 from placewire.engine.batches import WorkerSummary
 from placewire.engine.calibrating import draw_rows
+from placewire.engine.coordinator import Coordinator
 from placewire.engine.fetching import MOST_RANGES, gained_ranges, has_worker
+from placewire.engine.local import replay_log
+from placewire.engine.log import identify_log
+from placewire.engine.reading import LogSource
 from placewire.engine.rebalancing import (
     ADJUSTERS,
     OTHERS,
@@ -27,6 +31,7 @@ from placewire.engine.signals import Signals
 from placewire.kernels.jit import read_only
 from placewire.kernels.touching import ranges_touching_postings
 from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import NEAREST, RELEVANT
 from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of, sum_by_worker
 from placewire.plan.cost import LoadModel
@@ -338,6 +343,37 @@ def test_a_level_system_does_not_swing(tmp_path: Path) -> None:
     assert any(batch(3.0) for _ in range(12))
     signals.forget(leaves.total, 4)
     assert not any(batch(3.0) for _ in range(6))
+
+
+@pytest.mark.parametrize("name", ["auto", "ps2-global", "sstd"])
+def test_a_level_stream_keeps_its_plan(name: str, tmp_path: Path) -> None:
+    """Through the whole engine: objects and subscriptions all over the world, 60 batches."""
+    rng = np.random.default_rng(5)
+    lines = []
+    for number in range(12_500):
+        west, south = rng.uniform(-180, 175), rng.uniform(-90, 85)
+        words = rng.choice(40, 3, replace=False)
+        seconds = divmod(number // 10, 60)
+        event = {"ts": f"2026-03-01T12:{seconds[0]:02d}:{seconds[1]:02d}Z"}
+        if number < 500:
+            box = {"box": [west, south, west + 5, south + 5]}
+            event |= {"type": "subscribe", "id": f"s{number}", "kind": "boolean", "region": box}
+            event |= {"where": f"w{words[0]} OR w{words[1]}"}
+        else:
+            text = " ".join(f"w{word}" for word in words)
+            event |= {"type": "object", "id": f"o{number}", "lon": west, "lat": south, "text": text}
+        lines.append(json.dumps(event))
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(lines) + "\n")
+    coordinator = Coordinator(
+        StateDir(tmp_path / "state"), Settings(), identify_log(log), "kdtree", 4, 4_000,
+        rebalance=read_rebalance(name),
+    )  # fmt: skip
+    versions = [m.plan["version"] for m in replay_log(coordinator, LogSource(str(log)), 200, 4)]
+    coordinator.close()
+    assert versions[-1] == 1
+    assert versions.count(1) > 40
+    assert coordinator.planners.signals.batches > 20
 
 
 @pytest.mark.parametrize(("then", "changes"), [(1.0, True), (2.9, False), (4.0, False)])

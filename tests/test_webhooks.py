@@ -300,6 +300,8 @@ def test_figures_are_as_prometheus_reads_them(service: Service, receiver: Receiv
     assert after['placewire_latency_seconds{quantile="0.99"}'] > 0
     assert after['placewire_results_dropped_total{why="throttled"}'] >= 0
     assert (after["placewire_up"], after["placewire_ledger_up"]) == (1, 1)
+    assert after['placewire_plan_version{kind="boolean"}'] >= 1
+    assert after["placewire_older_plan_subscriptions"] == 0
 
 
 def metrics(service: Service) -> dict[str, float]:

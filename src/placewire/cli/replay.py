@@ -160,6 +160,8 @@ def tell_plans(text: str, manifest: Manifest) -> None:
         name = getattr(names, kind)
         asked = name in PLANS[kind] and name not in UNPLANNED
         label = text if text == name and kind == "boolean" else f"{kind}={name}"
+        if entry.get("by_hand"):
+            label = str(entry["by_hand"])
         said = entry.get("why", "")
         if said and entry.get("made") == manifest.batch:
             said += "; the log ended before a batch ran by it (see --batch-rows)"

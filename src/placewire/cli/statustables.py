@@ -79,7 +79,7 @@ def print_service(service: Facts) -> None:
 
 
 def print_plan(kind: str, entry: Facts) -> None:
-    line = f"plan {kind}={entry['name']}: version {entry['version']}"
+    line = f"plan {kind}={entry.get('by_hand') or entry['name']}: version {entry['version']}"
     line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
     if entry.get("method") == "stripes":
         line += ", by stripes until a sample of the log is full"
@@ -100,7 +100,7 @@ def print_plan(kind: str, entry: Facts) -> None:
 
 def asked_line(asked: Facts) -> str:
     """What somebody asked for by hand and nobody has taken up yet."""
-    what = f"plan {asked['plan']}" if "plan" in asked else f"workers {asked['workers']}"
+    what = " and ".join(f"{name} {asked[name]}" for name in ("plan", "workers") if name in asked)
     return f"{what} is asked for: it is taken up with the next batch, in force with the one after"
 
 

@@ -14,7 +14,8 @@ from placewire.state.lag import Lag
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
 BY_WORKER = ("subscriptions", *COUNTS)
 SAID = (
-    "name", "method", "workers", "sized", "version", "why", "changed", "next_why", "next_workers",
+    "name", "method", "by_hand", "workers", "sized", "version", "why", "changed", "next_why",
+    "next_workers",
 )  # fmt: skip
 
 BESIDE = ("method", "version", "subscriptions")
@@ -81,16 +82,26 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
     return facts
 
 
+class Families:
+    """Metrics in the text format that Prometheus reads, a family after another."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, name: str, kind: str, about: str, values: dict[str, float]) -> None:
+        self.lines.append(f"# HELP placewire_{name} {about}")
+        self.lines.append(f"# TYPE placewire_{name} {kind}")
+        self.lines += [f"placewire_{name}{labels} {value:.15g}" for labels, value in values.items()]
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
 def to_metrics(standing: Standing, most: int) -> str:
-    """Lines in the text format that Prometheus reads."""
+    """All that is known of a state, for Prometheus."""
     manifest = standing.manifest
-    lines: list[str] = []
-
-    def add(name: str, kind: str, about: str, values: dict[str, float]) -> None:
-        lines.append(f"# HELP placewire_{name} {about}")
-        lines.append(f"# TYPE placewire_{name} {kind}")
-        lines.extend(f"placewire_{name}{labels} {value:.15g}" for labels, value in values.items())
-
+    families = Families()
+    add = families.add
     counters = manifest.counters
     for name in ("events", "objects", "results", "dead_letters"):
         about = f"{name.replace('_', ' ')} since the log began"
@@ -98,12 +109,32 @@ def to_metrics(standing: Standing, most: int) -> str:
     add("batch", "gauge", "the last committed batch", {"": float(manifest.batch)})
     live = {f'{{kind="{kind}"}}': float(n) for kind, n in standing.subscriptions.items()}
     add("subscriptions", "gauge", "live subscriptions", live)
+    if standing.lag is not None:
+        for name, about, values in lag_metrics(standing.lag):
+            add(name, "gauge", about, values)
+    add_loads(families, standing, most)
+    return families.text()
+
+
+def load_metrics(standing: Standing, most: int) -> str:
+    """Plans, workers and leaves alone."""
+    families = Families()
+    add_loads(families, standing, most)
+    return families.text()
+
+
+def add_loads(families: Families, standing: Standing, most: int) -> None:
+    """The plans in force, and what workers and leaves did."""
+    add = families.add
     versions = {
         f'{{kind="{kind}"}}': float(entry["version"])
         for kind, entry in plans_of(standing).items()
         if entry
     }
     add("plan_version", "gauge", "the plan in force", versions)
+    beside = standing.manifest.plan.get("beside", {})
+    older = {"": float(beside.get("subscriptions", 0))}
+    add("older_plan_subscriptions", "gauge", "go by an older plan beside the one in force", older)
     for count in BY_WORKER:
         values = {
             f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
@@ -111,9 +142,6 @@ def to_metrics(standing: Standing, most: int) -> str:
             for worker, value in enumerate(getattr(entry, count))
         }
         add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
-    if standing.lag is not None:
-        for name, about, values in lag_metrics(standing.lag):
-            add(name, "gauge", about, values)
     loads = standing.loads
     if loads is not None:
         worst = imbalance(loads.by_worker)
@@ -127,7 +155,6 @@ def to_metrics(standing: Standing, most: int) -> str:
                 for leaf, worker in shown
             }
             add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker lately", values)
-    return "\n".join(lines) + "\n"
 
 
 def lag_metrics(lag: Lag) -> Iterator[Metric]:

@@ -9,6 +9,7 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.state.layout import StateDir, write_file
+from placewire.state.manifest import read_latest
 from placewire.state.mirror import read_file
 
 NOTE = "ASKED.json"
@@ -24,11 +25,19 @@ class Asked(msgspec.Struct, frozen=True):
 
     def wish(self) -> dict[str, Any]:
         """What is wanted, as it is asked for over HTTP."""
-        return {"plan": self.plan} if self.plan else {"workers": self.workers}
+        wanted = {"plan": self.plan, "workers": self.workers}
+        return {name: value for name, value in wanted.items() if value}
 
 
 def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
-    """Leave a note that a plan or a number of workers is wanted; raises Unusable."""
+    """Leave a note that a plan or a number of workers is wanted; raises Unusable.
+
+    Of what was asked for before and nobody has taken up, the other one stays.
+    """
+    latest = read_latest(state)
+    waiting = read_waiting(state, {} if latest is None else latest.plan)
+    if waiting is not None:
+        plan, workers = plan or waiting.plan, workers or waiting.workers
     asked = Asked(secrets.token_hex(8), plan, workers)
     try:
         write_file(state.root / NOTE, msgspec.json.encode(asked))

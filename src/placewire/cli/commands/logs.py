@@ -78,7 +78,7 @@ def replay(
         str,
         typer.Option(
             help="How a plan is adjusted when its workers' loads drift apart: auto, ps2-local,"
-            " ps2-global, sstd, tornado or off.",
+            " ps2-local:dp (or gr, si, ra), ps2-global, sstd, tornado or off.",
             autocompletion=complete_rebalance,
         ),
     ] = "auto",

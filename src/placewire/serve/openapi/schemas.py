@@ -289,7 +289,15 @@ SCHEMAS: dict[str, Schema] = {
             ),
             "loads": listed({**SHARE, "description": "A worker's share of the load lately"}),
             "changes": listed(fields({"at": TIME, "line": TEXT})),
-            "asked": ref("AskedPlan"),
+            "asked": {
+                "type": "object",
+                "properties": {
+                    "plan": {"type": "string", "enum": ["shared", *METHODS]},
+                    "workers": {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS},
+                },
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
         },
         "additionalProperties": False,
     },

@@ -10,6 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from placewire.engine.standing import read_standing
+from placewire.engine.standingfacts import load_metrics
+from placewire.model.errors import Unusable
 from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
 from placewire.serve.errors import Refused
@@ -20,6 +23,7 @@ from placewire.serve.routes.calling import gateway_of, needs, reply, with_detail
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
 
 MOST_LETTERS = 1_000
+HEAVIEST = 10  # leaves that metrics tell of
 LAST = (1 << 62) - 1
 
 
@@ -39,7 +43,18 @@ async def metrics(request: Request) -> Response:
     """Figures for Prometheus."""
     gateway = gateway_of(request)
     counted = await asyncio.to_thread(read_counts, gateway.ledger)
-    return Response(render_metrics(gateway, counted), media_type=METRICS_TYPE)
+    loads = await asyncio.to_thread(read_loads, gateway)
+    return Response(render_metrics(gateway, counted) + loads, media_type=METRICS_TYPE)
+
+
+def read_loads(gateway: Gateway) -> str:
+    """What workers and the heaviest leaves did, if that can be told; for threads."""
+    if gateway.manifest is None:
+        return ""
+    try:
+        return load_metrics(read_standing(gateway.state.root), HEAVIEST)
+    except Unusable:  # a state that cannot be read is told by others
+        return ""
 
 
 @needs("subscribe")
