@@ -290,7 +290,7 @@ class NearPlanner(DealingPlanner):
             self.forget_map()
         if not chooses:
             self.why = (
-                f"{alive.size} subscriptions {way} after {self.sampler.events} events,"
+                f"{alive.size} subscriptions {way} by {self.sampler.source},"
                 f" the largest load {worst_of(self.loads):.2f} x the mean"
             )
 
@@ -316,7 +316,7 @@ class NearPlanner(DealingPlanner):
         write_plan(self.state.file(file), leaves, self.key)
         write_arrays(self.state.file(live), LiveTerms(leaves).tables._asdict())
         self.leaves = PlanRef(self.workers, NOTHING, file, live)
-        self.why = f"{leaves.total} leaves, made of {self.sampler.events} events"
+        self.why = f"{leaves.total} leaves, made of {self.sampler.source}"
 
 
 def level_assignment(

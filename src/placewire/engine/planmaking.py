@@ -56,7 +56,7 @@ def make_plan(
                 sample = add_questions(sample, questions, sampler.span_s)
     if name != "auto":
         leaves = METHODS[name](sample, workers, cost)
-        return Made(leaves, cost, f"{leaves.total} leaves, made of {sampler.events} events")
+        return Made(leaves, cost, f"{leaves.total} leaves, made of {sampler.source}")
     posted = post_rows(rows)
     choice = choose_plan(
         [METHODS[one](sample, workers, cost) for one in CANDIDATES],

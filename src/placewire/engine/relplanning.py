@@ -196,7 +196,7 @@ class RelevantPlanner(DealingPlanner):
         if not chooses:
             copies = copies_of(sample.rows, self.rule.deal(sample.rows, sample.theta))
             self.why = (
-                f"{alive.size} subscriptions {way} after {self.sampler.events} events,"
+                f"{alive.size} subscriptions {way} by {self.sampler.source},"
                 f" each to {copies:.2f} workers"
             )
 

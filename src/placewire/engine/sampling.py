@@ -92,6 +92,13 @@ class Sampler:
         return max(1.0, (self.last_us - (self.first_us or 0)) / 1e6)
 
     @property
+    def source(self) -> str:
+        """What a plan is made of, in words."""
+        if self.refilled:
+            return f"{self.objects.seen} objects, of which some were retained"
+        return f"{self.events} events"
+
+    @property
     def enough(self) -> bool:
         """Whether a plan can be made: a log may begin with subscriptions alone."""
         objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
