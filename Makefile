@@ -22,7 +22,7 @@ demo: setup
 	$(BIN)/placewire demo
 
 test: setup lint kafka
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The jars that tests of Kafka need, by Maven coordinates, into .cache or PLACEWIRE_KAFKA_JARS.
 kafka: setup
