@@ -112,7 +112,7 @@ def test_lines_without_a_type_and_csv(spark: SparkSession, tmp_path: Path) -> No
     (tmp_path / "wishes").mkdir()
     wish = {"id": "s", "ts": "2026-03-01T12:00:00Z", "kind": "boolean", "where": "tea"}
     extra = {**wish, "id": "t", "data": {"type": "Point"}}
-    text = f"{json.dumps(wish)}\n{json.dumps(extra)}\nno JSON\n"
+    text = f"{json.dumps(wish)}\n{json.dumps(extra)}\nno JSON\n{{ }}\n"
     (tmp_path / "wishes" / "a.jsonl").write_text(text)
     (tmp_path / "posts").mkdir()
     (tmp_path / "posts" / "a.csv").write_text(
@@ -133,10 +133,12 @@ columns = { id = "post", ts = "when", lon = "x", lat = "y", text = "body" }
 """
     go(spark, write_config(tmp_path, sources + SINKS))
     assert lines_of(tmp_path / "lines") == [
-        {"seq": 3, "type": "match", "subscription": "s", "object": "p1"},
-        {"seq": 3, "type": "match", "subscription": "t", "object": "p1"},
+        {"seq": 4, "type": "match", "subscription": "s", "object": "p1"},
+        {"seq": 4, "type": "match", "subscription": "t", "object": "p1"},
     ]
-    assert [d["seq"] for d in lines_of(tmp_path / "dead")] == [2, 4]
+    dead = lines_of(tmp_path / "dead")
+    assert [d["seq"] for d in dead] == [2, 3, 5]
+    assert [d["event"] for d in dead[:2]] == ["no JSON", "{ }"]
 
 
 def test_a_sink_that_fails_gets_everything_in_the_end(
