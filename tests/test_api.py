@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,10 @@ def test_a_log_that_grew_after_an_unfinished_line_is_refused(tmp_path: Path) -> 
     with pytest.raises(placewire.Unusable, match="no newline"):
         placewire.replay(log, tmp_path / "results", state=state)
     assert placewire.replay(log, tmp_path / "results").results == 1
+
+
+def test_types_are_for_users_too() -> None:
+    assert files("placewire").joinpath("py.typed").is_file()
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["src/placewire"]}  # all that is there, nothing left out

@@ -127,6 +127,13 @@ def test_words_become_an_expression(file: Path, query: Any, where: str) -> None:
     [
         ({"term": {"message": "Coffee"}}, "without case"),
         (text("don't"), "several words here"),
+        (text("Straße"), "forms of its letters"),
+        (text("ＣＡＦＥ"), "forms of its letters"),
+        (text("ﬁre"), "forms of its letters"),
+        (text("Ελλάς"), "forms of its letters"),
+        (text("cafe\u0301"), "forms of its letters"),
+        ({"term": {"message": "straße"}}, "forms of its letters"),
+        (text("3．14"), "several words here"),
         (text({"query": "a", "boost": 2}), "boosts"),
         (text({"query": "a", "analyzer": "english"}), "analyzer"),
         ({"bool": {"must": text("a"), "should": text("b")}}, "only add to the score"),
@@ -141,6 +148,19 @@ def test_what_differs_is_noted(file: Path, query: Any, said: str) -> None:
 def test_what_is_the_same_has_no_notes(file: Path) -> None:
     query = {"bool": {"must": [text("a b")], "filter": [box([0, 1], [1, 0])]}}
     assert notes_of(translate_one(file, query)) == []
+    assert notes_of(translate_one(file, text("CAFÉ ½ Ελλάδα snake_case 5"))) == []
+
+
+@given(said=st.text(max_size=12))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_word_without_a_note_is_the_same_in_both(
+    said: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outcome = translate_one(tmp_path_factory.mktemp("same") / "queries.jsonl", text(said))
+    if outcome.refusal is None and not outcome.notes:
+        lowered = {"".join(map(str.lower, word)) for word in re.findall(r"\w+", said)}
+        where = outcome.events[0]["where"].replace('"', "")
+        assert set(where.split(" OR ")) <= lowered
 
 
 @pytest.mark.parametrize(
@@ -161,6 +181,7 @@ def test_what_is_the_same_has_no_notes(file: Path) -> None:
         ({"function_score": {"query": text("a"), "min_score": 1}}, "min_score"),
         (text("東京"), "script without spaces"),
         (text("☕ coffee"), "a symbol is a word there"),
+        (text("100 m²"), "part of a word here, and of none there"),
         (text("!!!"), "it matches nothing"),
         ({"match_none": {}}, "it matches nothing"),
         ({"bool": {"should": [text("a")], "minimum_should_match": 2}}, "it matches nothing"),

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from oracle import replay
 from placewire import Unusable, match, refused_objects
 from placewire.city import CityLife, write_log
+from placewire.spark.columns import take_objects
 
 NEVER_MIND = {"expires", "ts"}
 
@@ -108,6 +109,41 @@ def test_a_match_joins_with_other_tables(spark: SparkSession) -> None:
     assert sorted(tuple(row) for row in counts.collect()) == [("s1", 500, 998), ("s2", 500, 999)]
 
 
+def test_names_with_dots_and_ids_that_are_numbers(spark: SparkSession) -> None:
+    objects = spark.sql("select 7 id, 1 `at.lon`, 2 lat, 'tea' text, 'x' `a.b`, 'y' `c`")
+    subscriptions = spark.sql("select 10L id, 'tea' where")
+    columns = {"lon": "at.lon"}
+    found = match(objects, subscriptions, keep=["c", "a.b"], object_columns=columns)
+    assert found.columns == ["subscription", "object", "c", "a.b"]
+    assert [tuple(row) for row in found.collect()] == [("10", "7", "y", "x")]
+
+
+def test_settings_of_the_session_change_nothing(spark: SparkSession) -> None:
+    objects = spark.sql(
+        """select 'a' id, '2026-01-01T00:00:00Z' ts, 1.0D lon, 1.0D lat, 'tea' text,
+           null nothing, timestamp '2026-01-01 00:00:00Z' at"""
+    )
+    subscriptions = spark.createDataFrame(
+        [("s", "tea", None), ("t", None, '{"box":[0,0,2,2]}')],
+        "id string, where string, region string",
+    )
+    others = {
+        "spark.sql.jsonGenerator.ignoreNullFields": "false",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    former = {name: spark.conf.get(name) for name in others}
+    try:
+        for name, value in others.items():
+            spark.conf.set(name, value)
+        found = match(objects, subscriptions).collect()
+        data = take_objects(objects, extra=True).select("data").collect()
+    finally:
+        for name, value in former.items():
+            spark.conf.set(name, value)
+    assert sorted(row["subscription"] for row in found) == ["s", "t"]
+    assert json.loads(data[0][0]) == {"at": "2026-01-01T00:00:00.000Z"}
+
+
 def test_rows_that_are_no_objects_are_told(spark: SparkSession) -> None:
     objects = spark.createDataFrame(
         [("a", 1.0, 1.0, "tea"), ("b", 500.0, 5.0, "tea"), ("c", None, 1.5, "tea")],
@@ -134,6 +170,10 @@ def test_what_cannot_be_matched_is_refused(spark: SparkSession) -> None:
         match(objects, subscribe("(tea"))
     with pytest.raises(Unusable, match="is not there"):
         match(objects, subscribe("tea"), keep=["nothing"])
+    with pytest.raises(Unusable, match="keep: column 'text' is there twice"):
+        match(objects, subscribe("tea"), keep=["text", "text"])
+    with pytest.raises(Unusable, match="keep: 'object' is a column of every match"):
+        match(objects.withColumn("object", F.lit(1)), subscribe("tea"), keep=["object"])
     with pytest.raises(Unusable, match="window"):
         match(objects, subscribe("tea"), settings={"window": 5})
     nearest = spark.sql(

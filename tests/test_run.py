@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from placewire.engine.folders import FolderSink
 from placewire.spark import running
 from placewire.spark.config import read_config
 from placewire.spark.running import Run
+from processes import until
 from test_law import BUILT_KINDS
 from test_stream import split_log, write_tables
 
@@ -112,7 +114,7 @@ def test_lines_without_a_type_and_csv(spark: SparkSession, tmp_path: Path) -> No
     (tmp_path / "wishes").mkdir()
     wish = {"id": "s", "ts": "2026-03-01T12:00:00Z", "kind": "boolean", "where": "tea"}
     extra = {**wish, "id": "t", "data": {"type": "Point"}}
-    text = f"{json.dumps(wish)}\n{json.dumps(extra)}\nno JSON\n"
+    text = f"{json.dumps(wish)}\n{json.dumps(extra)}\nno JSON\n{{ }}\n"
     (tmp_path / "wishes" / "a.jsonl").write_text(text)
     (tmp_path / "posts").mkdir()
     (tmp_path / "posts" / "a.csv").write_text(
@@ -133,10 +135,12 @@ columns = { id = "post", ts = "when", lon = "x", lat = "y", text = "body" }
 """
     go(spark, write_config(tmp_path, sources + SINKS))
     assert lines_of(tmp_path / "lines") == [
-        {"seq": 3, "type": "match", "subscription": "s", "object": "p1"},
-        {"seq": 3, "type": "match", "subscription": "t", "object": "p1"},
+        {"seq": 4, "type": "match", "subscription": "s", "object": "p1"},
+        {"seq": 4, "type": "match", "subscription": "t", "object": "p1"},
     ]
-    assert [d["seq"] for d in lines_of(tmp_path / "dead")] == [2, 4]
+    dead = lines_of(tmp_path / "dead")
+    assert [d["seq"] for d in dead] == [2, 3, 5]
+    assert [d["event"] for d in dead[:2]] == ["no JSON", "{ }"]
 
 
 def test_a_sink_that_fails_gets_everything_in_the_end(
@@ -206,22 +210,33 @@ def test_what_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_run_ends_when_it_is_told_to_and_goes_on(tmp_path: Path) -> None:
-    """SIGTERM between two batches, SIGKILL anywhere; the third run finishes."""
+    """SIGTERM to it or to all its processes, SIGKILL anywhere; the last run finishes."""
     cut = split_log(tmp_path, 12, objects=2_000, subscriptions=200, queries=12, seed=5)
     config = write_config(tmp_path, EVENTS + SINKS)
     command = [sys.executable, "-m", "placewire.cli.main", "run", "--config", str(config)]
-    for number, much in ((signal.SIGTERM, 2), (signal.SIGKILL, 4)):
-        with subprocess.Popen([*command, "--log", "json"], stderr=subprocess.PIPE) as process:
+    kills = [
+        (os.kill, signal.SIGTERM, 2),
+        (os.killpg, signal.SIGTERM, 4),
+        (os.kill, signal.SIGKILL, 6),
+    ]
+    for kill, number, much in kills:
+        with subprocess.Popen(
+            [*command, "--log", "json"], stderr=subprocess.PIPE, start_new_session=True
+        ) as process:
             waits = time.monotonic() + 300
             while len(list((tmp_path / "lines").glob("*.jsonl"))) < much:
                 assert process.poll() is None, process.stderr and process.stderr.read()
                 assert time.monotonic() < waits
                 time.sleep(0.02)
-            os.kill(process.pid, number)
+            kill(process.pid, number)
             told = process.stderr.read().decode() if process.stderr else ""
             process.wait(120)
-        assert all(json.loads(line)["what"] for line in told.splitlines() if line.startswith("{"))
-        assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+        assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL), told
+        assert "Traceback" not in told
+        said = [json.loads(line)["what"] for line in told.splitlines() if line.startswith("{")]
+        assert set(said) <= {"started", "batch", "lag", "ended"}
+        assert said.count("ended") == (number == signal.SIGTERM)
+        assert number == signal.SIGKILL or said[-1] == "ended"
     ended = subprocess.run(
         [*command, "--once"], capture_output=True, text=True, check=False, timeout=400
     )
@@ -229,3 +244,24 @@ def test_a_run_ends_when_it_is_told_to_and_goes_on(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
     expected = replay(b"".join(cut), kinds=BUILT_KINDS, with_data=True)
     assert lines_of(tmp_path / "lines") == expected.results
+
+
+@pytest.mark.parametrize("kill", [os.kill, os.killpg])
+def test_a_run_that_is_told_to_end_while_it_starts(
+    tmp_path: Path, kill: Callable[[int, int], None]
+) -> None:
+    (tmp_path / "source").mkdir()
+    config = write_config(tmp_path, EVENTS + SINKS)
+    command = [sys.executable, "-m", "placewire.cli.main", "run", "--config", str(config)]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        java = until(lambda: process.poll() is None and children.read_text(), "Spark starts")
+        kill(process.pid, signal.SIGTERM)
+        told = process.stderr.read() if process.stderr else ""
+        process.wait(120)
+    assert told.splitlines()[-1] == "ended before it had started"
+    assert process.returncode == 0
+    assert "Traceback" not in told
+    assert not any(Path(f"/proc/{pid}").exists() for pid in java.split())

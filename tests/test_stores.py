@@ -282,9 +282,14 @@ def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:
         read_config(config)
     config.write_text('state = "state"\n' + EVENTS + both)
     Run(spark, read_config(config), lambda *_: None).go(True)
-    config.write_text('state = "again"\n' + EVENTS + both)
-    with pytest.raises(Unusable, match=r"sink a: .*/out has files of another sink or state"):
+    free = '[[sink]]\nname = "free"\nformat = "jsonl"\npath = "free"\n'
+    config.write_text('state = "again"\n' + EVENTS + free + both)
+    with pytest.raises(Unusable, match=r"sink a: .*/out belongs to another sink or state"):
         Run(spark, read_config(config), lambda *_: None).go(True)
+    assert list((tmp_path / "free").iterdir()) == []
+    config.write_text('state = "again"\n' + EVENTS + free)
+    Run(spark, read_config(config), lambda *_: None).go(True)
+    assert list((tmp_path / "free").glob("*.jsonl"))
     (tmp_path / "file").write_text("x")
     config.write_text('state = "third"\n' + EVENTS + both.replace('"out"', '"file"'))
     with pytest.raises(Unusable, match=r"sink a: .*/file: cannot be written"):

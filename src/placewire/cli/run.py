@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.lag import lag_line
 from placewire.cli.outcome import Outcome
+from placewire.cli.stopping import StopAsked, Stopper
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, read_config, settings_of_config
 from placewire.state.lag import Lag
+
+if TYPE_CHECKING:
+    from placewire.spark.running import Run
 
 GIVEN_JARS = {"spark.jars", "spark.jars.packages"}  # settings of Spark's
 SAYS_S = 5.0  # between two lines about batches
@@ -112,19 +114,43 @@ def run_config(options: RunOptions) -> Outcome:
     settings_of_config(config)
     if config.workers is not None:
         read_workers(config.workers)
-    from placewire.spark.running import Run
-
     teller = Teller(options.log)
-    ready_kernels(config.plan)
-    session = open_session(config)
+    with Stopper() as stopper:
+        run = start_run(config, teller, stopper)
+        if run is not None:
+            stopper.begin(options.seconds)
+            try:
+                teller.started = time.monotonic()
+                run.go(options.once)
+            finally:
+                stop_session(run.spark)
+    teller("ended", teller.facts())
+    line = f"ended after {teller.line()}" if run is not None else "ended before it had started"
+    return Outcome(line, teller.facts())
+
+
+def start_run(config: RunConfig, teller: Teller, stopper: Stopper) -> Run | None:
+    """A run with its session; None if a signal came meanwhile."""
+    session = None
     try:
-        run = Run(session, config, teller)
-        with ending(run, options.seconds):
-            teller.started = time.monotonic()
-            run.go(options.once)
-    finally:
+        ready_kernels(config.plan)
+        session = open_session(config)
+        from placewire.spark.running import Run
+
+        return Run(session, config, teller, stopper.asked)
+    except (StopAsked, KeyboardInterrupt, Exception):
+        if session is not None:
+            stop_session(session)
+        if not stopper.asked.is_set():
+            raise
+        return None  # whatever failed: its processes may have got the signal too
+
+
+def stop_session(session: Any) -> None:
+    """Let go of a session, whose JVM may be gone."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
         session.stop()
-    return Outcome(f"ended after {teller.line()}", teller.facts())
 
 
 def open_session(config: RunConfig) -> Any:
@@ -155,25 +181,6 @@ def open_session(config: RunConfig) -> Any:
         raise Unusable(f"Spark does not start: can packages be fetched, {named}? {error}") from None
     # Spark's own handler talks to the JVM in the middle of another call to it.
     logging.disable(logging.ERROR)
+    # Its server of counts shows a traceback when the JVM goes first.
+    session.sparkContext._accumulatorServer.handle_error = lambda *_: None
     return session
-
-
-@contextmanager
-def ending(run: Any, seconds: float | None) -> Iterator[None]:
-    """Let signals, or the clock, end a run between two batches."""
-    former = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            former[number] = signal.signal(number, lambda *_: run.stop())
-    clock = None
-    if seconds is not None:
-        clock = threading.Timer(seconds, run.stop)
-        clock.daemon = True
-        clock.start()
-    try:
-        yield
-    finally:
-        if clock is not None:
-            clock.cancel()
-        for number, handler in former.items():
-            signal.signal(number, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 import pyarrow as pa
@@ -61,6 +61,17 @@ class Sink(Protocol):
     def write(self, delivered: Delivered) -> None: ...
 
 
+@runtime_checkable
+class OwnedSink(Sink, Protocol):
+    """A sink whose place is one state's alone."""
+
+    def check(self, key: tuple[int, int]) -> None:
+        """See that the place is nobody else's, and leave it as it is; raises Unusable."""
+
+    def claim(self, key: tuple[int, int]) -> None:
+        """Make the place that of the state with this key; raises Unusable."""
+
+
 class Cursor(msgspec.Struct, frozen=True):
     """The last batch that a sink has."""
 
@@ -93,7 +104,8 @@ class Delivery:
         return {name: max(0, batch - cursor.batch) for name, cursor in self.cursors.items()}
 
     def deliver(self, latest: Manifest) -> None:
-        """Give every sink what it does not have yet."""
+        """Give every sink what it does not have yet; none, if one is another's."""
+        self._claim(latest)
         for sink in self.sinks:
             for batch in range(self.cursors[sink.name].batch + 1, latest.batch + 1):
                 manifest = latest if batch == latest.batch else read_manifest(self.state, batch)
@@ -101,6 +113,15 @@ class Delivery:
                     sink.write(Delivered(self.state, manifest, self.with_data, sink.dead))
                 self.cursors[sink.name] = Cursor(batch)
                 write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
+
+    def _claim(self, latest: Manifest) -> None:
+        """Take the sinks, all or none; raises Unusable. What has no commit has no key to keep."""
+        owned = [sink for sink in self.sinks if isinstance(sink, OwnedSink)]
+        for sink in owned:
+            sink.check(latest.key)
+        if latest.batch >= 0:
+            for sink in owned:
+                sink.claim(latest.key)
 
     def _open_cursor(self, name: str, oldest: int) -> Cursor:
         """A sink's cursor; a new one begins with the oldest batch that there still is."""

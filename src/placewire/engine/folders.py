@@ -24,8 +24,8 @@ MARK = ".placewire"  # whose folder it is
 class FolderSink:
     """Writes each batch as a file of its own, in a folder of this machine or by its URI.
 
-    The first batch makes the folder this sink's: another one, or that of another state, would write
-    files of the same names.
+    The first commit makes the folder this sink's: another one, or that of another state, would
+    write files of the same names.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class FolderSink:
 
     def write(self, delivered: Delivered) -> None:
         """The file of a batch, whole or not at all."""
-        self._claim(delivered)
+        self.claim(delivered.manifest.key)
         if self.form == "jsonl":
             content = b"".join(delivered.lines())
         else:
@@ -57,28 +57,41 @@ class FolderSink:
             content = buffer.getvalue()
         self.place.write(f"{delivered.batch:09d}.{self.form}", content)
 
-    def _claim(self, delivered: Delivered) -> None:
-        """Make the folder this sink's, or see that it is; raises Unusable."""
-        owner = "-".join(f"{part:016x}" for part in delivered.manifest.key) + f" {self.name}"
+    def check(self, key: tuple[int, int]) -> None:
+        """See that the folder is nobody else's than this sink's of the state; raises Unusable."""
+        if self.owner != self._named(key):
+            self._find_owner(key)
+
+    def claim(self, key: tuple[int, int]) -> None:
+        """Make the folder this sink's of the state with this key; raises Unusable."""
+        owner = self._named(key)
         if self.owner == owner:
             return
-        try:
-            found = self.place.read(MARK).decode()
-        except FileNotFoundError:
-            found = ""
-            if any(NUMBERED.fullmatch(name) for name in self.place.list()):
-                found = "somebody else's"
-        if found and found != owner:
-            raise Unusable(
-                f"sink {self.name}: {self.place} has files of another sink or state;"
-                " choose another folder"
-            )
+        found = self._find_owner(key)
         for name in self.place.list():
             if PARTIAL.fullmatch(name):  # a run that was killed has left it
                 self.place.remove(name)
         if not found:
             self.place.write(MARK, owner.encode())
         self.owner = owner
+
+    def _find_owner(self, key: tuple[int, int]) -> str:
+        """This sink if the folder is its, empty if it is nobody's; raises Unusable."""
+        try:
+            found = self.place.read(MARK).decode()
+        except FileNotFoundError:
+            found = ""
+            if any(NUMBERED.fullmatch(name) for name in self.place.list()):
+                found = "somebody else's"
+        if found and found != self._named(key):
+            raise Unusable(
+                f"sink {self.name}: {self.place} belongs to another sink or state;"
+                " choose another folder"
+            )
+        return found
+
+    def _named(self, key: tuple[int, int]) -> str:
+        return "-".join(f"{part:016x}" for part in key) + f" {self.name}"
 
 
 class LineSink:

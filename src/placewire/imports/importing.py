@@ -40,7 +40,7 @@ BROKEN = "it cannot be read"
 
 DIFFERENCES = {
     "queries": (
-        "words are as Placewire's analyzer has them: no stemming, stop words or synonyms",
+        "words are Placewire's: letters folded, no stemming, stop words or synonyms",
         "Elasticsearch and OpenSearch round places to about a centimetre",
     ),
     "fences": (

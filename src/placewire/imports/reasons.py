@@ -11,6 +11,7 @@ SPLIT = "split into several subscriptions: an object that fits several is report
 EDGE = "an object exactly on the edge of an area that is ruled out is reported"
 CASE = "a term is compared without case"
 WORDS = "what is one word there is several words here, all of which are needed"
+FOLDED = "a word is compared without the forms of its letters, such as ß for ss or full width"
 PHRASE = "a phrase became all of its words, in any order"
 ANALYZER = "a clause names an analyzer: here there is one for all"
 HEIGHT = "heights of positions are left out"

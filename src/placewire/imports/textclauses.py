@@ -16,7 +16,16 @@ from placewire.imports.meaning import (
     some,
 )
 from placewire.imports.numbers import how_many
-from placewire.imports.reasons import ANALYZER, BOOST, CASE, PHRASE, WORDS, Untranslatable, shown
+from placewire.imports.reasons import (
+    ANALYZER,
+    BOOST,
+    CASE,
+    FOLDED,
+    PHRASE,
+    WORDS,
+    Untranslatable,
+    shown,
+)
 from placewire.imports.words import Word
 
 # Parameters that change no match here: `lenient` is about types, the others about what is refused.
@@ -66,7 +75,7 @@ def term(reader: QueryReader, value: Any, where: str, folded: bool = False) -> M
     if len(words) != 1 or words[0].written != written:
         raise Untranslatable("a term that is not one word never meets an analysed text", where,
                              shown(value))  # fmt: skip
-    if not folded and words[0].is_same and words[0].node != written:
+    if not folded and words[0].lowered != written:
         reader.tell(CASE, where)
     return of_words(reader, words, where)[0]
 
@@ -160,6 +169,8 @@ def read_words(reader: QueryReader, options: dict[str, Any], where: str) -> list
 def of_words(reader: QueryReader, words: Sequence[Word], where: str) -> list[Meaning]:
     if not all(word.is_same for word in words):
         reader.tell(WORDS, where)
+    if any(word.is_folded for word in words):
+        reader.tell(FOLDED, where)
     return [of_text(word.node) for word in words]
 
 

@@ -18,6 +18,7 @@ from placewire.text.query import Tokens
 
 NO_SPACES = "a script without spaces has words that cannot be told apart"
 SYMBOLS = "a symbol is a word there, and none here"
+PARTS = "a character is part of a word here, and of none there"
 UNSTABLE = "a word that changes each time it is analysed"
 
 # Scripts whose words the standard analyzer cuts in its own way: Thai to Myanmar and Khmer, kana
@@ -31,7 +32,15 @@ UNSPACED = (
 # or digits, a colon between letters, a comma or semicolon between digits join what they are
 # between.
 _WORD = re.compile(r"[a0_]+(?:(?:(?<=a)[.':](?=a)|(?<=0)[.',;](?=0))[a0_]+)*")
-_JOINTS = {".": ".", "'": "'", "’": "'", "‘": "'", "․": ".", "·": ":", ":": ":", ",": ",", ";": ";"}
+_JOINTS = {
+    **dict.fromkeys(".․﹒．", "."),
+    **dict.fromkeys("'’‘＇", "'"),
+    **dict.fromkeys(":·\u0387՟״‧︓﹕：", ":"),
+    **dict.fromkeys(",،؍٬߸⁄︐﹐，", ","),
+    **dict.fromkeys(";\u037e։︔﹔；", ";"),
+}
+# A number that is no digit, such as ² or ½, beside something of a word.
+_PART = re.compile(r"[a0_m]n|n[a0_m]")
 
 
 class Word(NamedTuple):
@@ -44,6 +53,17 @@ class Word(NamedTuple):
     def is_same(self) -> bool:
         """Whether it is one word here too."""
         return isinstance(self.node, str)
+
+    @property
+    def lowered(self) -> str:
+        """The word as it is there, each letter in lower case by itself."""
+        return "".join("i" if letter == "İ" else letter.lower() for letter in self.written)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether its letters are others here than there, beside what is no word here."""
+        terms = (self.node,) if isinstance(self.node, str) else self.node[1]
+        return "".join(map(str, terms)) != re.sub(r"\W", "", self.lowered)
 
 
 class WordReader:
@@ -61,6 +81,8 @@ class WordReader:
             raise Untranslatable(NO_SPACES, where, shown(text))
         if "s" in outline:
             raise Untranslatable(SYMBOLS, where, shown(text))
+        if _PART.search(outline):
+            raise Untranslatable(PARTS, where, shown(text))
         # A mark belongs to what it stands on.
         outline = re.sub(r"([a0])m+", lambda run: run[1] * len(run[0]), outline)
         found = []
@@ -81,7 +103,7 @@ class WordReader:
     @staticmethod
     @lru_cache(8_192)
     def outline(character: str) -> str:
-        """What the character is to a word: `a`, `0`, `_`, a joint, `m`, `x`, `s` or a space."""
+        """What the character is to a word: `a`, `0`, `_`, a joint, `m`, `n`, `x`, `s` or space."""
         code = ord(character)
         if any(first <= code <= last for first, last in UNSPACED):
             return "x"
@@ -96,6 +118,8 @@ class WordReader:
             return "_"
         if category == "So":
             return "s"
+        if category == "No":
+            return "n"
         return _JOINTS.get(character, " ")
 
 

@@ -22,10 +22,12 @@ CHANGE_NAMES = (
     "mode", "within_m", "alpha", "reach_m", "window", "every", "data",
 )  # fmt: skip
 AXES = ("lon", "lat")
+NESTED = (T.ArrayType, T.StructType, T.MapType)  # no single values
 OWN = "_placewire_"  # columns of ours begin with it
 ANY_TIME = "2000-01-01T00:00:00Z"
-TIME_FORM = {
-    "timeZone": "UTC",
+# How JSON is written, whatever the session has for its own.
+DATA_FORM = {"timeZone": "UTC", "ignoreNullFields": "true"}
+CHANGE_FORM = DATA_FORM | {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
     "dateFormat": "yyyy-MM-dd'T00:00:00Z'",
@@ -80,7 +82,7 @@ def take_objects(
     elif "data" in found:
         data = as_json(frame, found["data"])
     elif extra and others:
-        data = F.to_json(F.struct(*(frame[quoted(name)] for name in others)))
+        data = F.to_json(F.struct(*(frame[quoted(name)] for name in others)), DATA_FORM)
     by_point = "point" in found
     nothing = F.lit(None).cast("string")
     places = {name: nothing if by_point else column_of(frame, found, name) for name in AXES}
@@ -124,7 +126,10 @@ def take_changes(
         fields.append(F.lit(ANY_TIME).alias("ts"))
     for name, column in found.items():
         if name not in ("type", "kind"):
-            fields.append(frame[quoted(column)].alias(name))
+            value = frame[quoted(column)]
+            if name == "id" and not isinstance(kind_of(frame, column), NESTED):
+                value = value.cast("string")
+            fields.append(value.alias(name))
     of_kind = column_of(frame, found, "kind") if "kind" in found else F.lit(None)
     of_kind = F.coalesce(of_kind.cast("string"), F.lit("boolean"))
     fields.append(F.when(kind == "subscribe", of_kind).alias("kind"))
@@ -132,7 +137,7 @@ def take_changes(
     if others and "data" not in found and not timeless:
         data = F.struct(*(frame[quoted(name)] for name in others))
         fields.append(F.when(kind == "subscribe", data).alias("data"))
-    line = F.to_json(F.struct(*fields), TIME_FORM).cast("binary")
+    line = F.to_json(F.struct(*fields), CHANGE_FORM).cast("binary")
     return as_lines(frame, line, CHANGE)
 
 
@@ -149,7 +154,7 @@ def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None)
     line = frame[quoted(column)].cast("binary")
     if kind is not None:
         text = line.cast("string")
-        typed = F.regexp_replace(text, r"^\s*\{", f'{{"type":"{kind}",')
+        typed = F.regexp_replace(text, r"^\s*\{(?!\s*\})", f'{{"type":"{kind}",')
         own = F.get_json_object(text, "$.type").isNotNull()
         line = F.when(own, line).otherwise(typed.cast("binary"))
     return as_lines(frame, line, LINE)
@@ -177,7 +182,7 @@ def check_plain(
     """Refuse columns of arrays, structs and maps where a single value is needed."""
     for name in names:
         kind = kind_of(frame, found[name]) if name in found else None
-        if isinstance(kind, T.ArrayType | T.StructType | T.MapType):
+        if isinstance(kind, NESTED):
             column = found[name]
             raise Unusable(f"{what}: {column} must be a single value, got {kind.simpleString()}")
     if "terms" in found and not isinstance(kind_of(frame, found["terms"]), T.ArrayType):
@@ -244,6 +249,6 @@ def as_json(frame: DataFrame, name: str) -> Column:
     """Data of any type but text as JSON."""
     kind, column = kind_of(frame, name), frame[quoted(name)]
     if isinstance(kind, T.StructType | T.MapType | T.ArrayType | T.VariantType):
-        return F.to_json(column)
+        return F.to_json(column, DATA_FORM)
     # A single value: as the only element of a list, without the list.
-    return F.regexp_extract(F.to_json(F.array(column)), r"(?s)^\[(.*)\]$", 1)
+    return F.regexp_extract(F.to_json(F.array(column), DATA_FORM), r"(?s)^\[(.*)\]$", 1)

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from placewire.engine.delivery import Delivered
+from placewire.spark.columns import DATA_FORM
 from placewire.spark.packages import fitting, require_format
 
 ALONE = 20_000  # messages that one task writes as soon as several would
@@ -65,7 +66,7 @@ def unsubscribe_line(key: Column, timestamp: Column) -> Column:
     event = F.struct(
         F.lit("unsubscribe").alias("type"), key.cast("string").alias("id"), text.alias("ts")
     )
-    return F.to_json(event).cast("binary")
+    return F.to_json(event, DATA_FORM).cast("binary")
 
 
 class KafkaSink:

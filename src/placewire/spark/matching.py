@@ -41,6 +41,7 @@ from placewire.spark.columns import (
     OWN,
     check_frames,
     find_columns,
+    kind_of,
     quoted,
     take_changes,
     take_objects,
@@ -54,7 +55,8 @@ from placewire.text.analyzer import Analyzer
 from placewire.text.analyzers import open_analyzer
 
 AT_ONCE = 1_000_000  # subscriptions in a batch
-TAKEN = OWN  # before the names of columns that come along
+TAKEN = OWN  # before the numbers of columns that come along
+IDS = ("subscription", "object")  # what every match has
 # Matches that leave a task together: enough for Arrow, few enough to stay in the caches.
 MATCHES_AT_ONCE = 1 << 18
 MOST_BYTES = (1 << 31) - 1  # that offsets of 32 bits can tell apart
@@ -67,7 +69,7 @@ class Matched(NamedTuple):
     key: tuple[int, int]
     settings: Settings
     segments: tuple[SegmentEntry, ...]
-    keep: tuple[str, ...]
+    kept: int  # columns that come along
 
 
 def match(
@@ -92,9 +94,7 @@ def match(
     spark = objects.sparkSession
     if objects.isStreaming or subscriptions.isStreaming:
         raise Unusable("match: takes tables; for streaming DataFrames there is Stream")
-    for name in keep:
-        if name not in objects.columns:
-            raise Unusable(f"keep: column {name!r} is not there, got {', '.join(objects.columns)}")
+    check_kept(objects, keep)
     if settings is not None and not isinstance(settings, Settings):
         try:
             settings = settings_of(settings)
@@ -105,7 +105,7 @@ def match(
     changes = take_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, index, settings)
     frame = take_timeless(objects, object_columns, keep)
-    matched = Matched(index.name, manifest.key, settings, tuple(manifest.segments), tuple(keep))
+    matched = Matched(index.name, manifest.key, settings, tuple(manifest.segments), len(keep))
     kept = {f"kept{number}": name for number, name in enumerate(keep)}
     schema = T.StructType(
         [
@@ -120,6 +120,17 @@ def match(
         "object",
         *(F.col(to).alias(name) for to, name in kept.items()),
     )
+
+
+def check_kept(objects: DataFrame, keep: Sequence[str]) -> None:
+    """Refuse columns to keep that are not there, or that a match has already; raises Unusable."""
+    for name in keep:
+        if name not in objects.columns:
+            raise Unusable(f"keep: column {name!r} is not there, got {', '.join(objects.columns)}")
+        if name.lower() in IDS:
+            raise Unusable(f"keep: {name!r} is a column of every match; rename that of the objects")
+        if list(keep).count(name) > 1:
+            raise Unusable(f"keep: column {name!r} is there twice")
 
 
 def refused_objects(
@@ -138,16 +149,16 @@ def take_timeless(
     Columns that are the same for every object, or empty, do not travel.
     """
     found = {name: column for name, column in (given or {}).items() if name != "ts"}
-    kept = {TAKEN + name: objects[quoted(name)] for name in keep}
+    kept = {f"{TAKEN}{number}": objects[quoted(name)] for number, name in enumerate(keep)}
     whole = objects.withColumns(kept | {TAKEN: F.lit(ANY_TIME)})
     frame = take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
     there = find_columns(whole, OBJECT_NAMES, found, "objects")
     place = ["wkb"] if "point" in there else ["lon", "lat"]
     for axis in () if "point" in there else AXES:
-        if not isinstance(whole.select(there[axis]).schema[0].dataType, T.NumericType):
+        if not isinstance(kind_of(whole, there[axis]), T.NumericType):
             place.append(f"{axis}_text")  # what stands there instead of a number
     data = ["data", "data_text"] if "data" in there else []
-    return frame.select("id", *place, "text", *data, *map(quoted, kept))
+    return frame.select("id", *place, "text", *data, *kept)
 
 
 def index_subscriptions(
@@ -192,7 +203,9 @@ def match_partition(
         block = decode_block(table, analyzer)
         o = block.objects
         probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
-        carried = table.select(["id", *(TAKEN + name for name in matched.keep)]).combine_chunks()
+        carried = table.select(
+            ["id", *(f"{TAKEN}{n}" for n in range(matched.kept))]
+        ).combine_chunks()
         for ids, found in zip(names, match_all(probe, live), strict=True):
             yield from write_lists(found, o.event, ids, carried)
 

@@ -6,6 +6,7 @@ configuration ends the run at once.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -24,6 +26,7 @@ from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
 from placewire.spark.failures import first_line
 from placewire.spark.kafka import KafkaSink
 from placewire.spark.lag import LagMeter
+from placewire.spark.session import jvm_ended
 from placewire.spark.sinks import DeltaSink
 from placewire.spark.sources import open_source
 from placewire.spark.stream import Stream
@@ -36,6 +39,7 @@ from placewire.state.place import Unreachable
 ORDER = ("subscriptions", "events", "objects")  # in a batch
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 WATCH_S = 0.1
+JVM_ENDS_S = 10.0  # that a JVM which was told to end has for it
 LOOK_S = 1.0  # between two looks at how far it is behind
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -44,11 +48,17 @@ Tell = Callable[[str, dict[str, Any]], None]
 class Run:
     """A configuration at work; `tell` is given what happens, as a name and facts."""
 
-    def __init__(self, spark: SparkSession, config: RunConfig, tell: Tell) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: RunConfig,
+        tell: Tell,
+        stopping: threading.Event | None = None,
+    ) -> None:
         self.spark = spark
         self.config = config
         self.tell = tell
-        self.stopping = threading.Event()
+        self.stopping = stopping or threading.Event()
         self.sinks = [open_sink(spark, sink) for sink in config.sink]
         self.failures = 0
         self.stream: Stream | None = None  # at work
@@ -64,11 +74,13 @@ class Run:
             try:
                 if self._run_query(available):
                     return
-            except Unreachable as error:
-                self._pause(error)
-            except Unusable:
-                raise
             except Exception as error:
+                if self.stopping.is_set() and jvm_ended(self.spark, JVM_ENDS_S):
+                    return  # who stops a group of processes, or a service, stops them all
+                if isinstance(error, Unusable) and not isinstance(error, Unreachable):
+                    raise
+                if jvm_ended(self.spark):
+                    raise Unusable("Spark: its Java process has ended; start again") from None
                 self._pause(error)
 
     def _pause(self, error: Exception) -> None:
@@ -123,13 +135,14 @@ class Run:
     def _watch(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
         """Stop the query when that is asked for, and tell how far it is behind meanwhile."""
         looked_s = time.monotonic()
-        while query.isActive:
-            if self.stopping.wait(WATCH_S):
-                stream.stop(query)
-                break
-            if time.monotonic() - looked_s >= LOOK_S:
-                self._look(stream, query, meter)
-                looked_s = time.monotonic()
+        with contextlib.suppress(Py4JError, OSError):  # the JVM is gone; the query's end tells
+            while query.isActive:
+                if self.stopping.wait(WATCH_S):
+                    stream.stop(query)
+                    break
+                if time.monotonic() - looked_s >= LOOK_S:
+                    self._look(stream, query, meter)
+                    looked_s = time.monotonic()
         self._look(stream, query, meter)
 
     def _look(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:

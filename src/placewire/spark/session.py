@@ -92,6 +92,18 @@ def on_cluster(session: SparkSession) -> bool:
     return not master.startswith("local") or master.startswith("local-cluster")
 
 
+def jvm_ended(session: SparkSession, wait_s: float = 0.0) -> bool:
+    """Whether the JVM that this process started has ended, or does so within some seconds."""
+    process = getattr(session.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def count_hosts(places: list[str], driver: str) -> int:
     """Different hosts among places, each host:port, one of which is the driver; 1 if it is all."""
     hosts = [place.rsplit(":", 1)[0] for place in places]

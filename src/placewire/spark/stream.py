@@ -184,8 +184,10 @@ class Stream:
         """Let go of the state when the query has ended, however it did."""
         with contextlib.suppress(Exception):  # whoever waits for the query is told
             query.awaitTermination()
-        taker.close()
-        self.closed.set()
+        try:
+            taker.close()
+        finally:
+            self.closed.set()
 
 
 def union(frames: list[DataFrame]) -> DataFrame:
