@@ -69,6 +69,7 @@ ROUTES = [
     Route("/v1/plan", wire.ask, methods=["POST"]),
     Route("/v1/plan", wire.plan),
     Route("/v1/explain", wire.explain, methods=["POST"]),
+    Route("/explain", wire.explain, methods=["POST"]),
 ]
 
 

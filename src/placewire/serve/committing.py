@@ -19,7 +19,7 @@ from placewire.model.times import parse_timestamp
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.holders import Holders
 from placewire.serve.ledger import Change, Ledger
-from placewire.state.journal import Note
+from placewire.state.journal import Note, list_files
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
 
 MOST_LINES = 20_000  # in one write
@@ -245,6 +245,9 @@ def settle(request: Request, outcome: dict[str, Any] | Exception) -> None:
 def catch_up(ledger: Ledger, folder: Path, end_seq: int) -> None:
     """Apply what a crash kept from the ledger: changes that the journal has."""
     first = ledger.applied_seq
+    files = list_files(folder)
+    if files and files[0].first_seq > first:
+        ledger.miss_spells(files[0].first_seq)
     notes = list(read_notes(folder, first))
     owners = {note.seq + row: note.owner for note in notes for row in range(note.rows)}
     changes: list[Change] = []

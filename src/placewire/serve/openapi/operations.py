@@ -290,6 +290,16 @@ PATHS: dict[str, dict[str, Schema]] = {
             requestBody=body(schema=ref("Pair")),
         )
     },
+    "/explain": {
+        "post": call(
+            "queries",
+            "The same as `/v1/explain`",
+            {"200": told("The reasons", ref("Explanation"))},
+            *OF_BODIES,
+            "404",
+            requestBody=body(schema=ref("Pair")),
+        )
+    },
     "/v1/plan": {
         "get": call(
             "service",
