@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from placewire.cli.main import main
 from placewire.serve import processes
+from placewire.serve.client.sending import read_chunks
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries
 from placewire.state.layout import StateDir
@@ -149,6 +151,48 @@ def test_the_same_name_takes_nothing_twice(shell: Shell, service: Service) -> No
     first, again = shell(*words, typed=typed), shell(*words, typed=typed)
     assert first.json["first_seq"] == again.json["first_seq"]
     assert journal_ids(service.root).count("once7") == 1
+
+
+def test_a_file_that_has_grown_gives_its_new_lines(
+    shell: Shell, service: Service, tmp_path: Path
+) -> None:
+    feed = tmp_path / "feed.jsonl"
+    words = ("publish", str(feed), "--idempotency-key", "feed", "--server", service.url)
+    for count in (3, 5, 5, 9):
+        feed.write_text("".join(line(f"grown{n}") for n in range(count)))
+        told = shell(*words, "--json")
+        assert (told.code, told.json["accepted"]) == (0, count), told.err
+    grown = [name for name in journal_ids(service.root) if name.startswith("grown")]
+    assert grown == [f"grown{n}" for n in range(9)]
+    feed.write_text(line("other") + "".join(line(f"grown{n}") for n in range(1, 9)))
+    told = shell(*words)
+    assert told.code == 2
+    assert told.err.startswith("placewire: idempotency-key: 3 lines from line 1 on were sent")
+    assert "other" not in journal_ids(service.root)
+
+
+def test_a_pipe_under_a_name_is_cut_by_its_lines_alone() -> None:
+    lines = [line(f"piped{n}").encode() for n in range(5_010)]
+
+    class Dripping(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            return super().read1(7_001)
+
+    whole, dripped = (
+        list(read_chunks(source, "-", lambda _: None, steady=True))
+        for source in (io.BytesIO(b"".join(lines)), Dripping(b"".join(lines)))
+    )
+    assert [len(chunk) for chunk in whole] == [5_000, 10]
+    assert dripped == whole
+
+
+def test_one_object_under_a_name_is_one(shell: Shell, service: Service) -> None:
+    words = ("publish", "--text", "tea", "--lon", "1", "--lat", "2", "--json")
+    at = ("--idempotency-key", "one", "--server", service.url)
+    first, again = shell(*words, *at), shell(*words, *at)
+    assert first.json == again.json
+    other = shell("publish", "--text", "cocoa", "--lon", "1", "--lat", "2", *at)
+    assert (other.code, "are others now" in other.err) == (2, True)
 
 
 def test_many_subscriptions_come_from_a_file(shell: Shell, service: Service) -> None:

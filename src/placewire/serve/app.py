@@ -107,7 +107,7 @@ async def show_page(_: Request) -> Response:
 
 async def refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    answer = reply({"error": error.why}, error.status)
+    answer = reply({"error": error.why, **error.facts}, error.status)
     answer.headers.update(error.headers)
     return answer
 

@@ -8,6 +8,7 @@ then to the ledger, then the pipeline may see them, then replies go out.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import time
 from collections.abc import Sequence
@@ -28,13 +29,23 @@ AGAIN_S = 1.0  # after which a ledger that failed is tried again
 
 
 class Repeat(NamedTuple):
-    """By what a request is known that comes again: its idempotency key, a digest of its body."""
+    """By what a request is known that comes again: its idempotency key, a digest of its body.
+
+    Of a body that has many events, its lines too: so many were taken if it comes with more.
+    """
 
     key: str = ""
     digest: str = ""
+    lines: int = 0
 
 
 NO_REPEAT = Repeat()
+
+
+def digest_of(method: str, path: str, body: bytes) -> str:
+    """By what the body of a request is known again."""
+    asked = f"{method} {path}\n".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(asked + body).hexdigest()
 
 
 class Request:
@@ -52,7 +63,7 @@ class Request:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
-        self.key, self.digest = key
+        self.key, self.digest, self.body_lines = key
         self.latest_us = latest_us  # of the times of its lines
         self.every = every  # may change everybody's subscriptions, which stay theirs
         self.repeated = False  # what has this key is written already
@@ -155,7 +166,8 @@ class Committer:
                         answers.append((request, known))
                     else:
                         why = "idempotency-key: was given with another body"
-                        settle(request, Refused(422, why))
+                        told = {"sent_lines": known["lines"]} if known.get("lines") else {}
+                        settle(request, Refused(422, why, facts=told))
                     continue
             try:
                 made = holders.allow(request.changes, request.owner, request.every)
@@ -163,6 +175,8 @@ class Committer:
                 settle(request, refused)
                 continue
             reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
+            if request.key and request.body_lines:
+                reply["lines"] = request.body_lines
             if len(made) == 1:
                 reply["id"] = made[0].id  # may have been made for this request
                 reply["replaced"] = holders.live(made[0]) is not None

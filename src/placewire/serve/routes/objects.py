@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +16,7 @@ from placewire.serve.bodies import (
     media_type,
     read_body,
 )
-from placewire.serve.committing import NO_REPEAT, Repeat
+from placewire.serve.committing import NO_REPEAT, Repeat, digest_of
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import read_bulk, read_object
@@ -34,8 +33,8 @@ def repeat_of(request: Request, body: bytes) -> Repeat:
         raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
     if not key:
         return NO_REPEAT
-    asked = f"{request.method} {request.scope['path']}\n".encode("utf-8", "surrogatepass")
-    return Repeat(key, hashlib.sha256(asked + body).hexdigest())
+    lines = body.count(b"\n") if media_type(request) != JSON else 0
+    return Repeat(key, digest_of(request.method, request.scope["path"], body), lines)
 
 
 @needs("publish")
