@@ -97,6 +97,13 @@ class Ledger(Keys):
             with self.database.writing() as cursor:
                 cursor.execute(SET_META, ("journal", journal))
 
+    def number_itself(self, number: int) -> int:
+        """By what a state knows this ledger again: a number that it keeps, or has already."""
+        with self.database.writing() as cursor:
+            number = get_meta(cursor, "ledger", number)
+            cursor.execute(SET_META, ("ledger", number))
+        return number
+
     def begin_again(self, batch: int, least: int) -> None:
         """Go on after a batch, whatever is missing; numbers go on above `least`.
 
