@@ -603,6 +603,21 @@ def test_serve_says_when_it_is_ready_and_ends_when_told(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("part", ["all", "gateway"])
+def test_seconds_count_from_when_it_is_ready(part: str, tmp_path: Path) -> None:
+    def serve(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "placewire.cli.main", "serve", "--part", part]
+        command += ["--state", str(tmp_path / "state"), "--port", str(free_port())]
+        command += ["--runner", "local", "--for", "0.1", *more]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    failed = serve("--ledger", f"postgresql://127.0.0.1:{free_port()}/nothing")
+    assert failed.returncode == 2
+    assert "ledger: PostgreSQL" in failed.stderr
+    done = serve()
+    assert (done.returncode, "Placewire is at" in done.stderr) == (0, True), done.stderr
+
+
 def test_an_interrupted_command_ends_with_130(service: Service) -> None:
     command = [sys.executable, "-m", "placewire.cli.main", "tail", "--after", "0",
                "--server", service.url]  # fmt: skip

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
 from placewire.serve.books import LEDGER, Books
+from placewire.serve.gateway import GatewayOptions
+from placewire.serve.processes import check_exposure
 from placewire.serve.unserved import Unserved
 from placewire.state.layout import StateDir
 from placewire.state.manifest import committed_batches
@@ -105,6 +108,18 @@ def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> No
         assert service.gateway.renewed == ""
         publish(service, "o3")
         service.until(lambda: len(service.results("s")) == 3)
+
+
+def test_a_service_for_others_says_that_its_ledger_is_lost(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    with closing(Books(root, make=True)) as books:
+        books.add_key("ann", ["admin"])
+    lose(root)
+    options = GatewayOptions(root, Settings(), "0.0.0.0", require_keys=True)
+    with pytest.raises(Unusable, match="--renew-ledger"):
+        check_exposure(options)
+    with pytest.raises(Unusable, match=r"renew it with --host 127\.0\.0\.1"):
+        check_exposure(options._replace(renew_ledger=True))
 
 
 def test_keys_of_a_state_that_was_never_served_are_not_lost_silently(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ class Books:
         one = self.ledger.find(ids[0]) if len(ids) == 1 else None
         last = self.ledger.position if one is None else one.numbers
         at = last if after == "latest" else int(after)
+        if at > last:
+            raise Declined(f"after: must be 0..{last} or 'latest', got {at}", 422)
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
             entries = (
