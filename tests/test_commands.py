@@ -186,6 +186,14 @@ def test_a_pipe_under_a_name_is_cut_by_its_lines_alone() -> None:
     assert dripped == whole
 
 
+@pytest.mark.parametrize("name", [".", "..", "a/..", "%2e"])
+def test_ids_may_look_like_paths(shell: Shell, service: Service, name: str) -> None:
+    at = ("--server", service.url)
+    assert shell("subscribe", name, "--where", "tea", *at).code == 0
+    told = shell("unsubscribe", name, "--json", *at)
+    assert (told.code, told.json["id"]) == (0, name), told.err
+
+
 def test_one_object_under_a_name_is_one(shell: Shell, service: Service) -> None:
     words = ("publish", "--text", "tea", "--lon", "1", "--lat", "2", "--json")
     at = ("--idempotency-key", "one", "--server", service.url)

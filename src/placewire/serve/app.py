@@ -157,7 +157,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         raw = scope.get("raw_path") or scope["path"].encode()
-        scope = {**scope, "path": decode_path(raw.partition(b"?")[0])}
+        path = decode_path(raw.partition(b"?")[0])
+        scope = {**scope, "path": path.decode("utf-8", "replace")}
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -165,7 +166,23 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
             await send(message)
 
+        why = fault_of(scope, path) if scope["type"] == "http" else ""
+        if why:
+            await reply({"error": why}, 400)(scope, receive, send_safely)
+            return
         await self.app(scope, receive, send_safely)
+
+
+def fault_of(scope: Scope, path: bytes) -> str:
+    """What is wrong with a request before its address is looked at."""
+    hosts = sum(name == b"host" for name, _ in scope["headers"])
+    if hosts > 1 or (hosts == 0 and scope.get("http_version") == "1.1"):
+        return f"host: must be given once, got {hosts or 'none'}"
+    try:
+        path.decode()
+    except UnicodeDecodeError as error:
+        return f"path: must be UTF-8, got byte 0x{path[error.start]:02x}"
+    return ""
 
 
 def note_status(scope: Scope, status: int) -> None:
@@ -175,11 +192,11 @@ def note_status(scope: Scope, status: int) -> None:
         gateway.refusals.requests[status] += 1
 
 
-def decode_path(raw: bytes) -> str:
+def decode_path(raw: bytes) -> bytes:
     """A path as it was meant, but for slashes and percent signs inside of names."""
     first, *rest = raw.split(b"%")
     text = first
     for part in rest:
         kept = KEPT.get(b"%" + part[:2].lower())
         text += kept + part[2:] if kept is not None else unquote_to_bytes(b"%" + part)
-    return text.decode("utf-8", "replace")
+    return text

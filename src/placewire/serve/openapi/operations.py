@@ -95,7 +95,12 @@ ANY_KEY: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A request that was answered before gets the same reply again",
-    "schema": {"type": "string", "maxLength": 200, "pattern": "^[ -~]*$"},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "pattern": "^[!-~]([ -~]*[!-~])?$",
+    },
 }
 NAME = in_path("id", ID)
 FROM = asked(

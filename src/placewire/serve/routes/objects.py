@@ -28,11 +28,15 @@ MOST_KEY = 200
 
 def repeat_of(request: Request, body: bytes) -> Repeat:
     """What tells a repeated request from a new one; raises Refused."""
-    key = request.headers.get("idempotency-key", "")
-    if len(key) > MOST_KEY or not key.isprintable():
-        raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
-    if not key:
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
         return NO_REPEAT
+    key = keys[0]
+    if len(keys) > 1 or not 1 <= len(key) <= MOST_KEY or not key.isprintable():
+        got = f"{len(keys)} of them" if len(keys) > 1 else f"{len(key)} characters"
+        raise Refused(
+            422, f"idempotency-key: must be one of 1 to {MOST_KEY} printable characters, got {got}"
+        )
     lines = body.count(b"\n") if media_type(request) != JSON else 0
     return Repeat(key, digest_of(request.method, request.scope["path"], body), lines)
 
