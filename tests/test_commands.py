@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from placewire.cli.main import main
 from placewire.serve import processes
+from placewire.serve.client.sending import read_chunks
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries
 from placewire.state.layout import StateDir
@@ -149,6 +151,56 @@ def test_the_same_name_takes_nothing_twice(shell: Shell, service: Service) -> No
     first, again = shell(*words, typed=typed), shell(*words, typed=typed)
     assert first.json["first_seq"] == again.json["first_seq"]
     assert journal_ids(service.root).count("once7") == 1
+
+
+def test_a_file_that_has_grown_gives_its_new_lines(
+    shell: Shell, service: Service, tmp_path: Path
+) -> None:
+    feed = tmp_path / "feed.jsonl"
+    words = ("publish", str(feed), "--idempotency-key", "feed", "--server", service.url)
+    for count in (3, 5, 5, 9):
+        feed.write_text("".join(line(f"grown{n}") for n in range(count)))
+        told = shell(*words, "--json")
+        assert (told.code, told.json["accepted"]) == (0, count), told.err
+    grown = [name for name in journal_ids(service.root) if name.startswith("grown")]
+    assert grown == [f"grown{n}" for n in range(9)]
+    feed.write_text(line("other") + "".join(line(f"grown{n}") for n in range(1, 9)))
+    told = shell(*words)
+    assert told.code == 2
+    assert told.err.startswith("placewire: idempotency-key: 3 lines from line 1 on were sent")
+    assert "other" not in journal_ids(service.root)
+
+
+def test_a_pipe_under_a_name_is_cut_by_its_lines_alone() -> None:
+    lines = [line(f"piped{n}").encode() for n in range(5_010)]
+
+    class Dripping(io.BytesIO):
+        def read1(self, size: int | None = -1, /) -> bytes:
+            return super().read1(7_001)
+
+    whole, dripped = (
+        list(read_chunks(source, "-", lambda _: None, steady=True))
+        for source in (io.BytesIO(b"".join(lines)), Dripping(b"".join(lines)))
+    )
+    assert [len(chunk) for chunk in whole] == [5_000, 10]
+    assert dripped == whole
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/..", "%2e"])
+def test_ids_may_look_like_paths(shell: Shell, service: Service, name: str) -> None:
+    at = ("--server", service.url)
+    assert shell("subscribe", name, "--where", "tea", *at).code == 0
+    told = shell("unsubscribe", name, "--json", *at)
+    assert (told.code, told.json["id"]) == (0, name), told.err
+
+
+def test_one_object_under_a_name_is_one(shell: Shell, service: Service) -> None:
+    words = ("publish", "--text", "tea", "--lon", "1", "--lat", "2", "--json")
+    at = ("--idempotency-key", "one", "--server", service.url)
+    first, again = shell(*words, *at), shell(*words, *at)
+    assert first.json == again.json
+    other = shell("publish", "--text", "cocoa", "--lon", "1", "--lat", "2", *at)
+    assert (other.code, "are others now" in other.err) == (2, True)
 
 
 def test_many_subscriptions_come_from_a_file(shell: Shell, service: Service) -> None:
@@ -557,6 +609,21 @@ def test_serve_says_when_it_is_ready_and_ends_when_told(tmp_path: Path) -> None:
         process.terminate()
         process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("part", ["all", "gateway"])
+def test_seconds_count_from_when_it_is_ready(part: str, tmp_path: Path) -> None:
+    def serve(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "placewire.cli.main", "serve", "--part", part]
+        command += ["--state", str(tmp_path / "state"), "--port", str(free_port())]
+        command += ["--runner", "local", "--for", "0.1", *more]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    failed = serve("--ledger", f"postgresql://127.0.0.1:{free_port()}/nothing")
+    assert failed.returncode == 2
+    assert "ledger: PostgreSQL" in failed.stderr
+    done = serve()
+    assert (done.returncode, "Placewire is at" in done.stderr) == (0, True), done.stderr
 
 
 def test_an_interrupted_command_ends_with_130(service: Service) -> None:

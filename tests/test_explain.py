@@ -568,3 +568,27 @@ def test_ids_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     kept = Kept(tmp_path, written([event("object", "\x1b[31m", 0, **NOBODY), LOG[1]]))
     done = run_command("--state", str(kept.state.root), "--object", "0", "--subscription", "s")
     assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_how_a_log_was_cut_does_not_turn_a_verdict(rows: int, tmp_path: Path) -> None:
+    """What was replaced is told, or said to be forgotten; never taken for what replaced it."""
+    log = [
+        event("subscribe", "r", 0, kind="boolean", where="apple"),
+        event("object", "a", 1, lon=0, lat=0, text="an apple"),
+        event("subscribe", "r", 2, kind="boolean", where="pear"),
+        *(event("object", f"o{i}", 3 + i, lon=0, lat=0, text="pear") for i in range(7)),
+    ]
+    kept = Kept(tmp_path, written(log), rows=rows, swept=True)
+    told = kept.explain(1, "r")
+    if rows == 100:
+        assert told["matches"] is True
+        assert told["interval"]["why"] == "it was live from seq 0 until event 2 replaced it"
+    else:
+        assert told["matches"] in (True, None), told
+    if rows == 1:
+        assert told["matches"] is None
+        assert told["verdict"].startswith(
+            "Cannot be told: whether the subscription was live: this one began at seq 2,"
+        )
+    assert kept.explain(5, "r")["matches"] is True

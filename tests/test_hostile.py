@@ -29,6 +29,8 @@ from test_serve import COFFEE, thing
 QUICK = Patience(head_s=0.6, head_bytes=1 << 14, body_s=0.6, idle_s=1, stalled_s=3.0)
 HEAD = b"host: localhost\r\n"
 JSON = HEAD + b"content-type: application/json\r\n"
+BODY = b'{"id":"o","lon":0,"lat":0,"text":"x"}'
+ONE_OBJECT = b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY
 FUZZ = settings(
     max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
@@ -174,6 +176,20 @@ HEADS: dict[str, tuple[bytes, set[int]]] = {
     ),
     "no name at all": (
         b"GET /v1/keys HTTP/1.1\r\nhost: [::1\r\nconnection: close\r\n\r\n", {403},
+    ),
+    "two names": (
+        b"GET /health HTTP/1.1\r\n" + HEAD + HEAD + b"connection: close\r\n\r\n", {400},
+    ),
+    "no host": (b"GET /health HTTP/1.1\r\nconnection: close\r\n\r\n", {400}),
+    "an id that is not UTF-8": (
+        b"GET /v1/subscriptions/%ff HTTP/1.1\r\n" + HEAD + b"connection: close\r\n\r\n", {400},
+    ),
+    "an empty idempotency key": (
+        b"POST /v1/objects HTTP/1.1\r\n" + JSON + b"idempotency-key:\r\n" + ONE_OBJECT, {422},
+    ),
+    "two idempotency keys": (
+        b"POST /v1/objects HTTP/1.1\r\n" + JSON
+        + b"idempotency-key: a\r\nidempotency-key: b\r\n" + ONE_OBJECT, {422},
     ),
     "another's page": (
         b"GET /v1/keys HTTP/1.1\r\n" + HEAD + b"origin: http://[\r\nconnection: close\r\n\r\n",
@@ -443,6 +459,8 @@ def test_deep_and_odd_bodies_are_refused(service: Service, name: str) -> None:
             )
             assert 400 <= reply.status_code < 500, reply.text
             assert reply.json()["error"]
+            if name == "a surrogate" and path == "/v1/objects":
+                assert "lone surrogate" in reply.text
     still_well(service)
 
 

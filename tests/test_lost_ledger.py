@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from placewire.model.errors import Unusable
-from placewire.serve.books import LEDGER
+from placewire.model.settings import Settings
+from placewire.serve.books import LEDGER, Books
+from placewire.serve.gateway import GatewayOptions
+from placewire.serve.processes import check_exposure
 from placewire.serve.unserved import Unserved
 from placewire.state.layout import StateDir
 from placewire.state.manifest import committed_batches
@@ -77,6 +80,57 @@ def test_a_lost_ledger_is_refused_and_begins_again_if_asked(tmp_path: Path) -> N
         publish(service, "newer")
         numbers = [one["number"] for one in service.results("s")]
         assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
+
+
+def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> None:
+    """Its keys and webhooks are nowhere else, whatever can be made again."""
+    root = tmp_path / "state"
+    with serving(root) as service:
+        service.subscribe("s", **COFFEE)
+        publish(service, "o1", "o2")
+    lose(root)
+    for make in (False, True):
+        with pytest.raises(Unusable, match=r"has had.*keys and webhooks.*--renew-ledger"):
+            Books(root, make=make)
+    with pytest.raises(Unusable, match="--renew-ledger"):
+        Unserved(root)
+    assert not (root / LEDGER).exists()
+    for _ in range(2):  # what a start that was refused has left is no ledger of the state's
+        with pytest.raises(Unusable, match=r"has had.*--renew-ledger"):
+            Service(root).start_gateway()
+    with serving(root, renew_ledger=True) as service:
+        assert service.gateway is not None
+        assert "keys, webhooks" in service.gateway.renewed
+        service.caught_up()
+        service.until(lambda: len(service.results("s")) == 2)
+    with serving(root) as service:
+        assert service.gateway is not None
+        assert service.gateway.renewed == ""
+        publish(service, "o3")
+        service.until(lambda: len(service.results("s")) == 3)
+
+
+def test_a_service_for_others_says_that_its_ledger_is_lost(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    with closing(Books(root, make=True)) as books:
+        books.add_key("ann", ["admin"])
+    lose(root)
+    options = GatewayOptions(root, Settings(), "0.0.0.0", require_keys=True)
+    with pytest.raises(Unusable, match="--renew-ledger"):
+        check_exposure(options)
+    with pytest.raises(Unusable, match=r"renew it with --host 127\.0\.0\.1"):
+        check_exposure(options._replace(renew_ledger=True))
+
+
+def test_keys_of_a_state_that_was_never_served_are_not_lost_silently(tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    with closing(Books(root, make=True)) as books:
+        books.add_key("ann", ["publish"])
+    with closing(Books(root, make=True)) as books:
+        assert books.keys() == [{"name": "ann", "roles": ["publish"]}]
+    lose(root)
+    with pytest.raises(Unusable, match="--renew-ledger"):
+        Service(root).start_gateway()
 
 
 def test_an_old_copy_goes_on_above_what_was_numbered(tmp_path: Path) -> None:

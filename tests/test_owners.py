@@ -232,3 +232,56 @@ def test_what_needs_no_key_names_nobody(tmp_path: Path) -> None:
             for word in ("hers-alone", "her-object", "her coffee", "her.receiver.example", "ann",
                          str(tmp_path)):  # fmt: skip
                 assert not re.search(rf"\b{re.escape(word)}\b", told.text), (path, word)
+
+
+def explained(call: Call, who: str, thing: Any, name: str = "r") -> tuple[bool | None, str]:
+    body = {"object": thing, "subscription": {"id": name}}
+    told = call(who, "post", "/v1/explain", json=body)
+    assert told.status_code == 200, told.text
+    assert call(who, "post", "/explain", json=body).json() == told.json()
+    return told.json()["matches"], told.json()["interval"]["why"]
+
+
+def test_explanations_are_of_what_the_id_was_when_the_object_came(tmp_path: Path) -> None:
+    apple, pear = ({"kind": "boolean", "where": word} for word in ("apple", "pear"))
+    with keyed(tmp_path / "state") as (service, call):
+        path = "/v1/subscriptions/r"
+
+        def put(who: str, wish: dict[str, Any]) -> None:
+            assert call(who, "put", path, json=wish).is_success
+            service.caught_up()
+
+        def publish(name: str) -> None:
+            reply = call("ann", "post", "/v1/objects", json=thing(name, "an apple"))
+            assert reply.status_code == 202
+            service.caught_up()
+
+        put("ann", apple)  # 0
+        publish("ra")  # 1
+        put("ann", pear)  # 2
+        publish("rp")  # 3
+        put("ann", apple)  # 4
+        assert call("ann", "delete", path).is_success  # 5
+        publish("later")  # 6
+        assert explained(call, "ann", "ra") == (
+            True, "it was live from seq 0 until event 2 replaced it",
+        )  # fmt: skip
+        assert explained(call, "ann", "rp")[0] is False
+        ended = (False, "it was ended by event 5")
+        assert explained(call, "ann", "later") == ended
+        assert explained(call, "ann", thing("next", "apple")) == ended
+        put("bob", apple)  # 7
+        publish("bobs")  # 8
+        not_yet = (False, "it was not yet subscribed: it began at seq 7")
+        assert explained(call, "bob", "ra") == not_yet
+        assert explained(call, "bob", "bobs") == (True, "it has been live since seq 7")
+        assert explained(call, "ann", "bobs") == ended
+        assert explained(call, "root", "bobs")[0] is True
+        assert explained(call, "root", "ra")[0] is True
+        # What the ledger has dropped with the journal is not guessed at.
+        assert service.gateway is not None
+        service.gateway.ledger.forget_ended(5, 0)
+        matches, why = explained(call, "ann", "ra")
+        assert matches is None
+        assert "changes are known from seq 5 on" in why
+        assert explained(call, "ann", "later") == ended

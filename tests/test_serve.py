@@ -8,17 +8,22 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from placewire import run
 from placewire.model.settings import Settings
 from placewire.serve.access import make_key
+from placewire.serve.books import Books
+from placewire.serve.client import Client
+from placewire.serve.client.calls import Declined
 from placewire.serve.gateway import STALE_S
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.state.journal import journal_folder
@@ -267,6 +272,34 @@ def test_keys_own_their_subscriptions(tmp_path: Path) -> None:
         assert call("cy", "post", "/v1/objects", json=thing("o4")).status_code == 401
 
 
+def test_a_cursor_beyond_the_end_is_refused(service: Service) -> None:
+    """It would be silent for ever, or until so many have come."""
+    service.subscribe("few", kind="boolean", where="beyond")
+    service.publish(thing("few-1", "beyond"), thing("few-2", "beyond"))
+    service.until(lambda: len(service.results("few")) == 2)
+    get, path = service.http.get, "/v1/subscriptions/few"
+    beyond = "must be 0..2 or 'latest', got 999999"
+    header = {"last-event-id": "999999"}
+    assert get(f"{path}/events", headers=header).json()["error"] == f"last-event-id: {beyond}"
+    assert get(f"{path}/events?after=999999").json()["error"] == f"after: {beyond}"
+    page = get(f"{path}/results?after=3")
+    assert (page.status_code, page.json()["error"]) == (422, "after: must be 0..2, got 3")
+    assert get(f"{path}/results?after=2").json() == {"results": [], "next": 2}
+    every = get("/v1/events?after=999999")
+    assert (every.status_code, every.json()["error"].startswith("after: must be 0..")) == (
+        422,
+        True,
+    )
+    bad = get(f"{path}/events", headers={"last-event-id": "x"})
+    assert bad.json()["error"] == "last-event-id: must be a number or 'latest', got 'x'"
+    with pytest.raises(InvalidStatus, match="422"):
+        connect(f"{service.url.replace('http', 'ws')}{path}/socket?after=3")
+    with closing(Client(service.url)) as client, pytest.raises(Declined, match=r"0\.\.2 or"):
+        next(client.tail("few", after=3))
+    with closing(Books(service.root)) as books, pytest.raises(Declined, match=r"0\.\.2 or"):
+        next(books.tail("few", after=3))
+
+
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     service = Service(tmp_path / "state")
     service.start_gateway()
@@ -274,8 +307,9 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     headers = {"idempotency-key": "k"}
     first = service.http.post("/v1/objects", json=thing("o1"), headers=headers).json()
     service.stop_gateway()
-    # The ledger has lost everything: it follows from the journal.
+    # The ledger has lost everything: it follows from the journal, if that is asked for.
     (tmp_path / "state" / "ledger.sqlite").unlink()
+    service.options = service.options._replace(renew_ledger=True)
     service.start_gateway()
     again = service.http.post("/v1/objects", json=thing("o1"), headers=headers).json()
     assert again == first

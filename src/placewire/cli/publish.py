@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -66,7 +67,9 @@ def publish_one(options: PublishOptions, one: OneObject) -> int:
     if one.lon is None or one.lat is None:
         raise Unusable("publish: --text needs --lon and --lat")
     event: dict[str, Any] = {k: value for k, value in one._asdict().items() if value is not None}
-    event.setdefault("id", secrets.token_hex(8))
+    # Under a name it is the same object when it is sent again.
+    made = hashlib.sha256(options.name.encode()).hexdigest()[:16] if options.name else ""
+    event.setdefault("id", made or secrets.token_hex(8))
     if one.data is not None:
         event["data"] = read_json(one.data, "data")
     with open_writer(options.target) as writer:
@@ -97,7 +100,8 @@ def send_file(what: str, file: str, target: Target, name: str, as_json: bool) ->
             nonlocal read
             read += count
 
-        chunks = read_chunks(source, file, note)
+        chunks = read_chunks(source, file, note, steady=bool(name))
+        name = f"{name}-{what}" if name and what != "objects" else name
         for more in send_chunks(partial(writer.send, what), chunks, name):
             told = tell_errors(progress.say, more, told) if not as_json else told
             sent = sent.with_more(more)

@@ -66,16 +66,14 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
         end_with_parent(stopping)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    if options.seconds is not None:
-        clock = threading.Timer(options.seconds, stopping.set)
-        clock.daemon = True
-        clock.start()
     if options.part == "pipeline":
+        start_clock(options, stopping)
         return serve_pipeline(options, stopping)
     if options.part == "gateway":
         return serve_gateway(options, keep_us, stopping)
     from placewire.serve.processes import (
         Child,
+        call_when_ready,
         check_exposure,
         check_state,
         listen,
@@ -89,7 +87,18 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
     listen(options.host, options.port).close()
     command = [sys.executable, "-m", "placewire.cli.main", "serve", *given, "--held"]
     children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
+    if options.seconds is not None:
+        url = address_of(options.host, options.port)
+        call_when_ready(url, stopping, lambda: start_clock(options, stopping))
     return supervise(children, stopping, say)
+
+
+def start_clock(options: ServeOptions, stopping: threading.Event) -> None:
+    """End after so many seconds from now, if that is asked; who is held ends with its holder."""
+    if options.seconds is not None and not options.held:
+        clock = threading.Timer(options.seconds, stopping.set)
+        clock.daemon = True
+        clock.start()
 
 
 def read_keep(text: str) -> int:
@@ -123,6 +132,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
     from placewire.serve.processes import run_gateway, say
 
     def ready() -> None:
+        start_clock(options, stopping)
         url = address_of(options.host, options.port)
         if options.json:
             facts = {"ready": True, "url": url, "state": str(options.state)}

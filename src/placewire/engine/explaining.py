@@ -7,12 +7,18 @@ from typing import Any
 from placewire.engine.duereasons import explain_trending
 from placewire.engine.expense import explain_cost
 from placewire.engine.ground import Ground, open_ground
-from placewire.engine.lifetimes import judge_interval, moment_of
+from placewire.engine.lifetimes import judge_interval, moment_of, moment_of_spell
 from placewire.engine.planreasons import explain_plan
 from placewire.engine.rankreasons import explain_nearest, explain_relevant
 from placewire.engine.regionreasons import explain_region
 from placewire.engine.seen import Seen, find_object, give_object
-from placewire.engine.subscribed import Subscribed, find_subscription, give_subscription
+from placewire.engine.spells import History
+from placewire.engine.subscribed import (
+    Subscribed,
+    find_subscription,
+    give_subscription,
+    recall_subscription,
+)
 from placewire.engine.verdicts import quoted, say_verdict
 from placewire.engine.wordreasons import explain_where, fits
 from placewire.model.errors import InvalidEvent, Unusable
@@ -27,14 +33,15 @@ TRIES = 5  # a writer may sweep a file between our reading of a manifest and our
 def explain(
     state: StateDir | None,
     object: dict[str, Any] | int | str,
-    subscription: dict[str, Any] | str,
+    subscription: dict[str, Any] | str | History,
     settings: Settings | None = None,
 ) -> dict[str, Any]:
     """Explain a pair; what comes out can be written as JSON (docs/explain.md).
 
-    The object is an event's JSON, a seq or an id; the subscription an event's JSON or an id. Seqs
-    and ids need a state, whose settings hold then. Raises InvalidEvent for what is malformed,
-    NotKept for what the state does not have, Unusable for a state or a setting.
+    The object is an event's JSON, a seq or an id; the subscription an event's JSON, an id, or
+    what an id is known to have been. Seqs and ids need a state, whose settings hold then. Raises
+    InvalidEvent for what is malformed, NotKept for what the state does not have, Unusable for a
+    state or a setting.
     """
     for left in range(TRIES, 0, -1):
         try:
@@ -46,12 +53,15 @@ def explain(
 
 
 def explain_pair(
-    ground: Ground, object: dict[str, Any] | int | str, subscription: dict[str, Any] | str
+    ground: Ground,
+    object: dict[str, Any] | int | str,
+    subscription: dict[str, Any] | str | History,
 ) -> dict[str, Any]:
     """The same, of a state that is open."""
     seen = read_object(ground, object)
     subscribed = read_subscription(ground, subscription, seen)
     moment = moment_of(ground, seen, subscribed.kind)
+    moment = moment_of_spell(moment, subscribed, seen)
     interval = judge_interval(ground, subscribed, moment)
     told: dict[str, Any] = {
         "verdict": "",
@@ -61,7 +71,8 @@ def explain_pair(
         "interval": {"live": interval.live, "why": interval.why, **interval.facts},
     }
     suits = add_reasons(ground, subscribed, seen, told)
-    told["matches"] = False if not suits else interval.live
+    # Another subscription of the id, which is forgotten, may have been what the object met.
+    told["matches"] = None if interval.live is None else suits and interval.live
     cost = explain_cost(ground, subscribed, seen, moment.now_us or 0)
     if cost is not None:
         told["cost"] = cost | {"why": say_looked(cost, told)}
@@ -96,7 +107,11 @@ def read_object(ground: Ground, object: dict[str, Any] | int | str) -> Seen:
     return find_object(ground, object)
 
 
-def read_subscription(ground: Ground, given: dict[str, Any] | str, seen: Seen) -> Subscribed:
+def read_subscription(
+    ground: Ground, given: dict[str, Any] | str | History, seen: Seen
+) -> Subscribed:
+    if isinstance(given, History):
+        return recall_subscription(ground, given, seen)
     if isinstance(given, dict):
         return give_subscription(ground, given, seen)
     if not isinstance(given, str):

@@ -50,6 +50,14 @@ def changes_of_id(state: StateDir, manifests: Sequence[Manifest], name: str) -> 
     return sorted(found, key=lambda change: change.seq)
 
 
+def known_since(manifests: Sequence[Manifest]) -> int:
+    """From which event on they tell all that an id was: the last one of the oldest of them.
+
+    Its blocks may have ended what was there before. Of a log's beginning nothing was before.
+    """
+    return 0 if not first_seq_of(manifests) else manifests[0].next_seq - 1
+
+
 def first_seq_of(manifests: Sequence[Manifest]) -> int | None:
     """How far back their blocks go; there are none of an empty log."""
     return min((block.first_seq for m in manifests for block in m.blocks), default=None)

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from placewire.engine.ground import Ground, open_live
-from placewire.engine.lastchanges import Change, changes_of_id, first_seq_of, last_manifests
+from placewire.engine.lastchanges import (
+    Change,
+    changes_of_id,
+    first_seq_of,
+    known_since,
+    last_manifests,
+)
 from placewire.engine.seen import Seen
+from placewire.engine.spells import judge_spell, say_forgotten
 from placewire.engine.subscribed import Place, Subscribed, find_places
 from placewire.model.subscriptions import NEVER_US, RELEVANT
 from placewire.model.times import format_timestamp
@@ -56,6 +63,14 @@ def moment_of(ground: Ground, seen: Seen, kind: int) -> Moment:
     return Moment(seen.seq, least, now_us)
 
 
+def moment_of_spell(moment: Moment, subscribed: Subscribed, seen: Seen) -> Moment:
+    """An object that is in no log comes after all that is known, committed or not."""
+    spell = subscribed.spell
+    if spell is None or seen.seq is not None:
+        return moment
+    return moment._replace(seq=max(moment.seq or 0, spell.begin_seq + 1, spell.end_seq or 0))
+
+
 def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> Interval:
     """Whether the subscription is live at a moment."""
     expires_us = int(subscribed.rows.expires_us[0])
@@ -68,8 +83,20 @@ def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> In
         "now": None if moment.now_us is None else format_timestamp(moment.now_us),
         "now_is_exact": moment.now_us == moment.latest_us,
     }
-    if place is not None and moment.seq is not None:
+    spell = subscribed.spell
+    known = ""
+    if spell is not None:
+        facts["from_seq"], facts["ended_by_seq"] = spell.begin_seq, spell.end_seq
+        assert moment.seq is not None
+        live, known = judge_spell(spell, subscribed.since, moment.seq)
+        if not live:
+            return Interval(live, known, facts)
+    elif place is not None and moment.seq is not None:
         if moment.seq <= place.begin_seq:
+            assert ground.state is not None
+            since = known_since(last_manifests(ground.state))
+            if moment.seq < since:
+                return Interval(None, say_forgotten(place.begin_seq, since), facts)
             why = f"it was not yet subscribed: it began at seq {place.begin_seq}"
             return Interval(False, why, facts)
         over = find_end(ground, subscribed, place, facts, moment.seq)
@@ -83,6 +110,8 @@ def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> In
         if expires_us <= moment.latest_us:
             why = f"it expires at {at}, after all that is known to have come before the object"
             return Interval(True, why, facts)
+    if known:
+        return Interval(True, known, facts)
     if place is None:
         return Interval(True, "it is taken to have been subscribed just before the object", facts)
     return Interval(True, f"it has been live since seq {place.begin_seq}", facts)

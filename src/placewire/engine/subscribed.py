@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placewire.engine.changecolumns import finish_rows
-from placewire.engine.ground import Ground, Live, NotKept, read_given, rows_of_id
+from placewire.engine.ground import Ground, Live, NotKept, open_live, read_given, rows_of_id
 from placewire.engine.lastchanges import changes_of_id, last_manifests
 from placewire.engine.seen import Seen
+from placewire.engine.spells import History, Spell, choose_spell
 from placewire.engine.subscribing import ChangesBuilder
 from placewire.kernels.jit import read_only
 from placewire.model.errors import InvalidEvent
@@ -68,6 +69,8 @@ class Subscribed(NamedTuple):
     place: Place | None = None
     others: tuple[Place, ...] = ()
     differs: bool = False  # the state's subscription of this id is another one
+    spell: Spell | None = None  # when it was one, where that is known better than by the state
+    since: int = 0  # from which event on spells are known
 
     @property
     def kind(self) -> int:
@@ -81,6 +84,37 @@ class Subscribed(NamedTuple):
 
 def give_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subscribed:
     """A subscription as it is written; in a state it may be one that is there."""
+    made = make_subscription(ground, given, seen)
+    places = all_places(ground, made.id) if made.id is not None else []
+    place = choose_place(places, seen)
+    if place is None:
+        return made
+    if not same_rows(made.rows, row_at(place)):
+        return made._replace(differs=True)
+    return put_at(made, place, places)
+
+
+def recall_subscription(ground: Ground, history: History, seen: Seen) -> Subscribed:
+    """The subscription that an id was when the object came, whether the state still has it."""
+    spell = choose_spell(history, seen)
+    made = make_subscription(ground, spell.body, seen)
+    made = made._replace(spell=spell, since=history.since)
+    assert made.id is not None
+    places = all_places(ground, made.id)
+    for place in places:
+        if place.begin_seq == spell.begin_seq:
+            return put_at(made, place, places)
+    return made
+
+
+def put_at(made: Subscribed, place: Place, places: Sequence[Place]) -> Subscribed:
+    """A subscription that is one of the state's."""
+    others = tuple(other for other in places if other is not place)
+    return made._replace(rows=row_at(place), place=place, others=others)
+
+
+def make_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subscribed:
+    """A subscription as it is written, wherever it may be."""
     event, ts_us = read_given(given, "subscribe", "subscription")
     assert isinstance(event, SubscribeEvent)
     builder = ChangesBuilder(ground.analyzer, ground.settings, ground.lexicon)
@@ -100,16 +134,7 @@ def give_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subs
     terms = list(dict.fromkeys(builder.terms)) if event.kind != "trending" else []
     words = dict(zip(ground.analyzer.hash_terms(terms).tolist(), terms, strict=True))
     name = event.id if "id" in given else None
-    made = Subscribed(name, rows, node, words, ts_us)
-    places = all_places(ground, name) if name is not None else []
-    place = choose_place(places, seen)
-    if place is None:
-        return made
-    if not same_rows(made.rows, row_at(place)):
-        return made._replace(differs=True)
-    return made._replace(
-        rows=row_at(place), place=place, others=tuple(p for p in places if p is not place)
-    )
+    return Subscribed(name, rows, node, words, ts_us)
 
 
 def find_subscription(ground: Ground, name: str, seen: Seen) -> Subscribed:
@@ -148,16 +173,24 @@ def find_places(segments: Sequence[Live], name: str) -> list[Place]:
 
 
 def all_places(ground: Ground, name: str) -> list[Place]:
-    """The same of a state, with those that ended and that only the last blocks still have."""
+    """The same of a state, with those that ended and that only the last commits still have."""
     if ground.state is None:
         return []
     found = {place.begin_seq: place for place in find_places(ground.segments, name)}
-    for change in changes_of_id(ground.state, last_manifests(ground.state), name):
+    manifests = last_manifests(ground.state)
+    for place in find_places(open_live(ground.state, manifests[0].segments), name):
+        if place.begin_seq not in found:
+            found[place.begin_seq] = gone_place(row_at(place))
+    for change in changes_of_id(ground.state, manifests, name):
         if change.rows is not None and change.seq not in found:
-            gone = make_plain_segment(change.rows)
-            entry = SegmentEntry(GONE, 1, 1, kind=int(change.rows.kind[0]))
-            found[change.seq] = Place(Live(entry, gone, np.ones(1, np.uint64)), 0)
+            found[change.seq] = gone_place(change.rows)
     return [found[begin] for begin in sorted(found)]
+
+
+def gone_place(rows: SubscriptionRows) -> Place:
+    """The place of a subscription that has ended and is in no segment of the last commit."""
+    entry = SegmentEntry(GONE, 1, 1, kind=int(rows.kind[0]))
+    return Place(Live(entry, make_plain_segment(rows), np.ones(1, np.uint64)), 0)
 
 
 def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:

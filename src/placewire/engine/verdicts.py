@@ -24,8 +24,8 @@ def say_verdict(told: dict[str, Any]) -> str:
     good: list[str] = []
     if not interval["live"]:
         bad.append(f"the subscription was not live, {interval['why']}")
-        if interval["live"] is None:
-            bad = [f"whether the subscription was live: {interval['why']}"]
+    if interval["live"] is None:
+        return f"{head}: whether the subscription was live: {interval['why']}."
     if "where" in told and told["where"] is not None:
         tree, holds = told["where"]["tree"], told["where"]["holds"]
         said = say_tree(tree, holds)

@@ -198,6 +198,13 @@ def name_infinite(text: bytes, error: Exception) -> str:
     return ""
 
 
+def name_surrogate(text: bytes) -> str:
+    """That half a character is what is wrong with a JSON text, if it has any."""
+    return (
+        "a string must not have a lone surrogate or be cut short" if _surrogate.search(text) else ""
+    )
+
+
 def malformed(line: bytes, error: Exception) -> str:
     """The message for a line that is not JSON."""
     if not line.strip():
@@ -206,8 +213,8 @@ def malformed(line: bytes, error: Exception) -> str:
         return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
     if isinstance(error, RecursionError):
         return "JSON is nested too deeply"
-    if _surrogate.search(line):
-        return "a string must not have a lone surrogate or be cut short"
+    if lone := name_surrogate(line):
+        return lone
     if infinite := name_infinite(line, error):
         return infinite
     start = line[:40].decode("utf-8", "replace")

@@ -69,6 +69,7 @@ ROUTES = [
     Route("/v1/plan", wire.ask, methods=["POST"]),
     Route("/v1/plan", wire.plan),
     Route("/v1/explain", wire.explain, methods=["POST"]),
+    Route("/explain", wire.explain, methods=["POST"]),
 ]
 
 
@@ -106,7 +107,7 @@ async def show_page(_: Request) -> Response:
 
 async def refuse(_: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    answer = reply({"error": error.why}, error.status)
+    answer = reply({"error": error.why, **error.facts}, error.status)
     answer.headers.update(error.headers)
     return answer
 
@@ -156,7 +157,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         raw = scope.get("raw_path") or scope["path"].encode()
-        scope = {**scope, "path": decode_path(raw.partition(b"?")[0])}
+        path = decode_path(raw.partition(b"?")[0])
+        scope = {**scope, "path": path.decode("utf-8", "replace")}
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -164,7 +166,23 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
             await send(message)
 
+        why = fault_of(scope, path) if scope["type"] == "http" else ""
+        if why:
+            await reply({"error": why}, 400)(scope, receive, send_safely)
+            return
         await self.app(scope, receive, send_safely)
+
+
+def fault_of(scope: Scope, path: bytes) -> str:
+    """What is wrong with a request before its address is looked at."""
+    hosts = sum(name == b"host" for name, _ in scope["headers"])
+    if hosts > 1 or (hosts == 0 and scope.get("http_version") == "1.1"):
+        return f"host: must be given once, got {hosts or 'none'}"
+    try:
+        path.decode()
+    except UnicodeDecodeError as error:
+        return f"path: must be UTF-8, got byte 0x{path[error.start]:02x}"
+    return ""
 
 
 def note_status(scope: Scope, status: int) -> None:
@@ -174,11 +192,11 @@ def note_status(scope: Scope, status: int) -> None:
         gateway.refusals.requests[status] += 1
 
 
-def decode_path(raw: bytes) -> str:
+def decode_path(raw: bytes) -> bytes:
     """A path as it was meant, but for slashes and percent signs inside of names."""
     first, *rest = raw.split(b"%")
     text = first
     for part in rest:
         kept = KEPT.get(b"%" + part[:2].lower())
         text += kept + part[2:] if kept is not None else unquote_to_bytes(b"%" + part)
-    return text.decode("utf-8", "replace")
+    return text

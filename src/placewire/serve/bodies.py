@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from placewire.model.errors import InvalidEvent
-from placewire.model.events import name_infinite, refuse_repeated_keys
+from placewire.model.events import name_infinite, name_surrogate, refuse_repeated_keys
 from placewire.serve.errors import Refused
 
 MOST_BYTES = 1 << 17  # of one event: a text and data at their largest, escaped
@@ -61,7 +61,8 @@ def decode_object(body: bytes) -> dict[str, Any]:
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        why = name_infinite(body, error) or f"must be one JSON object: {error}"
+        why = name_infinite(body, error) or name_surrogate(body)
+        why = why or f"must be one JSON object: {error}"
         raise Refused(400, f"body: {why}") from None
     if not isinstance(decoded, dict):
         raise Refused(422, f"body: must be one JSON object, got {type(decoded).__name__}")

@@ -16,6 +16,7 @@ import msgspec
 from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
 from placewire.serve.access import make_key
+from placewire.serve.binding import adopt, has_ledger, lost, refuse_other
 from placewire.serve.client.calls import Declined
 from placewire.serve.errors import Refused
 from placewire.serve.ledger import Entry, Ledger, open_ledger
@@ -39,9 +40,19 @@ class Books:
         self.state = open_state(root)
         if not ledger and last_server(self.state).ledger != "file":
             raise Unusable(f"state {root}: its ledger is in PostgreSQL, give --ledger URL")
-        if not ledger and not make and not (root / LEDGER).exists():
-            raise Unusable(f"state {root}: has no ledger; `placewire serve --state` makes one")
+        if not ledger and not (root / LEDGER).exists():
+            if has_ledger(self.state):
+                raise Unusable(lost(self.state))  # before a new one is made
+            if not make:
+                raise Unusable(f"state {root}: has no ledger; `placewire serve --state` makes one")
         self.ledger: Ledger = open_ledger(ledger or root / LEDGER)
+        try:
+            refuse_other(self.ledger, self.state)
+            if make:
+                adopt(self.ledger, self.state)
+        except Unusable:
+            self.ledger.close()
+            raise
         manifest = read_latest(self.state)
         self.now_us = manifest.now_us if manifest is not None else None
 
@@ -87,6 +98,8 @@ class Books:
         one = self.ledger.find(ids[0]) if len(ids) == 1 else None
         last = self.ledger.position if one is None else one.numbers
         at = last if after == "latest" else int(after)
+        if at > last:
+            raise Declined(f"after: must be 0..{last} or 'latest', got {at}", 422)
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
             entries = (

@@ -8,6 +8,7 @@ then to the ledger, then the pipeline may see them, then replies go out.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from placewire.model.times import parse_timestamp
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.holders import Holders
 from placewire.serve.ledger import Change, Ledger
-from placewire.state.journal import Note
+from placewire.state.journal import Note, list_files
 from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
 
 MOST_LINES = 20_000  # in one write
@@ -28,13 +29,23 @@ AGAIN_S = 1.0  # after which a ledger that failed is tried again
 
 
 class Repeat(NamedTuple):
-    """By what a request is known that comes again: its idempotency key, a digest of its body."""
+    """By what a request is known that comes again: its idempotency key, a digest of its body.
+
+    Of a body that has many events, its lines too: so many were taken if it comes with more.
+    """
 
     key: str = ""
     digest: str = ""
+    lines: int = 0
 
 
 NO_REPEAT = Repeat()
+
+
+def digest_of(method: str, path: str, body: bytes) -> str:
+    """By what the body of a request is known again."""
+    asked = f"{method} {path}\n".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(asked + body).hexdigest()
 
 
 class Request:
@@ -52,7 +63,7 @@ class Request:
         self.lines = lines
         self.owner = owner
         self.changes = changes  # their seqs count from the first line
-        self.key, self.digest = key
+        self.key, self.digest, self.body_lines = key
         self.latest_us = latest_us  # of the times of its lines
         self.every = every  # may change everybody's subscriptions, which stay theirs
         self.repeated = False  # what has this key is written already
@@ -155,7 +166,8 @@ class Committer:
                         answers.append((request, known))
                     else:
                         why = "idempotency-key: was given with another body"
-                        settle(request, Refused(422, why))
+                        told = {"sent_lines": known["lines"]} if known.get("lines") else {}
+                        settle(request, Refused(422, why, facts=told))
                     continue
             try:
                 made = holders.allow(request.changes, request.owner, request.every)
@@ -163,6 +175,8 @@ class Committer:
                 settle(request, refused)
                 continue
             reply: dict[str, Any] = {"seq": seq, "digest": request.digest}
+            if request.key and request.body_lines:
+                reply["lines"] = request.body_lines
             if len(made) == 1:
                 reply["id"] = made[0].id  # may have been made for this request
                 reply["replaced"] = holders.live(made[0]) is not None
@@ -245,6 +259,9 @@ def settle(request: Request, outcome: dict[str, Any] | Exception) -> None:
 def catch_up(ledger: Ledger, folder: Path, end_seq: int) -> None:
     """Apply what a crash kept from the ledger: changes that the journal has."""
     first = ledger.applied_seq
+    files = list_files(folder)
+    if files and files[0].first_seq > first:
+        ledger.miss_spells(files[0].first_seq)
     notes = list(read_notes(folder, first))
     owners = {note.seq + row: note.owner for note in notes for row in range(note.rows)}
     changes: list[Change] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Unavailable(Exception):
     """Something that the service needs cannot be used for now, such as a full disk."""
@@ -10,8 +12,15 @@ class Unavailable(Exception):
 class Refused(Exception):
     """A request that is not carried out: a status of HTTP, and what, where, got."""
 
-    def __init__(self, status: int, why: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        why: str,
+        headers: dict[str, str] | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(why)
         self.status = status
         self.why = why
         self.headers = headers or {}
+        self.facts = facts or {}  # told beside the error

@@ -10,10 +10,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from placewire.engine.admitting import Admission
 from placewire.engine.census import Census
 from placewire.engine.origin import check_same
 from placewire.engine.reading import name_journal
+from placewire.engine.spells import History, Spell
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
@@ -251,6 +254,14 @@ class Gateway:
         if held is None:
             raise Refused(404, f"subscription {name[:256]!r}: is not known")
         return held
+
+    def history_of(self, caller: Caller, name: str) -> History:
+        """What an id of the caller's was, and when; raises Refused. For threads."""
+        self.find_own(caller, name)
+        past, since = self.ledger.spells_of(name, caller.scope)
+        decode = msgspec.json.decode
+        spells = [Spell(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
+        return History(spells, since)
 
     @property
     def committed_seq(self) -> int:

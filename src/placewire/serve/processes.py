@@ -15,6 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -24,6 +26,7 @@ from placewire.model.errors import Unusable
 from placewire.model.settings import with_identity
 from placewire.serve.access import is_loopback
 from placewire.serve.app import make_app
+from placewire.serve.binding import is_own, refuse_other
 from placewire.serve.connections import configure, raise_file_limit
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.ledger import is_postgres, open_ledger
@@ -38,6 +41,7 @@ WELL_S = 30.0  # a child that lived so long begins anew with short pauses
 STOPS_S = 30.0
 UNUSABLE = 2
 UNUSABLE_S = 0.5
+READY_LOOKS_S = 0.1
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -78,6 +82,14 @@ def check_exposure(options: GatewayOptions) -> None:
     state.open()
     ledger = open_ledger(options.ledger or state.root / "ledger.sqlite")
     try:
+        if not options.renew_ledger:
+            refuse_other(ledger, state)
+        elif not is_own(ledger, state) and not ledger.all_keys():
+            raise Unusable(
+                f"serve on {options.host}: needs keys, and a ledger that is new has none; renew it"
+                " with --host 127.0.0.1, then make one with `placewire keys add NAME --role admin"
+                f" --state {options.state}`"
+            )
         if not ledger.all_keys():
             raise Unusable(
                 f"serve on {options.host}: needs keys, and there is none; make one with"
@@ -217,6 +229,22 @@ def supervise(
         # If one is unusable nothing is under way in the others that would be worth waiting for.
         child.wait(UNUSABLE_S if code else STOPS_S)
     return code
+
+
+def call_when_ready(url: str, stopping: threading.Event, act: Callable[[], None]) -> None:
+    """Call once a gateway answers at an address, whatever it says; from a thread."""
+    place = urlsplit(url)
+
+    def look() -> None:
+        while not stopping.wait(READY_LOOKS_S):
+            calling = HTTPConnection(place.hostname or "", place.port, timeout=STOPS_S)
+            with contextlib.suppress(OSError, HTTPException), contextlib.closing(calling):
+                calling.request("GET", "/health")
+                calling.getresponse().read()
+                act()
+                return
+
+    threading.Thread(target=look, name="ready", daemon=True).start()
 
 
 def say(line: str) -> None:

@@ -7,7 +7,6 @@ files may do everything.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,14 @@ from placewire.serve.access import LOCAL
 from placewire.serve.binding import bind
 from placewire.serve.books import Books
 from placewire.serve.client.calls import Declined
-from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request, read_change
+from placewire.serve.committing import (
+    NO_REPEAT,
+    Committer,
+    Repeat,
+    Request,
+    digest_of,
+    read_change,
+)
 from placewire.serve.errors import Refused
 from placewire.serve.incoming import (
     Incoming,
@@ -72,7 +78,8 @@ class Unserved:
         told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
         if not bulk.lines:
             raise Declined("no line was accepted", 422, told)
-        repeat = Repeat(key, hashlib.sha256(lines).hexdigest())
+        digest = digest_of("POST", f"/v1/{what}", lines)
+        repeat = Repeat(key, digest, lines.count(b"\n"))
         return {"first_seq": self._accept(bulk.lines, bulk.changes, repeat)["seq"], **told}
 
     def subscribe(self, id: str | None = None, **subscription: Any) -> dict[str, Any]:
@@ -121,4 +128,4 @@ class Unserved:
             self.admission.now_us = before
             raise Declined(str(error), 422) from None
         except Refused as error:
-            raise Declined(error.why, error.status) from None
+            raise Declined(error.why, error.status, error.facts) from None

@@ -72,7 +72,7 @@ def serve(
         ),
     ] = False,
     seconds: Annotated[
-        float | None, number(float, "End after so many seconds.", 0, name="--for")
+        float | None, number(float, "End so many seconds after it is ready.", 0, name="--for")
     ] = None,
     part: Annotated[str, typer.Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
     json: Annotated[

@@ -176,7 +176,10 @@ def connect(url: str, key: str | None = None, patience_s: float = PATIENCE_S) ->
 
 def path_of(id: str, part: str = "") -> str:
     """The path of a subscription, whatever characters its id has."""
-    return f"/v1/subscriptions/{quote(id, safe='')}" + (f"/{part}" if part else "")
+    name = quote(id, safe="")
+    if id in (".", ".."):
+        name = id.replace(".", "%2E")  # or the path would be another one
+    return f"/v1/subscriptions/{name}" + (f"/{part}" if part else "")
 
 
 def to_line(given: Given) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
@@ -50,37 +49,51 @@ class Sent(NamedTuple):
 def send_chunks(send: Send, chunks: Iterable[Sequence[bytes]], name: str = "") -> Iterator[Sent]:
     """Send chunk by chunk; gives what became of each.
 
-    Under one `name` a chunk is accepted once, in this run and in later ones.
+    Under one `name` a line is accepted once, in this run and in later ones: lines are known by
+    the number of the first that is sent with them. Raises Declined if they are others now.
     """
     name = name or secrets.token_hex(12)
     line = 0
-    for number, chunk in enumerate(chunks):
-        digest = hashlib.sha256(b"\n".join(chunk)).hexdigest()[:16]
-        yield send_chunk(send, chunk, f"{name}-{number}-{digest}", line)
+    for chunk in chunks:
+        yield send_chunk(send, chunk, name, line)
         line += len(chunk)
 
 
-def send_chunk(send: Send, lines: Sequence[bytes], key: str, before: int) -> Sent:
+def send_chunk(send: Send, lines: Sequence[bytes], name: str, before: int) -> Sent:
     """Send lines that come after `before` others; one refused because of some goes in halves."""
     if not any(line.strip() for line in lines):
         return Sent()
     try:
-        reply = send(b"\n".join(lines) + b"\n", key)
+        reply = send(b"\n".join(lines) + b"\n", f"{name}-{before}")
     except Declined as error:
         if error.status not in WHOLE:
             raise
         if "rejected" in error.body:
             reply = error.body
+        elif "sent_lines" in error.body:
+            return send_rest(send, lines, name, before, error.body["sent_lines"])
         elif len(lines) == 1:
             return Sent(rejected=1, errors=(Wrong(before + 1, str(error)),))
         else:
             half = len(lines) // 2
-            first = send_chunk(send, lines[:half], f"{key}a", before)
-            return first.with_more(send_chunk(send, lines[half:], f"{key}b", before + half))
+            first = send_chunk(send, lines[:half], name, before)
+            return first.with_more(send_chunk(send, lines[half:], name, before + half))
     first_seq, accepted = reply.get("first_seq"), int(reply["accepted"])
     last_seq = None if first_seq is None else first_seq + accepted - 1
     errors = tuple(Wrong(before + one["line"], one["error"]) for one in reply["errors"])
     return Sent(first_seq, last_seq, accepted, reply["rejected"], errors)
+
+
+def send_rest(send: Send, lines: Sequence[bytes], name: str, before: int, sent: int) -> Sent:
+    """Send what has come after the first `sent` lines, which must be those of before."""
+    if not 0 < sent < len(lines):
+        raise Declined(
+            f"idempotency-key: {sent:,} lines from line {before + 1:,} on were sent under {name!r}"
+            " before, and are others now: what has changed needs another name",
+            422,
+        )
+    first = send_chunk(send, lines[:sent], name, before)
+    return first.with_more(send_chunk(send, lines[sent:], name, before + sent))
 
 
 def chunks_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -97,17 +110,30 @@ def chunks_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield chunk
 
 
-def read_chunks(source: BinaryIO, name: str, read: Callable[[int], None]) -> Iterator[list[bytes]]:
+def read_chunks(
+    source: BinaryIO, name: str, read: Callable[[int], None], steady: bool = False
+) -> Iterator[list[bytes]]:
     """The lines of a file or pipe in chunks, as soon as they are there; raises Unusable.
 
-    `read` is told of the bytes that were read.
+    `steady` chunks are the same however the source comes: each is full before it goes. `read` is
+    told of the bytes that were read.
     """
+    pieces = read_lines(source, name, read)
+    if steady:
+        yield from chunks_of(line for lines in pieces for line in lines)
+        return
+    for lines in pieces:
+        yield from chunks_of(lines)
+
+
+def read_lines(source: BinaryIO, name: str, read: Callable[[int], None]) -> Iterator[list[bytes]]:
+    """The lines that each read has brought to their end."""
     rest = b""
     line = 1
     while piece := source.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
         read(len(piece))
         *lines, rest = (rest + piece).split(b"\n")
-        yield from chunks_of(lines)
+        yield lines
         line += len(lines)
         if len(rest) > MOST_LINE_BYTES:
             raise Unusable(f"{name}: line {line:,} has no end: must be JSON Lines")

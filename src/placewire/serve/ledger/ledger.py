@@ -15,6 +15,7 @@ from placewire.serve.ledger.keys import Keys
 from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
 from placewire.serve.ledger.rows import Account, Change, Entry, Head, Held
 from placewire.serve.ledger.schema import TABLES, VERSION
+from placewire.serve.ledger.spells import SINCE, Past, forget_spells, order_spells
 from placewire.serve.ledger.standing import fold
 from placewire.serve.ledger.tenures import (
     AT_ONCE,
@@ -59,6 +60,10 @@ class Ledger(Keys):
                     " `placewire serve --renew-ledger` begins a new one"
                 )
             cursor.execute(SET_META, ("version", VERSION))
+            # One from before spells were kept has them from now on.
+            cursor.execute(
+                SET_META, (SINCE, get_meta(cursor, SINCE, get_meta(cursor, "applied", 0)))
+            )
 
     def close(self) -> None:
         self.database.close()
@@ -91,6 +96,13 @@ class Ledger(Keys):
         if self.meta("journal", -1) != journal:
             with self.database.writing() as cursor:
                 cursor.execute(SET_META, ("journal", journal))
+
+    def number_itself(self, number: int) -> int:
+        """By what a state knows this ledger again: a number that it keeps, or has already."""
+        with self.database.writing() as cursor:
+            number = get_meta(cursor, "ledger", number)
+            cursor.execute(SET_META, ("ledger", number))
+        return number
 
     def begin_again(self, batch: int, least: int) -> None:
         """Go on after a batch, whatever is missing; numbers go on above `least`.
@@ -141,6 +153,23 @@ class Ledger(Keys):
         rows = self.database.read(f"SELECT {HELD} FROM subscription WHERE id = ?", (name,))
         found = [Held(*row) for row in rows]
         return latest_of([held for held in found if owner in (None, held.owner)])
+
+    def spells_of(self, name: str, owner: str | None = None) -> tuple[list[Past], int]:
+        """All that an id was, of an owner or of everybody, and since which event that is whole."""
+        where, values = "WHERE id = ?", (name,)
+        rows = self.database.read(
+            f"SELECT seq, owner, end_seq, how, body FROM spell {where}", values
+        )
+        held = self.database.read(f"SELECT {HELD} FROM subscription {where}", values)
+        if not held:
+            return [], self.meta(SINCE, 0)
+        found = order_spells([Past(*row) for row in rows], [Held(*row) for row in held])
+        return [past for past in found if owner in (None, past.owner)], self.meta(SINCE, 0)
+
+    def miss_spells(self, seq: int) -> None:
+        """Note that changes before an event are not known."""
+        with self.database.writing() as cursor:
+            forget_spells(cursor, seq)
 
     def find_all(self, names: Sequence[str]) -> dict[str, Held]:
         """Those who had these ids last."""
@@ -270,6 +299,7 @@ class Ledger(Keys):
             cursor.execute(f"DELETE FROM subscription WHERE {FORGOTTEN}", (seq, seq, event_us))
             cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
             forget_tenures(cursor, seq)
+            forget_spells(cursor, seq)
 
 
 FORGOTTEN = (

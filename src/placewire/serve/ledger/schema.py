@@ -18,6 +18,9 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS tenure (
         id TEXT NOT NULL, first_seq BIGINT NOT NULL, owner TEXT NOT NULL,
         PRIMARY KEY (id, first_seq))""",
+    """CREATE TABLE IF NOT EXISTS spell (
+        id TEXT NOT NULL, seq BIGINT NOT NULL, owner TEXT NOT NULL, end_seq BIGINT NOT NULL,
+        how TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (id, seq))""",
     """CREATE TABLE IF NOT EXISTS result (
         position ROW_NUMBER PRIMARY KEY, subscription TEXT NOT NULL, owner TEXT NOT NULL,
         number BIGINT NOT NULL, seq BIGINT NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,

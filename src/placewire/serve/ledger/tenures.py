@@ -13,6 +13,7 @@ from typing import Any
 
 from placewire.serve.ledger.database import Cursor
 from placewire.serve.ledger.rows import Change, Head, Held
+from placewire.serve.ledger.spells import keep_spell
 
 AT_ONCE = 400  # names in one query
 HELD = ", ".join(Held._fields)
@@ -56,6 +57,8 @@ def apply_change(cursor: Cursor, change: Change, least: int = 0) -> None:
             )
         return
     owned = change.seq
+    if held is not None:
+        keep_spell(cursor, held, change)
     if held is not None and held.owner == change.owner:
         owned = held.owned_seq
     elif held is not None:

@@ -95,7 +95,12 @@ ANY_KEY: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "A request that was answered before gets the same reply again",
-    "schema": {"type": "string", "maxLength": 200, "pattern": "^[ -~]*$"},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "pattern": "^[!-~]([ -~]*[!-~])?$",
+    },
 }
 NAME = in_path("id", ID)
 FROM = asked(
@@ -284,6 +289,16 @@ PATHS: dict[str, dict[str, Schema]] = {
         "post": call(
             "queries",
             "Why an object does or does not match a subscription",
+            {"200": told("The reasons", ref("Explanation"))},
+            *OF_BODIES,
+            "404",
+            requestBody=body(schema=ref("Pair")),
+        )
+    },
+    "/explain": {
+        "post": call(
+            "queries",
+            "The same as `/v1/explain`",
             {"200": told("The reasons", ref("Explanation"))},
             *OF_BODIES,
             "404",

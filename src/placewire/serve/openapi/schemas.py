@@ -256,7 +256,7 @@ SCHEMAS: dict[str, Schema] = {
     "AcceptedObjects": fields({"first_seq": SEQ, **BULK}),
     "AcceptedSubscription": fields({"id": ID, "seq": SEQ, "replaced": FLAG}),
     "AcceptedSubscriptions": fields({"first_seq": SEQ, **BULK}),
-    "NothingAccepted": fields({"error": TEXT}, BULK),
+    "NothingAccepted": fields({"error": TEXT}, {**BULK, "sent_lines": COUNT}),
     "Health": fields(
         {
             "status": TEXT,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +16,7 @@ from placewire.serve.bodies import (
     media_type,
     read_body,
 )
-from placewire.serve.committing import NO_REPEAT, Repeat
+from placewire.serve.committing import NO_REPEAT, Repeat, digest_of
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.incoming import read_bulk, read_object
@@ -29,13 +28,17 @@ MOST_KEY = 200
 
 def repeat_of(request: Request, body: bytes) -> Repeat:
     """What tells a repeated request from a new one; raises Refused."""
-    key = request.headers.get("idempotency-key", "")
-    if len(key) > MOST_KEY or not key.isprintable():
-        raise Refused(422, f"idempotency-key: at most {MOST_KEY} printable characters")
-    if not key:
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
         return NO_REPEAT
-    asked = f"{request.method} {request.scope['path']}\n".encode("utf-8", "surrogatepass")
-    return Repeat(key, hashlib.sha256(asked + body).hexdigest())
+    key = keys[0]
+    if len(keys) > 1 or not 1 <= len(key) <= MOST_KEY or not key.isprintable():
+        got = f"{len(keys)} of them" if len(keys) > 1 else f"{len(key)} characters"
+        raise Refused(
+            422, f"idempotency-key: must be one of 1 to {MOST_KEY} printable characters, got {got}"
+        )
+    lines = body.count(b"\n") if media_type(request) != JSON else 0
+    return Repeat(key, digest_of(request.method, request.scope["path"], body), lines)
 
 
 @needs("publish")

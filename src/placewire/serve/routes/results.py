@@ -28,7 +28,6 @@ from placewire.serve.streams import (
 )
 
 MOST_RESULTS = 1_000
-LAST = (1 << 62) - 1
 
 
 @needs("subscribe")
@@ -36,7 +35,7 @@ async def read(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Results of one subscription, from a number on."""
     held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
     limit = read_number(request, "limit", 100, 1, MOST_RESULTS)
-    after = read_number(request, "after", 0, 0, LAST)
+    after = read_number(request, "after", 0, 0, held.numbers)
     entries = await asyncio.to_thread(gateway.ledger.results_of, held.account, after, limit)
     text = b",".join([encode_plain(entry) for entry in entries])
     following = entries[-1].number if entries else after
@@ -54,12 +53,18 @@ async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Call
     else:
         last = await asyncio.to_thread(lambda: gateway.ledger.position)
         listener = Listener(None, caller.scope, caller.name)
-    given = connection.headers.get("last-event-id") or connection.query_params.get("after", "")
+    what, given = "last-event-id", connection.headers.get("last-event-id", "")
+    if not given:
+        what, given = "after", connection.query_params.get("after", "")
     if given == "latest":
         return Stream(gateway, listener, last)
-    if given and not (given.isascii() and given.isdecimal() and len(given) < 19):
-        raise Refused(422, f"after: must be a number or 'latest', got {given[:40]!r}")
-    return Stream(gateway, listener, int(given or 0))
+    number = given or "0"
+    if not (number.isascii() and number.isdecimal() and len(number) < 19):
+        raise Refused(422, f"{what}: must be a number or 'latest', got {given[:40]!r}")
+    if int(number) > last:
+        # What is beyond would be silent until so many have come, and leave those out.
+        raise Refused(422, f"{what}: must be 0..{last} or 'latest', got {given}")
+    return Stream(gateway, listener, int(number))
 
 
 @needs("subscribe")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from placewire.engine.explaining import explain as explain_pair
 from placewire.engine.ground import NotKept
 from placewire.engine.planfacts import MOST_LEAVES, plan_facts
+from placewire.engine.spells import History
 from placewire.engine.standing import Standing, read_standing
 from placewire.engine.standingfacts import to_facts
 from placewire.model.errors import Unusable
@@ -88,16 +88,18 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
         raise Refused(422, "object: must be an object, its id, or {'seq': N}")
     if not isinstance(wish, dict | str):
         raise Refused(422, "subscription: must be a subscription or {'id': ID}")
+    asked: dict[str, Any] | History
     if isinstance(wish, str):
         # As its owner wrote it: the state knows hashes of words, and maybe another owner's too.
-        held = await asyncio.to_thread(gateway.find_own, caller, wish)
-        wish = msgspec.json.decode(held.body)
+        asked = await asyncio.to_thread(gateway.history_of, caller, wish)
+    else:
+        asked = wish
     committed = gateway.manifest is not None
-    if not committed and not (isinstance(thing, dict) and isinstance(wish, dict)):
+    if not committed and not isinstance(thing, dict):
         raise Refused(503, "nothing is committed yet")
     state = gateway.state if committed else None
     try:
-        told = await asyncio.to_thread(explain_pair, state, thing, wish, gateway.settings)
+        told = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
     except NotKept as error:
         raise Refused(404, str(error)) from None
     except Unusable as error:
