@@ -438,3 +438,32 @@ def test_a_file_that_a_merge_writes_meanwhile_is_not_swept(state: StateDir) -> N
 
     sweep(state, 0, spared)
     assert merged in left(state)
+
+
+AT_ONCE = """
+import sys, threading
+from pathlib import Path
+from placewire.state.layout import StateDir
+from placewire.state.manifest import read_manifest
+
+sys.setswitchinterval(1e-6)
+state, start = StateDir(Path(sys.argv[1])), threading.Barrier(8)
+
+def read():
+    start.wait()
+    for _ in range(3):
+        read_manifest(state, 0)
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_may_read_their_first_manifest_at_the_same_moment(state: StateDir) -> None:
+    """A gateway's keeper and those who ask; a decoder that both would make brings them down."""
+    write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 1, 1)]))
+    for _ in range(8):
+        subprocess.run([sys.executable, "-c", AT_ONCE, str(state.root)], check=True)

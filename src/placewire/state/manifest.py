@@ -184,6 +184,10 @@ def manifest_path(state: StateDir, batch: int) -> Path:
     return state.manifests / f"{batch:012d}.json"
 
 
+# Made here, once: threads that make it at the same moment may bring each other down.
+decode_manifest = msgspec.json.Decoder(Manifest).decode
+
+
 def committed_batches(state: StateDir) -> list[int]:
     """The numbers of all manifests that are there, ascending."""
     try:
@@ -197,7 +201,7 @@ def read_manifest(state: StateDir, batch: int) -> Manifest:
     """One manifest; raises Unusable when it cannot be read."""
     path = manifest_path(state, batch)
     try:
-        return msgspec.json.decode(read_file(path), type=Manifest)
+        return decode_manifest(read_file(path))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
         raise Unusable(f"state {state}: manifest {batch} cannot be read: {error}") from None
 

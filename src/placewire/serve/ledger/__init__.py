@@ -3,8 +3,9 @@
 What it knows of subscriptions follows from the journal and its notes, and is applied again from
 there after a crash; results come from the outbox, each batch in one transaction with its number,
 so that none is lost and none is there twice. `rows` has its vocabulary, `schema` its tables,
-`tenures` whose a result is, `ledger` what can be done with all this, `keys` who may call,
-`deliveries` and its `parcels` what goes to webhooks, `sqlite` and `postgres` where they are.
+`tenures` whose a result is, `spells` what an id was before, `ledger` what can be done with all
+this, `keys` who may call, `deliveries` and its `parcels` what goes to webhooks, `sqlite` and
+`postgres` where they are.
 """
 
 from __future__ import annotations
