@@ -44,9 +44,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a bucket of a server that does as S3 does."""
     server = os.environ.get("PLACEWIRE_MOTO")
     if server is None:
-        pytest.skip(
-            "no server that does as S3 does: PLACEWIRE_MOTO names moto's, or it is on the path"
-        )
+        pytest.skip("no server that does as S3 does: PLACEWIRE_MOTO names moto's")
     port = free_port()
     log = tmp_path_factory.mktemp("s3") / "log"
     with (
