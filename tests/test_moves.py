@@ -167,7 +167,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked is not None
     assert asked.wish() == {"plan": "qt", "workers": 12}
     shown = CliRunner().invoke(app, ["status", "--state", str(state.root)])
-    assert "plan qt and workers 12 is asked for" in shown.stdout
+    assert "plan qt and workers 12 are asked for: they are taken up" in shown.stdout
 
 
 def test_a_plan_and_workers_by_hand_come_together(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def print_plan(kind: str, entry: Facts) -> None:
 def asked_line(asked: Facts) -> str:
     """What somebody asked for by hand and nobody has taken up yet."""
     what = " and ".join(f"{name} {asked[name]}" for name in ("plan", "workers") if name in asked)
-    return f"{what} is asked for: it is taken up with the next batch, in force with the one after"
+    are = "are asked for: they are" if len(asked) > 1 else "is asked for: it is"
+    return f"{what} {are} taken up with the next batch, in force with the one after"
 
 
 def worker_rows(did: Facts) -> list[list[str]]:

@@ -279,7 +279,7 @@ class Planner:
         leaves, file, why, beside = self.next
         if beside:  # the older plan goes on without what comes, and has to know all that has come
             self._write(batch, segments)
-        former, version = self.beside, self.version
+        version = self.version
         self.beside = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
         self.waits = False
@@ -287,7 +287,7 @@ class Planner:
             self.leaves, self.live, self.ref = None, None, None
             return
         live, known, ref = self.live and self.live.under(leaves), self._known, self.ref
-        if beside and ref is not None and self.leaves is not None and former is None:
+        if beside and ref is not None and self.leaves is not None:
             names = frozenset(one.name for one in segments)
             self.beside, live = Beside(ref, self.leaves, version, names), None
         self._adopt(leaves, file)
