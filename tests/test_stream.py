@@ -23,7 +23,9 @@ from oracle import replay
 from placewire import Stream, Unusable, register
 from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
-from placewire.spark.intake import read_points
+from placewire.engine.intake import join_lines
+from placewire.spark.columns import take_lines
+from placewire.spark.intake import read_points, write_changes
 from placewire.spark.sinks import CallSink
 from test_law import BUILT_KINDS
 
@@ -433,3 +435,33 @@ def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> Non
     query.processAllAvailable()
     query.stop()
     assert spark.table("kept").count() == len(rows)
+
+
+def test_lines_get_a_type_where_they_have_none(spark: SparkSession) -> None:
+    given = {
+        b'{"id":"a"}': b'{"type":"object","id":"a"}',
+        b'  {"id":1}': b'{"type":"object","id":1}',
+        b'{"data":{"type":"x"},"id":1}': b'{"type":"object","data":{"type":"x"},"id":1}',
+        b'{"text":"\\"type\\" \xff"}': b'{"type":"object","text":"\\"type\\" \xff"}',
+        b'{"type":"subscribe","id":1}': None,
+        b'{"id":1, "type" : "subscribe"}': None,
+        b'{"\\u0074ype":"subscribe"}': None,
+        b'{"type":"object", broken': None,
+        b"{}": None,
+        b"{ }": None,
+        b"nope": None,
+        b"[1]": None,
+        b"": None,
+    }
+    frame = spark.createDataFrame([(line,) for line in given], "value binary")
+    taken = take_lines(frame, kind="object").select("line").collect()
+    wanted = [line if typed is None else typed for line, typed in given.items()]
+    assert [bytes(row["line"]) for row in taken] == wanted
+
+
+def test_lines_are_joined_as_they_are() -> None:
+    lines = pa.array([b'{"a":\n1}', b"", b"\xff\n"], pa.large_binary())
+    assert join_lines(lines).to_pybytes() == b'{"a":\r1}\n\n\xff\r'
+    changes = [b'{"id":"a"}', b'{"where":"{\\"any\\":[\\"b\\"]}"}', b'{"region":"no"}', b""]
+    written = write_changes(pa.array(changes, pa.large_binary())).to_pylist()
+    assert written == [changes[0], b'{"where":{"any":["b"]}}', changes[2], b""]

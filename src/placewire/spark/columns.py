@@ -153,11 +153,26 @@ def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None)
         raise Unusable(f"events: {column} must be a text or binary, got {found}")
     line = frame[quoted(column)].cast("binary")
     if kind is not None:
-        text = line.cast("string")
-        typed = F.regexp_replace(text, r"^\s*\{(?!\s*\})", f'{{"type":"{kind}",')
-        own = F.get_json_object(text, "$.type").isNotNull()
-        line = F.when(own, line).otherwise(typed.cast("binary"))
+        line = typed_line(line, kind)
     return as_lines(frame, line, LINE)
+
+
+def typed_line(line: Column, kind: str) -> Column:
+    """A line of JSON that has a type: its own, or else `kind`.
+
+    Lines as programs write them need not be parsed here: they begin with their type, or with
+    another key and have none that might be the type.
+    """
+    text = line.cast("string")
+    mark = f'{{"type":"{kind}",'
+    quick = F.concat(F.lit(mark.encode()), F.substring(line, 2, F.length(line)))
+    typed = F.regexp_replace(text, r"^\s*\{(?!\s*\})", mark).cast("binary")
+    maybe = F.contains(text, F.lit('"type"')) | F.contains(text, F.lit("\\u"))
+    own = (
+        F.startswith(text, F.lit('{"type":"'))
+        | maybe & F.get_json_object(text, "$.type").isNotNull()
+    )
+    return F.when(own, line).when(F.startswith(text, F.lit('{"')), quick).otherwise(typed)
 
 
 def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,14 +88,15 @@ def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
     if role == OBJECT:
         columns = object_columns(table)
         return intake.write_block("arrow", table.num_rows, partial(write_arrow, columns))
-    values = table["line"].to_pylist()
-    lines = (write_change(line) if role == CHANGE else line or b"" for line in values)
-    text, count = join_lines(lines)
-    return intake.write_block("jsonl", count, partial(write_text, text))
+    lines = table["line"].combine_chunks().cast(pa.large_binary()).fill_null(b"")
+    text = join_lines(write_changes(lines) if role == CHANGE else lines)
+    return intake.write_block("jsonl", table.num_rows, partial(write_text, text))
 
 
-def write_text(text: bytes, path: Path) -> None:
-    path.write_bytes(text)
+def write_text(text: pa.Buffer, path: Path) -> None:
+    with open(path, "wb") as file:
+        file.write(text)
+        file.write(b"\n")
 
 
 def write_arrow(columns: pa.Table, path: Path) -> None:
@@ -166,12 +167,15 @@ def gather(raw: NDArray[np.uint8], starts: NDArray[np.int64], size: int) -> NDAr
     return taken
 
 
-def write_change(line: bytes | None) -> bytes:
-    """A row of the subscriptions as an event: where it has JSON as a text, with what that says."""
-    if line is None:
-        return b""
-    if not any(mark in line for mark in MARKS):
-        return line
+def write_changes(lines: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """Rows of the subscriptions as events: where one has JSON as a text, with what that says."""
+    marked = reduce(pc.or_, (pc.match_substring(lines, mark) for mark in MARKS))
+    changed = [write_change(line) for line in lines.filter(marked).to_pylist()]
+    return pc.replace_with_mask(lines, marked, pa.array(changed, pa.large_binary()))
+
+
+def write_change(line: bytes) -> bytes:
+    """One of them."""
     event: dict[str, Any] = msgspec.json.decode(line)
     for name in NESTED:
         value = event.get(name)
