@@ -58,7 +58,7 @@ class DeltaSink:
 
         if not delivered.table.num_rows:
             return
-        table = self._open()  # anew: one that is kept gets slower with each commit
+        table = self._open()  # anew: one that is kept gets slower, docs/decisions/0013-kafka.md
         app = f"placewire-{'-'.join(map(str, delivered.manifest.key))}-{self.name}"
         known = table.transaction_version(app)
         if known is not None and known >= delivered.batch:
