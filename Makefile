@@ -11,7 +11,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Placewire needs Python 3.11 ($(PYTHON) is not on the path; set PYTHON=...)"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,draw,hypergraph,snowball,serve,postgres]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,draw,hypergraph,snowball,serve,postgres,delta]'
 	@$(BIN)/python -m placewire.spark.java --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
 	@$(BIN)/python -m placewire.spark.java
 	@echo "Compiling kernels (once, two or three minutes)"

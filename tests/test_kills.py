@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from oracle import replay
@@ -23,7 +24,6 @@ from placewire.city import CityLife, write_log
 from placewire.engine.folders import FolderSink
 from placewire.spark.config import read_config
 from placewire.spark.running import Run
-from placewire.spark.sinks import DeltaSink
 from placewire.state.intake import Intake
 from placewire.state.layout import StateDir
 from test_crash import STARTER, Killed
@@ -32,6 +32,7 @@ from test_run import EVENTS, SINKS, lines_of, write_config
 from test_stream import split_log
 
 SUBSCRIPTIONS = EVENTS.replace('"events"', '"subscriptions"').replace('"source"', '"wishes"')
+DELTA = '[[sink]]\nname = "delta"\nformat = "delta"\npath = "delta"\n'
 KILLS = {
     "the order is recorded, and nothing has run": Killed(
         "placewire.state.intake", "Intake.record", "after", 2
@@ -45,6 +46,9 @@ KILLS = {
     "a sink has half of it": Killed("placewire.engine.folders", "pq.write_table", "after", 1),
     "a sink has it, and its cursor does not say so": Killed(
         "placewire.engine.folders", "FolderSink.write", "after", 3
+    ),
+    "a table of Delta has it, and its cursor does not say so": Killed(
+        "placewire.engine.deltasink", "DeltaSink.write", "after", 1
     ),
     "all sinks have it, and Spark does not know": Killed(
         "placewire.state.intake", "Intake.tidy", "before", 1
@@ -93,7 +97,9 @@ def check_sinks(folder: Path, log: bytes) -> None:
 
 def test_a_run_may_be_killed_at_every_moment(spark: SparkSession, tmp_path: Path) -> None:
     log = split_sources(tmp_path, 3 * len(KILLS))
-    config = write_config(tmp_path, 'master = "local[2]"\n' + SUBSCRIPTIONS + EVENTS + SINKS)
+    config = write_config(
+        tmp_path, 'master = "local[2]"\n' + SUBSCRIPTIONS + EVENTS + SINKS + DELTA
+    )
     intake = Intake(StateDir(tmp_path / "state"))
     for moment, killed in KILLS.items():
         with open(tmp_path / "said", "wb") as said:
@@ -117,6 +123,10 @@ def test_a_run_may_be_killed_at_every_moment(spark: SparkSession, tmp_path: Path
     Run(spark, read_config(config), lambda what, facts: told.append((what, facts))).go(True)
     assert {what for what, _ in told} == {"started", "batch", "lag"}
     check_sinks(tmp_path, log)
+    rows = DeltaTable(tmp_path / "delta").to_pyarrow_table().sort_by("seq")
+    expected = pq.read_table(tmp_path / "table")
+    assert rows["seq"].to_pylist() == expected["seq"].to_pylist()
+    assert sorted(rows["id"].to_pylist()) == sorted(expected["id"].to_pylist())
 
 
 def test_a_slow_sink_holds_the_stream_up_and_loses_nothing(
@@ -173,64 +183,3 @@ def test_a_slow_sink_holds_the_stream_up_and_loses_nothing(
     batches = [facts["events"] for what, facts in told if what == "batch"]
     largest = max(after - before for before, after in zip([0, *batches], batches, strict=False))
     assert largest == max(part.count(b"\n") for part in cut)  # a file a batch, however many wait
-
-
-class FakeDelta:
-    """A session whose Delta keeps, of each application, the batches up to its last version."""
-
-    def __init__(self) -> None:
-        self.rows: list[Any] = []
-        self.versions: dict[str, int] = {}
-        self.options: dict[str, str] = {}
-
-    def createDataFrame(self, table: pa.Table) -> FakeDelta:
-        self.table = table
-        return self
-
-    @property
-    def write(self) -> FakeDelta:
-        return self
-
-    def format(self, name: str) -> FakeDelta:
-        assert name == "delta"
-        return self
-
-    def mode(self, mode: str) -> FakeDelta:
-        assert mode == "append"
-        return self
-
-    def option(self, name: str, value: str) -> FakeDelta:
-        self.options[name] = value
-        return self
-
-    def save(self, _: str) -> None:
-        app, version = self.options["txnAppId"], int(self.options["txnVersion"])
-        if self.versions.get(app, -1) < version:
-            self.versions[app] = version
-            self.rows += self.table.to_pylist()
-
-
-def test_delta_knows_a_batch_that_comes_again(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its sink dies after each write; what the table's transactions know is left out."""
-    cut = split_log(tmp_path, 3, objects=900, subscriptions=200, seed=5)
-    table = FakeDelta()
-    monkeypatch.setattr("placewire.spark.sinks.require_format", lambda *_: None)
-    monkeypatch.setattr("placewire.spark.running.PAUSES_S", (0.01,))
-    write, calls = DeltaSink.write, []
-
-    def write_and_fail(self: DeltaSink, delivered: Any) -> None:
-        self.session = table  # type: ignore[assignment]
-        write(self, delivered)
-        calls.append(delivered.batch)
-        if calls.count(delivered.batch) == 1:
-            raise OSError("killed")
-
-    monkeypatch.setattr(DeltaSink, "write", write_and_fail)
-    delta = '[[sink]]\nname = "delta"\nformat = "delta"\npath = "delta"\n'
-    Run(spark, read_config(write_config(tmp_path, EVENTS + delta)), lambda *_: None).go(True)
-    assert len(calls) == 2 * len(set(calls))
-    expected = replay(b"".join(cut), kinds=BUILT_KINDS, with_data=True).results
-    assert [row["seq"] for row in table.rows] == [result["seq"] for result in expected]
-    assert len({row["id"] for row in table.rows}) == len(table.rows)

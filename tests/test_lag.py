@@ -20,7 +20,14 @@ from placewire.engine.folders import FolderSink
 from placewire.engine.standingfacts import lag_metrics
 from placewire.spark import running
 from placewire.spark.config import SourceConfig, read_config
-from placewire.spark.lag import NOTHING_TAKEN, LagMeter, TakenFiles, waiting_files, waiting_messages
+from placewire.spark.lag import (
+    NOTHING_TAKEN,
+    LagMeter,
+    TakenFiles,
+    waiting_files,
+    waiting_messages,
+    waiting_versions,
+)
 from placewire.spark.running import Run
 from placewire.state.lag import Lag, SourceLag
 from test_run import EVENTS, SINKS, write_config
@@ -33,6 +40,7 @@ LAG = Lag(
         SourceLag("jsonl in", files=1, bytes=70, taken="2026-03-01T11:00:00.000Z"),
         SourceLag("parquet s3://b/p", taken="2026-03-01T11:00:00.000Z"),
         SourceLag('kafka "odd"'),
+        SourceLag("delta posts", files=2, versions=3),
     ],
     {"table": 0, "lines": 3},
 )
@@ -47,6 +55,12 @@ def test_messages_behind_the_latest_offset() -> None:
     assert waiting_messages("null", end) is None
     assert waiting_messages(latest, None) is None
     assert waiting_messages("no JSON", end) is None
+
+
+def test_versions_behind_the_latest_offset() -> None:
+    latest, end = '{"version": 9, "files": 0, "of": 0}', '{"version": 7, "files": 3, "of": 5}'
+    assert waiting_versions(latest, end) == (2, 2)
+    assert waiting_versions(None, end) == (None, None)
 
 
 def test_files_that_are_newer_than_what_was_taken(tmp_path: Path) -> None:
@@ -88,11 +102,14 @@ def test_a_lag_in_words_and_as_metrics() -> None:
         "kafka posts: 1,200 messages behind, most in posts-0: 1,199;"
         " jsonl in: 1 file waiting, 70 bytes;"
         " parquet s3://b/p: newest taken is of 2026-03-01T11:00:00.000Z;"
-        ' kafka "odd": does not tell; sink lines lacks 3 batches'
+        ' kafka "odd": does not tell; delta posts: 2 files waiting, then 3 versions;'
+        " sink lines lacks 3 batches"
     )
     metrics = {name: values for name, _, values in lag_metrics(LAG)}
     assert metrics["source_waiting_messages"] == {'{source="kafka posts"}': 1_200.0}
-    assert metrics["source_waiting_files"] == {'{source="jsonl in"}': 1.0}
+    files = {'{source="jsonl in"}': 1.0, '{source="delta posts"}': 2.0}
+    assert metrics["source_waiting_files"] == files
+    assert metrics["source_waiting_versions"] == {'{source="delta posts"}': 3.0}
     assert metrics["source_waiting_bytes"] == {'{source="jsonl in"}': 70.0}
     assert metrics["partition_waiting_messages"]['{source="kafka posts",partition="posts-1"}'] == 1
     assert metrics["sink_lacking_batches"] == {'{sink="table"}': 0.0, '{sink="lines"}': 3.0}

@@ -19,8 +19,7 @@ from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.kafka import message_table, unsubscribe_line
-from placewire.spark.packages import require_format
-from placewire.spark.sinks import DeltaSink
+from placewire.spark.packages import PACKAGES, require_format
 from placewire.state.layout import StateDir
 
 
@@ -77,6 +76,8 @@ def test_a_tombstone_is_an_unsubscribe_at_its_time(spark: SparkSession) -> None:
 
 
 def test_a_package_that_is_not_there_is_named(spark: SparkSession) -> None:
-    with pytest.raises(Unusable, match=r"format delta: .*jars\.packages=io\.delta:delta-spark"):
-        DeltaSink(spark, "table", "nowhere")
     require_format(spark, "parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PACKAGES, "nothing", "org.nothing:nothing:1")
+        with pytest.raises(Unusable, match=r"format nothing: .*jars\.packages=org\.nothing"):
+            require_format(spark, "nothing")

@@ -175,6 +175,7 @@ def test_a_sink_that_fails_gets_everything_in_the_end(
         ("[[source]]\ntakes = 'events'\nformat = 'jsonl'\npath = 'a'\nurl = 'b'", "url"),
         ("[[source]]\ntakes = 'events'\nformat = 'jsonl'\npath = 'a'\ntopic = 'b'", "has no topic"),
         (f"{SOURCE}rows = 0", "rows must be 1 or more, got 0"),
+        (f"{SOURCE.replace('jsonl', 'delta')}schema = 'id string'", "has no schema"),
         (f"{SOURCE}columns = {{ text = 'body' }}", "columns needs schema"),
         (f"{SOURCE}options = {{ maxFilesPerTrigger = 'x' }}", "maxFilesPerTrigger must be"),
         (f"{SOURCE}[[sink]]\nname = '../s'\nformat = 'stdout'", "name must be letters"),

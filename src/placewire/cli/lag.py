@@ -25,7 +25,9 @@ def waiting(source: SourceLag) -> str:
         return f"{counted(source.messages, 'message', 'messages')} behind{most}"
     if source.files is not None:
         size = f", {source.bytes:,} bytes" if source.files and source.bytes is not None else ""
-        return f"{counted(source.files, 'file', 'files')} waiting{size}"
+        files = f"{counted(source.files, 'file', 'files')} waiting{size}"
+        more = source.versions
+        return f"{files}, then {counted(more, 'version', 'versions')}" if more else files
     return f"newest taken is of {source.taken}" if source.taken else "does not tell"
 
 

@@ -163,6 +163,7 @@ def lag_metrics(lag: Lag) -> Iterator[Metric]:
         ("messages", "messages that wait in a topic"),
         ("files", "files that wait in a folder"),
         ("bytes", "bytes that wait in a folder"),
+        ("versions", "versions that wait in a table"),
     ):
         values = {
             label(source=source.source): float(getattr(source, name))

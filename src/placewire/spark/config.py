@@ -117,6 +117,8 @@ def check_source(label: str, source: SourceConfig) -> None:
         raise Unusable(f"{label}: rows must be 1 or more, got {source.rows}")
     if source.columns and source.schema is None and source.format in ("jsonl", "kafka"):
         raise Unusable(f"{label}: columns needs schema, without which lines are whole events")
+    if source.schema is not None and source.format == "delta":
+        raise Unusable(f"{label}: has no schema, since a table has its own")
     for name in ("maxFilesPerTrigger", "maxOffsetsPerTrigger"):
         value = source.options.get(name, "1")
         if not value.isdecimal() or int(value) < 1:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from py4j.protocol import Py4JJavaError
 
+from placewire.model.errors import Unusable
+
+MISTAKE = re.compile(rf"^{re.escape(Unusable.__module__)}\.Unusable: (.+)$", re.MULTILINE)
 WORKER = "An exception was thrown from the Python worker"
 
 
@@ -18,3 +23,9 @@ def first_line(error: Exception) -> str:
     if text.startswith(WORKER):  # a traceback: what it says stands at its end
         return text.splitlines()[-1].strip()
     return text.splitlines()[0]
+
+
+def find_unusable(error: Exception) -> Unusable | None:
+    """What a process of Spark's found unusable, if that is why it failed."""
+    found = MISTAKE.search(str(error))
+    return Unusable(found[1]) if found else None

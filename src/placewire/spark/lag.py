@@ -1,8 +1,8 @@
 """How far a run is behind its sources, by what Spark tells of each trigger.
 
 Of a topic Spark tells the latest offset that it saw when it planned the trigger, and the one that
-the trigger went to. Of a folder it tells nothing: its log has the files that were taken, in the
-order of their times, so whatever is newer waits.
+the trigger went to; of a Delta table these are versions. Of a folder it tells nothing: its log has
+the files that were taken, in the order of their times, so whatever is newer waits.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ class LagMeter:
             return SourceLag(name, messages=sum(waiting.values()), partitions=waiting)
         name = f"{source.format} {source.path}"
         if source.format == "delta":
-            metrics = told.get("metrics") or {}
-            files, size = metrics.get("numFilesOutstanding"), metrics.get("numBytesOutstanding")
-            return SourceLag(name, files=whole(files), bytes=whole(size))
+            files, versions = waiting_versions(told.get("latestOffset"), told.get("endOffset"))
+            return SourceLag(name, files=files, versions=versions)
         taken = self.taken[number] = self._read_taken(number, told.get("endOffset"))
         when = None
         if taken.newest_ms >= 0:
@@ -105,6 +104,14 @@ def waiting_messages(latest: Any, end: Any) -> dict[str, int] | None:
     }
 
 
+def waiting_versions(latest: Any, end: Any) -> tuple[int | None, int | None]:
+    """Files of a table's version that are left, and the versions after it."""
+    newest, done = decode(latest), decode(end)
+    if not isinstance(newest, dict) or not isinstance(done, dict):
+        return None, None
+    return done["of"] - done["files"], max(0, newest["version"] - done["version"])
+
+
 def waiting_files(path: str, taken: TakenFiles) -> tuple[int, int] | None:
     """Files of a folder of this machine that are newer than what was taken, and their bytes."""
     if "://" in path or not os.path.isdir(path):
@@ -132,7 +139,3 @@ def decode(offset: Any) -> Any:
         return json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:
         return None
-
-
-def whole(number: Any) -> int | None:
-    return None if number is None else int(number)

@@ -14,7 +14,7 @@ from placewire.model.errors import Unusable
 
 # The newest of its kind, and good for Spark 4.3: docs/decisions/0013-kafka.md.
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-PACKAGES = {"kafka": KAFKA_PACKAGE, "delta": "io.delta:delta-spark_2.13"}
+PACKAGES = {"kafka": KAFKA_PACKAGE}
 UNFIT = ("NoSuchMethodError", "NoClassDefFoundError", "NoSuchFieldError", "AbstractMethodError")
 
 

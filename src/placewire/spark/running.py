@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from placewire.engine.delivery import Sink
+from placewire.engine.deltasink import DeltaSink
 from placewire.engine.folders import FolderSink, LineSink
 from placewire.model.errors import Unusable
 from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
-from placewire.spark.failures import first_line
+from placewire.spark.failures import find_unusable, first_line
 from placewire.spark.kafka import KafkaSink
 from placewire.spark.lag import LagMeter
 from placewire.spark.session import jvm_ended
-from placewire.spark.sinks import DeltaSink
 from placewire.spark.sources import open_source
 from placewire.spark.stream import Stream
 from placewire.spark.taking import Stopped
@@ -79,6 +79,9 @@ class Run:
                     return  # who stops a group of processes, or a service, stops them all
                 if isinstance(error, Unusable) and not isinstance(error, Unreachable):
                     raise
+                mistake = find_unusable(error)
+                if mistake is not None:
+                    raise mistake from None
                 if jvm_ended(self.spark):
                     raise Unusable("Spark: its Java process has ended; start again") from None
                 self._pause(error)
@@ -182,5 +185,5 @@ def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
         servers, topic = str(sink.servers), str(sink.topic)
         return KafkaSink(spark, sink.name, servers, topic, dead, sink.options)
     if sink.format == "delta":
-        return DeltaSink(spark, sink.name, str(sink.path), dead)
+        return DeltaSink(sink.name, str(sink.path), dead, sink.options)
     return FolderSink(sink.name, str(sink.path), sink.format, dead)

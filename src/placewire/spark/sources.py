@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from placewire.model.errors import Unusable
 from placewire.spark.columns import take_changes, take_lines, take_objects
 from placewire.spark.config import SourceConfig
+from placewire.spark.deltasource import read_delta
 from placewire.spark.kafka import read_kafka
 
 TYPES = {"objects": "object", "subscriptions": "subscribe"}
@@ -54,7 +55,7 @@ def read_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
 def read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
     """Parquet, CSV or Delta as columns; their schema is that of what is there already."""
     if source.format == "delta":
-        return spark.readStream.format("delta").options(**source.options).load(source.path)
+        return read_delta(spark, str(source.path), source.options)
     check_folder(source)
     options = {"header": "true"} if source.format == "csv" else {}
     options |= paced(source)

@@ -19,7 +19,8 @@ NOTE = "LAG.json"
 class SourceLag(msgspec.Struct, frozen=True, omit_defaults=True):
     """What waits in one source: messages of a topic, also by partition, or files.
 
-    `taken` is the time of the newest file that was taken. What a source does not tell is None.
+    `versions` are those of a table after the one whose files are told. `taken` is the time of the
+    newest file that was taken. What a source does not tell is None.
     """
 
     source: str
@@ -27,6 +28,7 @@ class SourceLag(msgspec.Struct, frozen=True, omit_defaults=True):
     partitions: dict[str, int] = {}
     files: int | None = None
     bytes: int | None = None
+    versions: int | None = None
     taken: str | None = None
 
 
