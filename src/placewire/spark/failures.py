@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from py4j.protocol import Py4JJavaError
 
 WORKER = "An exception was thrown from the Python worker"
+OURS = re.compile(r"\Aplacewire\.[\w.]+: ")  # an error's class, before what it says
 
 
 def first_line(error: Exception) -> str:
@@ -16,5 +19,5 @@ def first_line(error: Exception) -> str:
             cause = cause.getCause()
         text = str(cause.toString()).strip()
     if text.startswith(WORKER):  # a traceback: what it says stands at its end
-        return text.splitlines()[-1].strip()
+        return f"in a task: {OURS.sub('', text.splitlines()[-1].strip(), count=1)}"
     return text.splitlines()[0]
