@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from placewire import Unusable, run
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
-from placewire.engine import coordinator as coordinating
+from placewire.engine import resizing
 from placewire.engine.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.model.subscriptions import BOOLEAN
 from placewire.state.manifest import WorkersEntry
@@ -116,7 +116,7 @@ def test_a_replay_tells_how_many_workers_it_goes_on_with(
     log = tmp_path / "log.jsonl"
     write_log(CityLife(objects=4_000, subscriptions=400, seed=3), str(log))
     eager = ElasticRule(busy_s=0.0, aim_s=1e-9, patience=2, rest=1)
-    monkeypatch.setattr(coordinating, "Elastic", lambda span, plan: Elastic(span, plan, eager))
+    monkeypatch.setattr(resizing, "Elastic", lambda span, plan: Elastic(span, plan, eager))
     words = ["replay", str(log), "--results", str(tmp_path / "r"), "--runner", "local"]
     words += ["--plan", "kdt", "--workers", "2..5", "--batch-rows", "200"]
     shown = CliRunner().invoke(app, words)

@@ -43,7 +43,7 @@ MOMENTS = [
     ("placewire.engine.pieces", "fetch_heirs", "before", 1),
     ("placewire.engine.pieces", "fetch_heirs", "after", 3),
     ("placewire.engine.planners", "Planners.prepare", "after", 2),
-    ("placewire.engine.coordinator", "Coordinator._go_over", "after", 8),
+    ("placewire.engine.resizing", "Resizer.go_over", "after", 8),
     *(
         ("placewire.engine.coordinator", "write_manifest", when, count)
         for count in (6, 7, 8)

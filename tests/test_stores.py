@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,47 +30,19 @@ from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
 from placewire.state.mirror import Mirrored, mirror_of
 from placewire.state.place import Place, Unreachable, as_uri, send_at_once, without_secrets
-from test_cluster import free_port
+from s3_server import KEY, SECRET, serve_bucket, without_keys
 from test_law import BUILT_KINDS
 from test_run import EVENTS, SINKS, lines_of
 from test_stream import split_log
 
-PATIENCE_S = 30.0
+SESAME = "sesame"  # a part of every secret here
 
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a bucket of a server that does as S3 does."""
-    server = os.environ.get("PLACEWIRE_MOTO")
-    if server is None:
-        pytest.skip("no server that does as S3 does: PLACEWIRE_MOTO names moto's")
-    port = free_port()
-    log = tmp_path_factory.mktemp("s3") / "log"
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        open(log, "wb") as said,
-        subprocess.Popen(
-            [server, "-H", "127.0.0.1", "-p", str(port)], stdout=said, stderr=said
-        ) as process,
-    ):
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-            patch.setenv(name, "test")
-        options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-        try:
-            waits = time.monotonic() + PATIENCE_S
-            while True:
-                try:
-                    system, _ = fs.FileSystem.from_uri(
-                        f"s3://wire?{options}&allow_bucket_creation=true"
-                    )
-                    system.create_dir("wire")
-                    break
-                except OSError:
-                    assert time.monotonic() < waits, log.read_text()
-                    time.sleep(0.2)
-            yield f"s3://wire/NAME?{options}"
-        finally:
-            process.kill()
+    """The address of a folder of a bucket, keys and all; the folder's name is to be put in."""
+    with serve_bucket(tmp_path_factory.mktemp("s3") / "log") as uri:
+        yield uri
 
 
 def test_small_files_go_to_s3_in_one_request() -> None:
@@ -87,7 +58,61 @@ def test_uris_are_told_from_paths() -> None:
     assert as_uri(Path("file:///data/state")) == "file:///data/state"
     assert as_uri("/data/s3:/x") is None
     assert as_uri("state") is None
-    assert without_secrets("s3://key:secret@bucket/a?region=x") == "s3://bucket/a"
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("s3://key:sesame@bucket/a?region=x", "s3://bucket/a"),
+        ("s3://key:open@sesame@bucket/a", "s3://bucket/a"),
+        ("s3://bucket/a@b?secret=sesame", "s3://bucket/a@b"),
+        ("s3://key:open/sesame@bucket/a", "s3://..."),
+        ("s3://key:1/sesame@bucket/a", "s3://..."),
+        ("s3://key:sesame?1@bucket/a", "s3://..."),
+        ("s3://key:sesame#1@bucket/a", "s3://..."),
+        ("s3://key:sesame", "s3://..."),
+        (
+            "abfs://box:sesame@account.dfs.core.windows.net/a",
+            "abfs://box@account.dfs.core.windows.net/a",
+        ),
+        ("hdfs://host:8020/a", "hdfs://host:8020/a"),
+        ("hdfs://user:sesame@[::1]:8020/a", "hdfs://[::1]:8020/a"),
+        ("file:///a/b", "file:///a/b"),
+        ("/a/b@c:d", "/a/b@c:d"),
+    ],
+)
+def test_what_is_shown_of_a_uri(uri: str, shown: str) -> None:
+    assert without_secrets(uri) == shown
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://key:sesame@",
+        "s3://?secret=sesame",
+        "s3://key:sesame@bucket/a?nonsense=1",
+        "s3://key:open/sesame@bucket/a",
+        "s3://key:sesame?1@bucket/a",
+        "s3://key:sesame#1@bucket/a",
+        "s3://key:sesame %zz@bucket/a",
+        "s3://key:sesame@bucket:x/a",
+        "ftp://key:sesame@bucket/a",
+    ],
+)
+def test_errors_show_no_secrets(uri: str, tmp_path: Path) -> None:
+    with pytest.raises(Unusable) as refused:
+        StateDir.given(uri)
+    assert SESAME not in str(refused.value)
+    with pytest.raises(Unusable, match="sink a: ") as refused:
+        FolderSink("a", uri)
+    assert SESAME not in str(refused.value)
+    config = tmp_path / "wire.toml"
+    config.write_text(
+        f'state = "a"\n{EVENTS}[[sink]]\nname = "a"\nformat = "stdout"\npath = "{uri}"\n'
+    )
+    with pytest.raises(Unusable, match="has no path, got") as refused:
+        read_config(config)
+    assert SESAME not in str(refused.value)
 
 
 def check_place(place: Place, folder: Path) -> None:
@@ -206,8 +231,26 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     assert isinstance(shown.exception, Unusable)
 
 
-def run_there(spark: SparkSession, folder: Path, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run to a state elsewhere, in two halves; between them this machine loses all it has."""
+Told = list[tuple[str, dict[str, Any]]]
+
+
+def run_once(spark: SparkSession, config: Path, told: Told) -> None:
+    """Run until all is done or something fails, with what is told of it."""
+
+    def tell(what: str, facts: dict[str, Any]) -> None:
+        told.append((what, facts))
+        if what == "failed":
+            run.stop()
+
+    run = Run(spark, read_config(config), tell)
+    run.go(available=True)
+
+
+def run_there(spark: SparkSession, folder: Path, uri: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run to a state elsewhere, in two halves; between them this machine loses all it has.
+
+    Gives all that was said meanwhile.
+    """
     cut = split_log(folder, 6, objects=900, subscriptions=200, queries=12, seed=5)
     config = folder / "wire.toml"
     config.write_text(
@@ -221,22 +264,22 @@ def run_there(spark: SparkSession, folder: Path, uri: str, monkeypatch: pytest.M
         write(self, delivered)
         calls.append(delivered.batch)
         if len(calls) == 9:
-            run.stop()
             raise OSError("the machine is gone")
 
     monkeypatch.setattr(FolderSink, "write", write_thrice)
-    run = Run(spark, read_config(config), lambda *_: None)
-    run.go(available=True)
+    before: Told = []
+    run_once(spark, config, before)
     monkeypatch.setattr(FolderSink, "write", write)
+    assert [facts["error"] for what, facts in before if what == "failed"] == ["the machine is gone"]
     assert len(calls) == 9
     assert list((folder / "cache").rglob("*.plw"))
     shutil.rmtree(folder / "cache")
     forget_mirrors()
-    told: list[tuple[str, dict[str, Any]]] = []
-    Run(spark, read_config(config), lambda what, facts: told.append((what, facts))).go(True)
+    told: Told = []
+    run_once(spark, config, told)
+    assert not [facts for what, facts in told if what == "failed"]
     assert told[0][0] == "started"
     assert told[0][1]["batch"] > 0
-    assert not [facts for what, facts in told if what == "failed"]
     expected = replay(b"".join(cut), kinds=BUILT_KINDS, with_data=True)
     assert lines_of(folder / "lines") == expected.results
     system, path = fs.FileSystem.from_uri(uri.replace("NAME", "far"))
@@ -249,6 +292,7 @@ def run_there(spark: SparkSession, folder: Path, uri: str, monkeypatch: pytest.M
     with open_snapshot(uri.replace("NAME", "state")) as snapshot:
         query = {"kind": "boolean", "region": {"box": [-180, -90, 180, 90]}, "last": "P1D"}
         assert snapshot.answer(query)["total"] > 0
+    return f"{before} {told} {shown.output}"
 
 
 def forget_mirrors() -> None:
@@ -259,14 +303,54 @@ def forget_mirrors() -> None:
 def test_a_run_with_its_state_elsewhere(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     run_there(spark, tmp_path, f"file://{tmp_path}/away/NAME", monkeypatch)
 
 
 def test_a_run_with_its_state_in_a_bucket(
     spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_there(spark, tmp_path, s3, monkeypatch)
+    """Its keys are in the URI, and neither told of nor kept with what is written."""
+    said = run_there(spark, tmp_path, s3, monkeypatch)
+    assert SESAME not in said
+    assert KEY not in said
+    system, bucket = fs.FileSystem.from_uri(s3.replace("/NAME", ""))
+    files = system.get_file_info(fs.FileSelector(bucket, recursive=True))
+    contents = [system.open_input_stream(one.path).read() for one in files if one.is_file]
+    contents += [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert len(contents) > 100
+    assert not [one for one in contents if SESAME.encode() in one]
+
+
+def test_tasks_that_may_not_read_the_state(
+    spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has keys and Spark's older processes have none: that is told at each attempt."""
+    uri = s3.replace("NAME", "denied")
+    config = tmp_path / "wire.toml"
+    rest = f'workers = 2\ncache = "cache"\n{EVENTS}{SINKS}'
+    split_log(tmp_path, 2, objects=300, subscriptions=60, seed=5)
+    last = max((tmp_path / "source").iterdir())
+    held = last.read_bytes()
+    last.unlink()
+    config.write_text(f'state = "{uri}"\n{rest}')
+    told: Told = []
+    run_once(spark, config, told)
+    assert not [facts for what, facts in told if what == "failed"]
+    last.write_bytes(held)
+    os.utime(last, (1_800_000_000, 1_800_000_000))
+    shutil.rmtree(tmp_path / "cache")
+    forget_mirrors()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    config.write_text(f'state = "{without_keys(uri)}"\n{rest}')
+    told.clear()
+    run_once(spark, config, told)
+    [facts] = [facts for what, facts in told if what == "failed"]
+    assert re.match(
+        r"in a task: s3://wire/denied: files/\S+ cannot be read: .*ACCESS_DENIED", facts["error"]
+    )
+    assert facts["again_in_s"] == 1.0
+    assert SESAME not in str(told)
 
 
 def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,18 @@ from placewire.engine.batches import BatchContext, BlockSummary, Ran
 from placewire.engine.clock import run_clock
 from placewire.engine.deadletters import dead_letter_arrays, refuse_leaps
 from placewire.engine.due import Advances, DueRows, cut_groups, gather_advances, make_groups
-from placewire.engine.elastic import Elastic, WorkerRange
+from placewire.engine.elastic import WorkerRange
 from placewire.engine.facts import BlockFacts
 from placewire.engine.log import Offset
 from placewire.engine.origin import check_same, first_manifest
 from placewire.engine.pacing import Pacer
 from placewire.engine.plannames import parse_plans
 from placewire.engine.planners import USUAL_REBALANCE, Planners
-from placewire.engine.planning import named_plan
 from placewire.engine.questioning import note_queries
 from placewire.engine.rebalancing import RebalanceRule
 from placewire.engine.reporting import Report, ReportContext, report_here, write_reports
-from placewire.engine.sampling import SAMPLE_A_BLOCK, SAMPLE_EVENTS, take_retained
+from placewire.engine.resizing import Resizer
+from placewire.engine.sampling import RECENT, SAMPLE_A_BLOCK, SAMPLE_EVENTS, take_retained
 from placewire.engine.sections import FAR_PAST
 from placewire.engine.settling import Settler
 from placewire.engine.sliding import SlidingWindow
@@ -40,6 +39,7 @@ from placewire.engine.storing import keeping_of, leave_out, longest_window_us
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.subscriptions import NEAREST, RELEVANT, TRENDING
+from placewire.plan.reservoir import Columns
 from placewire.state.archive import claim_archive
 from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.state.layout import StateDir
@@ -107,11 +107,9 @@ class Coordinator:
                 place = Place(archive)
                 claim_archive(place, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
-            self.elastic = None
-            if isinstance(workers, WorkerRange):
-                self.elastic = Elastic(workers, names.boolean)
-                workers = self.elastic.opening(self.latest.plan)
-            self.planners = Planners(state, names, workers, self.latest, sample_events, rebalance)
+            self.resizer = Resizer(workers, names.boolean)
+            opening = self.resizer.opening(self.latest.plan)
+            self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST
             if any(entry.kind == RELEVANT for entry in self.latest.segments):
@@ -129,10 +127,8 @@ class Coordinator:
                 place,
                 self.latest.leaving,
             )
-            self.planners.boolean.changer.retained = lambda: take_retained(
-                state, self.store.entries
-            )
-            self._refill(self.planners)
+            self.planners.boolean.changer.retained = self._retained
+            self.planners.refill(self.latest, self._retained)
             self.ask: Ask = answer_here
             self.report: Report = report_here
             self.settler = Settler(
@@ -193,55 +189,9 @@ class Coordinator:
             self.sweep()
         return manifest
 
-    def _wanted_workers(self) -> tuple[int, str]:
-        """How many workers there should be, as somebody asks for by hand or the load does."""
-        planners = self.planners
-        asked = planners.boolean.wanted_workers
-        if asked:
-            self.elastic = None  # who asks by hand knows better than the load
-            return asked, f"workers {planners.workers} to {asked}: asked for by hand"
-        if self.elastic is None:
-            return planners.workers, ""
-        wanted = self.elastic.wanted(planners.signals.history, planners.workers)
-        return wanted, self.elastic.why
-
-    def _resize(self, batch: int, now_us: int) -> dict[str, Any]:
-        """Prepare for another number of workers, if that is wanted, as from the next commit on.
-
-        Gives what the manifest says of it. The sample is kept, so that the plans are there at once.
-        """
-        planners = self.planners
-        wanted, why = self._wanted_workers()
-        fixed = not planners.boolean.by_hand and named_plan(planners.names.boolean) is not None
-        if wanted == planners.workers or fixed:
-            planners.boolean.wanted_workers = 0
-            return {}
-        planners.boolean.next = None
-        planners.coming = coming = planners.resized(wanted, why, self.latest)
-        self._refill(coming)
-        said = coming.prepare(batch, self.live, now_us)
-        return said if planners.boolean.wanted_workers == 0 else said | {"wanted_workers": wanted}
-
-    def _go_over(self, batch: int) -> None:
-        """Let another number of workers take over that was prepared with the last commit."""
-        coming = self.planners.coming
-        if coming is None:
-            return
-        coming.signals.history = self.planners.signals.history
-        self.planners = coming
-        self.live.deal_literals = coming.relevant.deal
-        self.settler.near = coming.near
-        self.live.take_heirs()
-        coming.near.deal_rest(batch, self.live)
-        coming.relevant.deal_rest(batch, self.live)
-        if self.elastic is not None:
-            self.elastic.since = batch
-
-    def _refill(self, planners: Planners) -> None:
-        """Let a plan that is still to be made begin with what the state retains."""
-        sampler = planners.sampler
-        if planners.waiting and self.latest.batch >= 0 and not sampler.enough:
-            sampler.refill(lambda most: take_retained(self.state, self.store.entries, most))
+    def _retained(self, most: int = RECENT) -> Columns:
+        """Some of the objects that the state retains now."""
+        return take_retained(self.state, self.store.entries, most)
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
         planners = self.planners
@@ -330,10 +280,12 @@ class Coordinator:
         )
         self.planners.count_sent(blocks)
         self.planners.hear(batch, ran.workers, self.live)
-        self._go_over(batch)
+        self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
         clock_us = now_us if now_us is not None else far_past
         plans = self.planners.next_versions(batch, self.live, clock_us)
-        plans["plan"] |= self._resize(batch, clock_us)
+        plans["plan"] |= self.resizer.prepare(
+            batch, clock_us, self.planners, self.live, latest, self._retained
+        )
         manifest = Manifest(
             batch=batch,
             epoch=self.latest_epoch,

@@ -23,6 +23,7 @@ from placewire.engine.relplanning import RelevantPlanner
 from placewire.engine.sampling import Sampler
 from placewire.engine.signals import Signals
 from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.plan.reservoir import Columns
 from placewire.state.layout import StateDir
 from placewire.state.live import LiveSegments
 from placewire.state.manifest import Manifest
@@ -112,6 +113,11 @@ class Planners:
         said: dict[str, Any] = {"next_workers": self.workers, "next_why": self.boolean.sized}
         said["next_files"] = [name for name in files if name]
         return said | ({"next": file} if file else {})
+
+    def refill(self, latest: Manifest, retained: Callable[[int], Columns]) -> None:
+        """Let a plan that is still to be made begin with what the state retains."""
+        if self.waiting and latest.batch >= 0 and not self.sampler.enough:
+            self.sampler.refill(retained)
 
     @property
     def waiting(self) -> bool:

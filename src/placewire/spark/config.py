@@ -15,6 +15,7 @@ import msgspec
 
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, read_settings, settings_of
+from placewire.state.place import without_secrets
 
 NAME = re.compile(r"[\w][\w.-]*")
 EVERY = re.compile(r"\d+ (milli|micro)?(second|minute|hour|day)s?")
@@ -145,8 +146,9 @@ def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConf
         if getattr(one, name) is None:
             raise Unusable(f"{label}: needs {name}, got none")
     for name in {"path", "topic", "servers"} - set(needs):
-        if getattr(one, name) is not None:
-            raise Unusable(f"{label}: has no {name}, got {getattr(one, name)!r}")
+        given = getattr(one, name)
+        if given is not None:
+            raise Unusable(f"{label}: has no {name}, got {without_secrets(given)!r}")
 
 
 def in_folder(config: RunConfig, folder: Path) -> RunConfig:

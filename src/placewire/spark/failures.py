@@ -10,6 +10,7 @@ from placewire.model.errors import Unusable
 
 MISTAKE = re.compile(rf"^{re.escape(Unusable.__module__)}\.Unusable: (.+)$", re.MULTILINE)
 WORKER = "An exception was thrown from the Python worker"
+OURS = re.compile(r"\Aplacewire\.[\w.]+: ")  # an error's class, before what it says
 
 
 def first_line(error: Exception) -> str:
@@ -21,7 +22,7 @@ def first_line(error: Exception) -> str:
             cause = cause.getCause()
         text = str(cause.toString()).strip()
     if text.startswith(WORKER):  # a traceback: what it says stands at its end
-        return text.splitlines()[-1].strip()
+        return f"in a task: {OURS.sub('', text.splitlines()[-1].strip(), count=1)}"
     return text.splitlines()[0]
 
 

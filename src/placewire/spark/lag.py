@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from placewire.spark.config import SourceConfig
 from placewire.state.lag import Lag, SourceLag
+from placewire.state.place import without_secrets
 
 
 class TakenFiles(NamedTuple):
@@ -55,7 +56,7 @@ class LagMeter:
             if waiting is None:
                 return SourceLag(name)
             return SourceLag(name, messages=sum(waiting.values()), partitions=waiting)
-        name = f"{source.format} {source.path}"
+        name = f"{source.format} {without_secrets(str(source.path))}"
         if source.format == "delta":
             files, versions = waiting_versions(told.get("latestOffset"), told.get("endOffset"))
             return SourceLag(name, files=files, versions=versions)

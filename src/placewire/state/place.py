@@ -13,7 +13,6 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -24,6 +23,9 @@ SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 OBJECTS = ("s3", "gcs", "abfs")  # pyarrow's types of file systems that have objects
 OTHER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 URI = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
+PARTS = re.compile(r"([^:/]+)://([^/?#]*)(([^?#]*).*)", re.DOTALL)
+HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
+NAMING = ("abfs", "abfss")  # in which what stands before the @ is no key, but names a place
 
 
 class Unreachable(Unusable):
@@ -44,10 +46,22 @@ def as_uri(text: str | Path) -> str | None:
     return f"{found[1]}://{'/' if found[1] == 'file' else ''}{found[2].rstrip('/')}"
 
 
-def without_secrets(uri: str) -> str:
-    """A URI as it may be shown: keys and options are left out."""
-    parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+def without_secrets(where: str) -> str:
+    """A URI as it may be shown: keys and options are left out; a path as it is.
+
+    A secret with a slash that is not written as %2F ends what a URI has for keys. Then it cannot
+    be told where the secret ends, and only the scheme is shown.
+    """
+    parts = PARTS.fullmatch(where)
+    if parts is None:
+        return where
+    scheme, authority, rest, path = parts.groups()
+    keys, at, host = authority.rpartition("@")
+    if not HOST.fullmatch(host) or (":" in host and "@" in rest):
+        return f"{scheme}://..."
+    if scheme in NAMING and at:
+        host = f"{keys.partition(':')[0]}@{host}"
+    return f"{scheme}://{host}{path}"
 
 
 class Place:
@@ -59,15 +73,18 @@ class Place:
     def __init__(self, where: str | Path) -> None:
         uri = as_uri(where)
         self.label = str(where) if uri is None else without_secrets(uri)
-        if uri is not None and not re.search("//+[^/?]", uri):
-            raise Unusable(f"{uri}: must name a bucket or a folder")
+        if uri is not None and not re.search("//+[^/]", self.label):
+            raise Unusable(f"{self.label}: must name a bucket or a folder")
         try:
             if uri is None:
                 self.system, self.root = fs.LocalFileSystem(), str(Path(where).absolute())
             else:
                 self.system, self.root = fs.FileSystem.from_uri(send_at_once(uri))
         except (OSError, ValueError, NotImplementedError) as error:
-            raise Unusable(f"{self.label}: cannot be opened: {first_line(error)}") from None
+            why = first_line(error)
+            if uri is not None:
+                why = why.replace(send_at_once(uri), self.label)  # pyarrow says it as it is
+            raise Unusable(f"{self.label}: cannot be opened: {why}") from None
 
     def __str__(self) -> str:
         return self.label
