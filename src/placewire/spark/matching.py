@@ -47,6 +47,7 @@ from placewire.spark.columns import (
     take_objects,
 )
 from placewire.spark.intake import object_columns, write_blocks
+from placewire.spark.parquetfiles import FileTable, find_files, number_portions, read_portions
 from placewire.spark.pipeline import run_on_spark
 from placewire.state.intake import Intake, IntakeBatch
 from placewire.state.layout import StateDir
@@ -114,8 +115,15 @@ def match(
             *(T.StructField(to, objects.schema[name].dataType) for to, name in kept.items()),
         ]
     )
+    files = find_files(frame)
+    if files is None:
+        found = frame.mapInArrow(partial(match_partition, matched), schema)
+    else:
+        found = number_portions(spark, files).mapInArrow(
+            partial(match_portions, matched, files), schema
+        )
     # An object leaves Python once, with all its subscriptions: the JVM makes the rows.
-    return frame.mapInArrow(partial(match_partition, matched), schema).select(
+    return found.select(
         F.explode("subscriptions").alias("subscription"),
         "object",
         *(F.col(to).alias(name) for to, name in kept.items()),
@@ -189,6 +197,13 @@ def index_subscriptions(
         return coordinator.latest
     finally:
         coordinator.close()
+
+
+def match_portions(
+    matched: Matched, files: FileTable, numbers: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Match objects that are read from their files here."""
+    return match_partition(matched, read_portions(files, numbers))
 
 
 def match_partition(
