@@ -91,12 +91,12 @@ def run_plan(
     def watched(batch, end, run):  # type: ignore[no-untyped-def]
         def counting(context):  # type: ignore[no-untyped-def]
             nonlocal sent, routed, route_s
-            blocks, pieces = run(context)
+            ran = run(context)
             if context.route is not None:
-                sent += sum(block.sent for block in blocks)
-                routed += sum(block.objects for block in blocks)
-                route_s += sum(block.route_s for block in blocks)
-            return blocks, pieces
+                sent += sum(block.sent for block in ran.blocks)
+                routed += sum(block.objects for block in ran.blocks)
+                route_s += sum(block.route_s for block in ran.blocks)
+            return ran
 
         return step(batch, end, counting)
 
