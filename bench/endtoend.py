@@ -83,7 +83,7 @@ def run(choice: Choice) -> None:
             label: {name: float(np.quantile(one.waits, q)) for name, one in found.items()}
             for label, q in (("p50", 0.5), ("p99", 0.99))
         },
-        y_label=f"seconds from publishing to reading, {RATE:,} objects/s",
+        y_label=f"seconds to the reader, {RATE:,} objects/s",
     )
 
 
