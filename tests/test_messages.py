@@ -6,6 +6,7 @@ import datetime
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -18,7 +19,7 @@ from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log
 from placewire.engine.reading import LogSource
 from placewire.model.settings import Settings
-from placewire.spark.kafka import message_table, unsubscribe_line
+from placewire.spark.kafka import message_table, pack_parts, unpack_parts, unsubscribe_line
 from placewire.spark.packages import PACKAGES, require_format
 from placewire.state.layout import StateDir
 
@@ -81,3 +82,23 @@ def test_a_package_that_is_not_there_is_named(spark: SparkSession) -> None:
         patch.setitem(PACKAGES, "nothing", "org.nothing:nothing:1")
         with pytest.raises(Unusable, match=r"format nothing: .*jars\.packages=org\.nothing"):
             require_format(spark, "nothing")
+
+
+def test_what_one_key_gets_is_in_one_part_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placewire.spark.kafka.ALONE", 100)
+    values = [b"%d" % number for number in range(1000)]
+    keys = [None if number % 50 == 0 else f"s{number * number % 37}" for number in range(1000)]
+    whole = pa.table({"key": keys, "value": pa.array(values, pa.large_binary()), "id": keys})
+    for most, count in ((1, 1), (3, 3), (64, 10)):
+        parts = pack_parts(whole, most)
+        assert len(parts) == count
+        seen: dict[str | None, list[int]] = {}
+        for number in range(count):
+            numbers = pa.record_batch([pa.array([number])], ["id"])
+            batches = list(unpack_parts(parts, [numbers]))
+            rows = [row for batch in batches for row in batch.to_pylist()]
+            assert not seen.keys() & {row["key"] for row in rows}
+            for row in rows:
+                seen.setdefault(row["key"], []).append(int(row["value"]))
+        assert sum(map(len, seen.values())) == 1000
+        assert all(got == sorted(got) for got in seen.values())

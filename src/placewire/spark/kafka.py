@@ -8,7 +8,9 @@ the same to the byte and has the same `id` in its header, so whoever reads drops
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from placewire.engine.delivery import Delivered
 from placewire.spark.columns import DATA_FORM
 from placewire.spark.packages import fitting, require_format
 
+MESSAGE = "key string, value binary, id string"
 ALONE = 20_000  # messages that one task writes as soon as several would
+ROWS = 10_000  # at a time
 MILLISECOND = "interval '0.001' second"
 
 
@@ -94,12 +98,9 @@ class KafkaSink:
         messages = message_table(delivered)
         if not messages.num_rows:
             return
-        frame = self.session.createDataFrame(messages)
-        if messages.num_rows <= ALONE:
-            frame = frame.coalesce(1)
-        else:
-            parts = self.session.sparkContext.defaultParallelism
-            frame = frame.repartition(parts, "key").sortWithinPartitions("number")
+        parts = pack_parts(messages, self.session.sparkContext.defaultParallelism)
+        numbers = self.session.range(0, len(parts), 1, len(parts))
+        frame = numbers.mapInArrow(partial(unpack_parts, parts), MESSAGE)
         header = F.struct(F.lit("id").alias("key"), F.col("id").cast("binary").alias("value"))
         with fitting("kafka"):
             frame.select("key", "value", F.array(header).alias("headers")).write.format(
@@ -107,16 +108,47 @@ class KafkaSink:
             ).options(**self.settings).save()
 
 
+def pack_parts(messages: pa.Table, most: int) -> list[bytes]:
+    """Messages packed for at most so many tasks: those of a key in one part, in order.
+
+    Made here, since as rows of Spark's they would be put in order and dealt out by the JVM, which
+    took half again as long: docs/benchmarks.md, `endtoend`.
+    """
+    count = min(most, -(-messages.num_rows // ALONE))
+    if count == 1:
+        return [pack(messages)]
+    key = messages["key"].combine_chunks().dictionary_encode(null_encoding="encode")
+    part = np.asarray(key.indices) % count
+    order = np.argsort(part, kind="stable")
+    ends = np.searchsorted(part[order], np.arange(count + 1))
+    return [pack(messages.take(order[first:last])) for first, last in pairwise(ends.tolist())]
+
+
+def pack(messages: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, messages.schema) as stream:
+        stream.write_table(messages, max_chunksize=ROWS)
+    return bytes(sink.getvalue())
+
+
+def unpack_parts(parts: list[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The messages of the parts that have these numbers."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            for some in pa.ipc.open_stream(parts[number]):
+                value = some.column("value").cast(pa.binary())
+                yield some.set_column(1, pa.field("value", pa.binary()), value)
+
+
 def message_table(delivered: Delivered) -> pa.Table:
-    """What is delivered as messages: number, key, value and the stable id of each."""
+    """What is delivered as messages: key, value and the stable id of each, in order."""
     table = delivered.table
     if delivered.dead:
         key = pa.nulls(table.num_rows, pa.string())
         id_ = pc.binary_join_element_wise(table["seq"].cast(pa.string()), "dead", ":")
     else:
         key, id_ = pc.coalesce(table["subscription"], table["query"]), table["id"]
-    number = pa.array(np.arange(table.num_rows))
-    return pa.table({"number": number, "key": key, "value": split_lines(delivered), "id": id_})
+    return pa.table({"key": key, "value": split_lines(delivered), "id": id_})
 
 
 def split_lines(delivered: Delivered) -> pa.Array:
