@@ -113,7 +113,14 @@ def test_files_that_are_not_as_spark_has_them_are_left_to_spark(
     lacking = spark.read.schema("id bigint, more string").parquet(str(folder))
     assert find_files(lacking) is None
     assert find_files(spark.read.option("header", "true").csv(str(folder))) is None
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    for name in ("ignoreMissingFiles", "IGNORECORRUPTFILES"):
+        forgiving = spark.read.option(name, "true").parquet(str(folder))
+        assert find_files(forgiving.select("id")) is None
+    both = tmp_path / "both"
+    both.mkdir()
+    pq.write_table(pa.table({"id": ["a"], "ID": ["b"]}), both / "a.parquet")
+    assert find_files(spark.read.schema("id string").parquet(str(both))) is None
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "TRUE")
     try:
         assert find_files(parted.select("id")) is None
     finally:
@@ -126,3 +133,17 @@ def test_portions_have_every_row_group_once() -> None:
     sizes = [[], [4, 4, 4, 9, 1], [20], [1, 1]]
     portions = cut_portions(["a", "b", "c", "d"], sizes, 10)
     assert portions == [("b", 0, 2), ("b", 2, 3), ("b", 3, 5), ("c", 0, 1), ("d", 0, 2)]
+
+
+def test_a_table_of_the_catalog_has_what_it_has_when_it_is_asked(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = f"using parquet location '{tmp_path / 'table'}'"
+    spark.sql(f"create table tea {place} as select 'a' id, 1D lon, 1D lat, 'tea' text")
+    try:
+        wish = spark.createDataFrame([("s", "tea")], "id string, where string")
+        found = match(spark.table("tea"), wish)
+        spark.sql("insert into tea values ('b', 1D, 1D, 'tea')")
+        assert sorted(row["object"] for row in found.collect()) == ["a", "b"]
+    finally:
+        spark.sql("drop table tea")

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
 from oracle import replay
-from placewire import Stream, Unusable, register
+from placewire import Stream, Unusable, match, refused_objects, register
 from placewire.city import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.intake import join_lines
@@ -443,6 +443,8 @@ def test_lines_get_a_type_where_they_have_none(spark: SparkSession) -> None:
         b'  {"id":1}': b'{"type":"object","id":1}',
         b'{"data":{"type":"x"},"id":1}': b'{"type":"object","data":{"type":"x"},"id":1}',
         b'{"text":"\\"type\\" \xff"}': b'{"type":"object","text":"\\"type\\" \xff"}',
+        b' {"text":"tea \xff"}': b'{"type":"object","text":"tea \xff"}',
+        b'\x0c{"id":1}': None,
         b'{"type":"subscribe","id":1}': None,
         b'{"id":1, "type" : "subscribe"}': None,
         b'{"\\u0074ype":"subscribe"}': None,
@@ -463,5 +465,47 @@ def test_lines_are_joined_as_they_are() -> None:
     lines = pa.array([b'{"a":\n1}', b"", b"\xff\n"], pa.large_binary())
     assert join_lines(lines).to_pybytes() == b'{"a":\r1}\n\n\xff\r'
     changes = [b'{"id":"a"}', b'{"where":"{\\"any\\":[\\"b\\"]}"}', b'{"region":"no"}', b""]
+    changes += [b'{"region":"{}"}\xff']
     written = write_changes(pa.array(changes, pa.large_binary())).to_pylist()
-    assert written == [changes[0], b'{"where":{"any":["b"]}}', changes[2], b""]
+    assert written == [changes[0], b'{"where":{"any":["b"]}}', *changes[2:]]
+
+
+def test_texts_that_are_not_utf8_are_refused_one_by_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    texts = [b"tea", b"tea \xff\xfe", b"tea caf\xe9", b"\xf5\x90\x80\x80 tea", b"more tea"]
+    rows = [(f"o{number}".encode(), text) for number, text in enumerate(texts)]
+    rows.append((b"o\xff", b"tea"))
+    raw = spark.createDataFrame(rows, "id binary, text binary")
+    place = (F.lit(1.0).alias("lon"), F.lit(1.0).alias("lat"))
+    objects = raw.select(F.col("id").cast("string"), F.col("text").cast("string"), *place)
+    wish = spark.sql(
+        """select cast(id as string) id, 'tea' where, timestamp '2026-03-01 12:00:00Z' ts
+           from values (X'61'), (X'61FF'), (X'61FE') as wishes(id)"""
+    )
+    objects.withColumn("ts", F.lit("2026-03-01T12:00:01Z")).write.parquet(str(tmp_path / "posts"))
+    stored = spark.read.parquet(str(tmp_path / "posts"))
+    for table in (objects, stored):
+        told = {row["id"]: row["error"] for row in refused_objects(table).collect()}
+        assert told.pop("o\ufffd") == "id: is not UTF-8"
+        assert told == {f"o{number}": "text: is not UTF-8" for number in (1, 2, 3)}
+        found = match(table, wish.where("is_valid_utf8(id)")).collect()
+        assert sorted(tuple(row) for row in found) == [("a", "o0"), ("a", "o4")]
+    with pytest.raises(Unusable, match="UTF-8"):
+        match(objects, wish)
+    results: list[Any] = []
+    letters: list[Any] = []
+    stream = Stream(spark, state=tmp_path / "state")
+    query = stream.start(
+        spark.readStream.schema(stored.schema).parquet(str(tmp_path / "posts")),
+        wish,
+        to=[
+            lambda frame, _: results.extend(frame.collect()),
+            CallSink(spark, lambda frame, _: letters.extend(frame.collect()), "dead", dead=True),
+        ],
+        trigger={"availableNow": True},
+    )
+    query.awaitTermination()
+    assert sorted((r["subscription"], r["object"]) for r in results) == [("a", "o0"), ("a", "o4")]
+    assert len(letters) == 6
+    assert all("UTF-8" in letter["error"] for letter in letters)

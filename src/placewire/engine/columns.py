@@ -31,6 +31,8 @@ from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
 UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
+# Where else a column's value may stand.
+STANDS_FOR = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
 SHOWN = 64  # characters of it
 FIRST_US = -62_135_596_800_000_000  # year 1
 LAST_US = 253_402_300_799_999_999  # the end of year 9999
@@ -40,6 +42,7 @@ def decode_columns(
     table: pa.Table, analyzer: Analyzer, now_us: int | None, ahead_us: int
 ) -> DecodedBlock:
     """Validate the objects of a table and analyse them."""
+    table, unreadable = mend_texts(table)
     ids, texts = as_strings(table["id"]), as_strings(table["text"])
     carried = as_strings(table["data"]) if "data" in table.column_names else None
     mistakes: dict[int, str] = {}
@@ -60,6 +63,9 @@ def decode_columns(
     if data_at is not None:
         faults["data"] = np.diff(data_at) > MOST_DATA_BYTES
         faults["data"][list(mistakes)] = True
+    for name, rows in unreadable.items():
+        if STANDS_FOR.get(name, name) in faults:
+            faults[STANDS_FOR.get(name, name)][rows] = True
     bad = np.logical_or.reduce(list(faults.values()))
     good = np.flatnonzero(~bad)
     shift, further = id_raw.size, id_raw.size + text_raw.size
@@ -82,6 +88,9 @@ def decode_columns(
     dead = []
     for row in np.flatnonzero(bad).tolist():
         name = next(name for name, fault in faults.items() if fault[row])
+        if any(STANDS_FOR.get(n, n) == name and row in rows for n, rows in unreadable.items()):
+            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_text(table, row)))
+            continue
         if name == "data" and row in mistakes:
             dead.append(DeadLetter(row, mistakes[row], row_text(table, row)))
             continue
@@ -90,6 +99,29 @@ def decode_columns(
         dead.append(DeadLetter(row, said, row_text(table, row)))
     leaps = [leap._replace(line=row_text(table, leap.event)) for leap in block.leaps]
     return block._replace(dead=dead, leaps=leaps)
+
+
+def mend_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
+    """A table whose texts are all UTF-8, and for each column which rows were not.
+
+    Spark gives texts as they are in the files; what reads them here trusts them.
+    """
+    unreadable: dict[str, list[int]] = {}
+    for at, field in enumerate(table.schema):
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            continue
+        try:
+            table.column(at).validate(full=True)
+        except pa.ArrowInvalid:
+            raw = table.column(at).cast(pa.large_binary()).to_pylist()
+            texts = [None if value is None else value.decode("utf-8", "replace") for value in raw]
+            unreadable[field.name] = [
+                row
+                for row, (value, text) in enumerate(zip(raw, texts, strict=True))
+                if text is not None and text.encode() != value
+            ]
+            table = table.set_column(at, field, pa.chunked_array([pa.array(texts, field.type)]))
+    return table, unreadable
 
 
 def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

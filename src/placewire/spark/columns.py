@@ -8,6 +8,8 @@ cast ever stops a stream.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,6 +28,7 @@ NESTED = (T.ArrayType, T.StructType, T.MapType)  # no single values
 OWN = "_placewire_"  # columns of ours begin with it
 ANY_TIME = "2000-01-01T00:00:00Z"
 # How JSON is written, whatever the session has for its own.
+JSON_SPACE = " \t\r\n"
 DATA_FORM = {"timeZone": "UTC", "ignoreNullFields": "true"}
 CHANGE_FORM = DATA_FORM | {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -138,7 +141,20 @@ def take_changes(
         data = F.struct(*(frame[quoted(name)] for name in others))
         fields.append(F.when(kind == "subscribe", data).alias("data"))
     line = F.to_json(F.struct(*fields), CHANGE_FORM).cast("binary")
-    return as_lines(frame, line, CHANGE)
+    texts = [name for name in frame.columns if isinstance(kind_of(frame, name), T.StringType)]
+    return as_lines(frame, refused_line(line, [frame[quoted(name)] for name in texts]), CHANGE)
+
+
+def refused_line(line: Column, texts: Sequence[Column]) -> Column:
+    """A line made of texts; if one is no UTF-8 the line is none either, and so is refused.
+
+    JSON that Spark makes has another character in its place, and two ids might become one.
+    """
+    wrong = [F.coalesce(~F.is_valid_utf8(text), F.lit(False)) for text in texts]
+    if not wrong:
+        return line
+    most = F.substring(line, 1, F.length(line) - 1)
+    return F.when(reduce(or_, wrong), F.concat(most, F.lit(b',"\xff":0}'))).otherwise(line)
 
 
 def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None) -> DataFrame:
@@ -158,21 +174,20 @@ def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None)
 
 
 def typed_line(line: Column, kind: str) -> Column:
-    """A line of JSON that has a type: its own, or else `kind`.
+    """A line of JSON that has a type: its own, or else `kind`; its bytes stay as they are.
 
-    Lines as programs write them need not be parsed here: they begin with their type, or with
-    another key and have none that might be the type.
+    Lines as programs write them need not be parsed here: they begin with their type, or have no
+    key that might be it.
     """
-    text = line.cast("string")
-    mark = f'{{"type":"{kind}",'
-    quick = F.concat(F.lit(mark.encode()), F.substring(line, 2, F.length(line)))
-    typed = F.regexp_replace(text, r"^\s*\{(?!\s*\})", mark).cast("binary")
-    maybe = F.contains(text, F.lit('"type"')) | F.contains(text, F.lit("\\u"))
-    own = (
-        F.startswith(text, F.lit('{"type":"'))
-        | maybe & F.get_json_object(text, "$.type").isNotNull()
-    )
-    return F.when(own, line).when(F.startswith(text, F.lit('{"')), quick).otherwise(typed)
+    text = F.ltrim(line.cast("string"), F.lit(JSON_SPACE))
+    own = F.contains(text, F.lit('"type"')) | F.contains(text, F.lit("\\u"))
+    own &= F.get_json_object(text, "$.type").isNotNull()
+    own = F.startswith(text, F.lit('{"type":"')) | own
+    inside = F.substring(text.cast("binary"), 2, F.length(line))
+    empty = F.startswith(F.ltrim(inside.cast("string"), F.lit(JSON_SPACE)), F.lit("}"))
+    lacks = F.startswith(text, F.lit("{")) & ~empty & ~own
+    typed = F.concat(F.lit(f'{{"type":"{kind}",'.encode()), inside)
+    return F.when(lacks, typed).otherwise(line)
 
 
 def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:

@@ -40,10 +40,15 @@ def read_delta(
     source; all others are those of delta-rs for the table's store.
     """
     given = dict(options or {})
+    known = {name.lower(): name for name in (*OWN, *REFUSED)}  # as Spark has it, in any case
+    given = {known.get(name.lower(), name): value for name, value in given.items()}
     own = {name: given.pop(name) for name in OWN if name in given}
     place = TablePlace("source", path, given)
     for name in sorted(REFUSED & given.keys()):
         raise Unusable(f"{place.label}: option {name} must be one of {', '.join(OWN)}")
+    most = own.get(OWN[0], FILES)
+    if not most.isdecimal() or int(most) < 1:
+        raise Unusable(f"{place.label}: option {OWN[0]} must be 1 or more, got {most!r}")
     for name in OWN[1:]:
         if own.get(name, "true") not in ("true", "false"):
             raise Unusable(f"{place.label}: option {name} must be true or false, got {own[name]!r}")

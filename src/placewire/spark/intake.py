@@ -175,8 +175,11 @@ def write_changes(lines: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
 
 
 def write_change(line: bytes) -> bytes:
-    """One of them."""
-    event: dict[str, Any] = msgspec.json.decode(line)
+    """One of them; what is no JSON is refused later."""
+    try:
+        event: dict[str, Any] = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return line
     for name in NESTED:
         value = event.get(name)
         if isinstance(value, str) and (name != "where" or value.startswith("{")):

@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from placewire.engine.delivery import Delivered
-from placewire.spark.columns import DATA_FORM
+from placewire.spark.columns import DATA_FORM, refused_line
 from placewire.spark.packages import fitting, require_format
 
 MESSAGE = "key string, value binary, id string"
@@ -70,7 +70,7 @@ def unsubscribe_line(key: Column, timestamp: Column) -> Column:
     event = F.struct(
         F.lit("unsubscribe").alias("type"), key.cast("string").alias("id"), text.alias("ts")
     )
-    return F.to_json(event, DATA_FORM).cast("binary")
+    return refused_line(F.to_json(event, DATA_FORM).cast("binary"), [key.cast("string")])
 
 
 class KafkaSink:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
-FORGIVING = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+FORGIVING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 TEXTS = (pa.string(), pa.large_string())
 NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 PLAIN = (*TEXTS, *NUMBERS, pa.bool_())
@@ -50,7 +50,7 @@ class FileTable(NamedTuple):
 def find_files(frame: DataFrame) -> FileTable | None:
     """The files that a frame is, column by column; None if it is anything else."""
     spark = frame.sparkSession
-    if any(spark.conf.get(name) == "true" for name in FORGIVING):
+    if any(str(spark.conf.get(f"spark.sql.files.{name}")).lower() == "true" for name in FORGIVING):
         return None
     schema = to_arrow_schema(frame.schema, timezone="UTC")
     if any(field.type not in PLAIN for field in schema):
@@ -96,7 +96,11 @@ def find_relation(frame: DataFrame) -> tuple[list[str], list[str]] | None:
     relation = plan.relation()
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
-    if relation.fileFormat().getClass().getName() != FORMAT:
+    # A table of the catalog may get other files before the result is asked for.
+    if relation.fileFormat().getClass().getName() != FORMAT or plan.catalogTable().isDefined():
+        return None
+    options = {str(one._1()).lower() for one in list_of(relation.options().toSeq())}
+    if options & {name.lower() for name in FORGIVING}:
         return None
     parted = set(relation.partitionSchema().fieldNames())
     there = {column.exprId().id(): column for column in list_of(plan.output())}
@@ -125,8 +129,9 @@ def unnamed(column: Any) -> Any:
 def has_columns(file: pq.ParquetFile, names: Sequence[str], schema: pa.Schema) -> bool:
     """Whether a file has the columns, in the types that Spark has for them."""
     found = file.schema_arrow
+    there = found.names
     for name, field in zip(names, schema, strict=True):
-        if found.names.count(name) != 1:
+        if name not in there or [one.lower() for one in there].count(name.lower()) != 1:
             return False
         kind = found.field(name).type
         if pa.types.is_dictionary(kind):
