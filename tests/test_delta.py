@@ -27,7 +27,7 @@ from placewire.engine.results import SCHEMA
 from placewire.model.times import parse_timestamp
 from placewire.spark import running
 from placewire.spark.config import read_config
-from placewire.spark.deltasource import read_file
+from placewire.spark.deltasource import read_delta, read_file
 from placewire.spark.running import Run
 from placewire.state.intake import Intake, IntakeBatch
 from placewire.state.place import Unreachable
@@ -262,6 +262,26 @@ def test_commits_that_remove_rows_stop_a_stream(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match=r"version 4 changes rows.* option skipChangeCommits"):
         read_all(path, log_of(path, deletes=True), 9, at)
     assert read_all(path, log_of(path, changes=True), 9, at) == [3, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("maxFilesPerTrigger", "0"),
+        ("maxfilespertrigger", "-1"),
+        ("maxFilesPerTrigger", "abc"),
+        ("IgnoreDeletes", "yes"),
+        ("startingversion", "3"),
+    ],
+)
+def test_options_are_those_that_mean_something(
+    spark: SparkSession, tmp_path: Path, name: str, value: str
+) -> None:
+    write_deltalake(str(tmp_path / "t"), table_of(1))
+    with pytest.raises(Unusable, match=rf"t: option (?i:{name}) must be"):
+        read_delta(spark, str(tmp_path / "t"), {name: value})
+    named = {"MAXFILESPERTRIGGER": "2", "ignoredeletes": "true"}
+    assert read_delta(spark, str(tmp_path / "t"), named).isStreaming
 
 
 def inline_vector(*rows: int) -> dict[str, Any]:

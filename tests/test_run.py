@@ -235,7 +235,7 @@ def test_a_run_ends_when_it_is_told_to_and_goes_on(tmp_path: Path) -> None:
         assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL), told
         assert "Traceback" not in told
         said = [json.loads(line)["what"] for line in told.splitlines() if line.startswith("{")]
-        assert set(said) <= {"started", "batch", "lag", "ended"}
+        assert set(said) <= {"starting", "started", "batch", "lag", "ended"}
         assert said.count("ended") == (number == signal.SIGTERM)
         assert number == signal.SIGKILL or said[-1] == "ended"
     ended = subprocess.run(
@@ -266,3 +266,27 @@ def test_a_run_that_is_told_to_end_while_it_starts(
     assert process.returncode == 0
     assert "Traceback" not in told
     assert not any(Path(f"/proc/{pid}").exists() for pid in java.split())
+
+
+def test_who_waits_for_the_end_does_not_wait_for_ever(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that cannot be read is never passed over; once it is gone the run goes on."""
+    monkeypatch.setattr(running, "PAUSES_S", (0.01, 0.02))
+    (tmp_path / "posts").mkdir()
+    (tmp_path / "posts" / "bad.parquet").write_bytes(b"no Parquet")
+    source = '[[source]]\ntakes = "objects"\nformat = "parquet"\npath = "posts"\n'
+    source += 'schema = "id string, ts timestamp, lon double, lat double, text string"\n'
+    config = read_config(write_config(tmp_path, source + SINKS))
+    told: list[str] = []
+    with pytest.raises(Unusable, match=r"given up after 3 failures in a row: .*bad\.parquet"):
+        Run(spark, config, lambda what, _: told.append(what)).go(available=True)
+    assert told.count("failed") == 2
+    (tmp_path / "posts" / "bad.parquet").unlink()
+    Run(spark, config, lambda *_: None).go(available=True)
+
+
+def test_two_sinks_have_two_names(tmp_path: Path) -> None:
+    sink = '[[sink]]\nname = "a"\nformat = "jsonl"\npath = "{}"\n'
+    with pytest.raises(Unusable, match="two sinks are named 'a'"):
+        read_config(write_config(tmp_path, EVENTS + sink.format("b") + sink.format("c")))

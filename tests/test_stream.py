@@ -315,7 +315,7 @@ def test_what_cannot_be_a_stream_is_refused(spark: SparkSession, tmp_path: Path)
         stream.start(objects, object_columns={"terms": "text"})
     with pytest.raises(Unusable, match="lon must be a text or binary, got double"):
         stream.start(events=objects, event_column="lon")
-    with pytest.raises(Unusable, match="objects: must be a DataFrame, got list"):
+    with pytest.raises(Unusable, match=r"objects: must be a Spark DataFrame, got builtins\.list"):
         stream.start([1])  # type: ignore[arg-type]
     with pytest.raises(Unusable, match="to: must be functions or sinks, got 5"):
         stream.start(objects, to=5)  # type: ignore[arg-type]

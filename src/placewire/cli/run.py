@@ -61,6 +61,8 @@ class Teller:
             print(msgspec.json.encode({"at": at, "what": what, **facts}).decode(), file=sys.stderr)
         elif what == "failed":
             print(f"failed: {facts['error']}; again in {facts['again_in_s']:g} s", file=sys.stderr)
+        elif what == "starting":
+            print("starting Spark, which takes ten seconds or more", file=sys.stderr)
         elif what == "started":
             after = f" after batch {facts['batch']}" if facts["batch"] >= 0 else ""
             print(f"started{after}; Ctrl-C or SIGTERM ends it", file=sys.stderr)
@@ -93,7 +95,7 @@ class Teller:
         """How far it has come."""
         facts = self.latest
         if not facts:
-            return "no events yet"
+            return "no new events"
         behind = f"; {lag_line(self.lag)}" if self.lag is not None else ""
         return (
             f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
@@ -133,6 +135,7 @@ def start_run(config: RunConfig, teller: Teller, stopper: Stopper) -> Run | None
     """A run with its session; None if a signal came meanwhile."""
     session = None
     try:
+        teller("starting", {})
         ready_kernels(config.plan)
         session = open_session(config)
         from placewire.spark.running import Run

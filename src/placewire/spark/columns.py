@@ -203,7 +203,8 @@ def check_frames(**given: object) -> None:
     """Refuse what is no DataFrame; raises Unusable."""
     for name, frame in given.items():
         if not isinstance(frame, DataFrame):
-            raise Unusable(f"{name}: must be a DataFrame, got {type(frame).__name__}")
+            kind = f"{type(frame).__module__}.{type(frame).__name__}"
+            raise Unusable(f"{name}: must be a Spark DataFrame, got {kind}")
 
 
 def check_plain(

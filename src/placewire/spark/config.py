@@ -127,9 +127,13 @@ def check_source(label: str, source: SourceConfig) -> None:
 
 
 def check_apart(path: Path, config: RunConfig) -> None:
-    """No two sinks, and no sink and source, may have one folder; raises Unusable."""
+    """No two sinks may have one name, nor they or a source one folder; raises Unusable."""
+    names: set[str] = set()
     taken = {one.path: f"source {number + 1}" for number, one in enumerate(config.source)}
     for sink in config.sink:
+        if sink.name in names:
+            raise Unusable(f"config {path}: two sinks are named {sink.name!r}")
+        names.add(sink.name)
         if sink.path is not None and sink.path in taken:
             raise Unusable(f"config {path}: sink {sink.name}: has the path of {taken[sink.path]}")
         taken[sink.path] = f"sink {sink.name}"

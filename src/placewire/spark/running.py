@@ -69,7 +69,11 @@ class Run:
         self.stopping.set()
 
     def go(self, available: bool = False) -> None:
-        """Run until stopped, or until what the sources have now is done; raises Unusable."""
+        """Run until stopped, or until what the sources have now is done; raises Unusable.
+
+        In the latter case too, if nothing is done in all the pauses after failures: whoever waits
+        for the end is not to wait for ever.
+        """
         while not self.stopping.is_set():
             try:
                 if self._run_query(available):
@@ -84,6 +88,9 @@ class Run:
                     raise mistake from None
                 if jvm_ended(self.spark):
                     raise Unusable("Spark: its Java process has ended; start again") from None
+                if available and self.failures >= len(PAUSES_S):
+                    told = f"given up after {self.failures + 1} failures in a row"
+                    raise Unusable(f"{told}: {first_line(error)}") from None
                 self._pause(error)
 
     def _pause(self, error: Exception) -> None:

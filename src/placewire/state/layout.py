@@ -112,7 +112,7 @@ class StateDir:
             read_file(self.root / "FORMAT")
         except OSError:
             if mirror_of(self.files) is None and not self.root.exists():
-                made = "does not exist; `placewire replay --state` makes one"
+                made = "does not exist; `placewire replay`, `run` and `serve` make one"
                 raise Unusable(f"state {self}: {made}") from None
             raise Unusable(f"state {self}: is not a placewire state directory") from None
         self.check()
