@@ -38,6 +38,7 @@ from placewire.state.place import Unreachable
 
 ORDER = ("subscriptions", "events", "objects")  # in a batch
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+FAILURES = 6  # in a row, after which a run that is to end by itself does
 WATCH_S = 0.1
 JVM_ENDS_S = 10.0  # that a JVM which was told to end has for it
 LOOK_S = 1.0  # between two looks at how far it is behind
@@ -71,8 +72,8 @@ class Run:
     def go(self, available: bool = False) -> None:
         """Run until stopped, or until what the sources have now is done; raises Unusable.
 
-        In the latter case too, if nothing is done in all the pauses after failures: whoever waits
-        for the end is not to wait for ever.
+        In the latter case too after many failures in a row: whoever waits for the end is not to
+        wait for ever.
         """
         while not self.stopping.is_set():
             try:
@@ -88,8 +89,8 @@ class Run:
                     raise mistake from None
                 if jvm_ended(self.spark):
                     raise Unusable("Spark: its Java process has ended; start again") from None
-                if available and self.failures >= len(PAUSES_S):
-                    told = f"given up after {self.failures + 1} failures in a row"
+                if available and self.failures + 1 >= FAILURES:
+                    told = f"given up after {FAILURES} failures in a row"
                     raise Unusable(f"{told}: {first_line(error)}") from None
                 self._pause(error)
 
