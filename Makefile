@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m placewire.spark.java --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
 	@$(BIN)/python -m placewire.spark.java
 	@echo "Compiling kernels (once, two or three minutes)"
-	@$(BIN)/python -c "from placewire.engine.warming import warm_kernels; warm_kernels()"
+	@$(BIN)/python -c "from placewire.warm import warm_kernels; warm_kernels()"
 	@touch $(STAMP)
 
 demo: setup

@@ -16,9 +16,8 @@ from bench.tables import save_table
 from bench.workload import write_log
 from placewire.city import CityLife, blocks
 from placewire.model.settings import settings_of
-from placewire.text.analyzer import Analyzer, TermSets
-from placewire.text.analyzers import open_analyzer
-from placewire.text.scripts import is_cjk
+from placewire.text.analyzer import Analyzer, TermSets, open_analyzer
+from placewire.text.codepoints import is_cjk
 from placewire.text.words import words_of_terms
 
 ANALYZERS: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ from bench.pipeline import make_standing, open_standing
 from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import write_objects_log, write_objects_parquet
-from placewire.engine.reading import LogSource
+from placewire.ingest.sources import LogSource
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
 

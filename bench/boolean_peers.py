@@ -18,11 +18,11 @@ from bench.peers import Answer, monitor, sedona, tile38
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload
-from placewire.engine.worker import match_segment
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kinds.boolean.match import match_segment
 from placewire.model.errors import Unusable
-from placewire.state.segment import make_segment
+from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 SIZES = (10_000, 100_000)

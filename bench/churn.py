@@ -11,14 +11,14 @@ import msgspec
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload, object_lines, subscribe_events
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 STANDING = 500_000
 CHANGES = 100_000  # subscribes, and as many unsubscribes, in each batch

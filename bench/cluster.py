@@ -15,18 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.engine.worker import Probe, make_probe, match_segment
-from placewire.index.covers import counts_among_rows
+from placewire.kinds.boolean.index import counts_among_rows
+from placewire.kinds.boolean.match import Probe, make_probe, match_segment
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
-from placewire.plan.cost import LoadModel
-from placewire.plan.leaves import Leaves
-from placewire.plan.sample import Sample
-from placewire.route.dominant import make_dominant_route
-from placewire.route.leafroute import LeafRoute, make_tables
-from placewire.route.live import LiveTerms
-from placewire.route.measures import Measures, Objects, Posted, find_holders, measure_plan
-from placewire.route.protocol import Route, Share, SpreadRoute
-from placewire.state.segment import Segment, make_segment
+from placewire.plans.cost.measures import Measures, Objects, Posted, find_holders, measure_plan
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.route.protocol import Route, Share, SpreadRoute
+from placewire.plans.sample.sample import Sample
+from placewire.segments.segment import Segment, make_segment
 
 OBJECTS_AN_INSERT = 5  # PS2Stream's stream: an insert or a delete for every five objects
 DISPATCHERS = 4  # as PS2Stream has for its workers; every task of the engine is one

@@ -25,20 +25,19 @@ from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload
 from placewire import api
-from placewire.engine.calibrating import calibrate
-from placewire.kernels.balls import balls_to_boxes
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.circles import balls_to_boxes
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import format_timestamp
-from placewire.plan.leaves import NOTHING
-from placewire.plan.methods import METHODS
-from placewire.plan.questions import assume_kind
-from placewire.plan.sample import Sample, make_sample
-from placewire.plan.traits import CKQ
-from placewire.route.leafroute import LeafRoute, make_tables
-from placewire.route.live import LiveTerms
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.leaves import NOTHING
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms
+from placewire.plans.sample.questions import assume_kind
+from placewire.plans.sample.sample import CKQ, Sample, make_sample
 from placewire.text.analyzer import Analyzer
 
 PLANS = ("qt", "quadtree", "text", "agrid", "kdt")

@@ -19,13 +19,14 @@ from pyspark.sql import SparkSession
 
 from bench.pipeline import make_standing, open_standing
 from bench.workload import Workload, write_objects_log
-from placewire.engine import dispatcher, pieces
-from placewire.engine.batches import BatchContext, Ran, Routed
-from placewire.engine.local import run_blocks
-from placewire.engine.log import Offset, batch_end
-from placewire.engine.outbox import result_lines
-from placewire.engine.reading import LogSource
-from placewire.spark import pipeline
+from placewire.batch import dispatch as dispatcher
+from placewire.batch import match as pieces
+from placewire.batch.local_runner import run_blocks
+from placewire.ingest.log import Offset, batch_end
+from placewire.ingest.sources import LogSource
+from placewire.plans.messages import BatchContext, Ran, Routed
+from placewire.sinks.outbox import result_lines
+from placewire.spark import stages as pipeline
 
 BLOCKS = (2, 8, 4, 16, 8)  # of a batch, one batch after another; the first only warms up
 TASKS = (2, 16, 64)

@@ -13,8 +13,8 @@ import numpy as np
 from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import subscribe_events
-from placewire.engine import decode
-from placewire.engine.changecolumns import ChangeColumns, plain_changes
+from placewire.ingest import decode
+from placewire.ingest.changes import ChangeColumns, plain_changes
 from placewire.text.analyzer import Analyzer
 
 LINES = 200_000

@@ -19,17 +19,18 @@ import numpy as np
 from bench.drift_logs import DRIFTS, USUAL, Size, size_of, write_drift
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.engine import dispatcher, pieces
-from placewire.engine.batches import BatchContext, Ran
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import run_blocks
-from placewire.engine.log import BlockRef, Offset, batch_end, identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import ADJUSTERS, Readings, RebalanceRule
+from placewire.batch import dispatch as dispatcher
+from placewire.batch import match as pieces
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import run_blocks
+from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
-from placewire.route.choice import Prices
-from placewire.state.layout import StateDir
+from placewire.plans.cost.choice import Prices
+from placewire.plans.messages import BatchContext, Ran
+from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, RebalanceRule
+from placewire.storage.layout import StateDir
 
 WORKERS = 8
 PLANS = {"ps2": "kdt", "tornado": "agrid", "sstd objects": "qt", "sstd subscriptions": "qt"}

@@ -15,7 +15,7 @@ from bench.drift import PLANS, WORKERS, Played, draw_over_time, play, say, suffi
 from bench.drift_logs import LARGE, Size, write_drift
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.rebalancing import RebalanceRule
+from placewire.plans.rebalance.rebalancer import RebalanceRule
 
 DRIFTS = ("sstd objects", "tornado")
 RULES = {

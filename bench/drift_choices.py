@@ -17,25 +17,31 @@ from bench.drift import NEVER, PLANS, WORKERS, play, say
 from bench.drift_logs import LARGE, USUAL, Size, write_drift
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import run_blocks
-from placewire.engine.log import Offset, batch_end, identify_log
-from placewire.engine.planners import Planners
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import ADJUSTERS, Readings, Rebalancer, RebalanceRule
-from placewire.engine.signals import Signals
-from placewire.engine.tally import Tally
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import run_blocks
+from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, imbalance, sum_loads
-from placewire.plan.cost import LoadModel
-from placewire.plan.finegrid import fit_grid
-from placewire.plan.leaves import Leaves
-from placewire.plan.migration import SELECTS
-from placewire.plan.ps2adjust import GRID, Ps2Rule, adjust_ps2, refine
-from placewire.plan.sample import Sample
-from placewire.plan.sstdadjust import SstdRule, adjust_sstd
-from placewire.state.arrays import forget_deleted, open_arrays
-from placewire.state.layout import StateDir
+from placewire.plans.boolean.fine_grid import fit_grid
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.planners import Planners
+from placewire.plans.rebalance.adjustment import (
+    Adjustment,
+    PartLoads,
+    cells_of,
+    imbalance,
+    sum_loads,
+)
+from placewire.plans.rebalance.migration import SELECTS
+from placewire.plans.rebalance.ps2 import GRID, Ps2Rule, adjust_ps2, refine
+from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, Rebalancer, RebalanceRule
+from placewire.plans.rebalance.signals import Signals
+from placewire.plans.rebalance.sstd import SstdRule, adjust_sstd
+from placewire.plans.rebalance.tally import Tally
+from placewire.plans.sample.sample import Sample
+from placewire.storage.arrays import forget_deleted, open_arrays
+from placewire.storage.layout import StateDir
 
 COUNTING = (
     (Tally, "add"), (Tally, "arrays"), (Planners, "hear"), (Signals, "save"),

@@ -20,16 +20,16 @@ import numpy as np
 from bench.engine import KEY, probe_of, rows_of
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.calibrating import calibrate
-from placewire.engine.fetching import gained_ranges, touch
-from placewire.engine.worker import Probe, make_probe, match_all
-from placewire.plan.methods import METHODS
-from placewire.plan.sample import make_sample
-from placewire.route.dominant import make_dominant_route
-from placewire.route.leafroute import make_tables
-from placewire.route.measures import find_holders, post_rows
-from placewire.state.arrays import forget_deleted
-from placewire.state.segment import Segment, make_segment, open_segment, write_segment
+from placewire.kinds.boolean.match import Probe, make_probe, match_all
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.measures import find_holders, post_rows
+from placewire.plans.rebalance.prefetch import gained_ranges, touch
+from placewire.plans.route.leaf_route import make_tables
+from placewire.plans.route.live_terms import make_dominant_route
+from placewire.plans.sample.sample import make_sample
+from placewire.segments.segment import Segment, make_segment, open_segment, write_segment
+from placewire.storage.arrays import forget_deleted
 from placewire.text.analyzer import Analyzer
 
 SUBSCRIPTIONS = 500_000

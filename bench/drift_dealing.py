@@ -21,14 +21,14 @@ from bench.drift_logs import Size, busy_place, stamp
 from bench.settings import SEED, Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import run_blocks
-from placewire.engine.log import Offset, batch_end, identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import HIGH, RebalanceRule
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import run_blocks
+from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import NEAREST, RELEVANT
-from placewire.state.layout import StateDir
+from placewire.plans.rebalance.rebalancer import HIGH, RebalanceRule
+from placewire.storage.layout import StateDir
 
 SIZE = Size(intervals=2, interval=20, subscriptions=40_000)
 LARGE = Size(batch=10_000, intervals=3, interval=20, subscriptions=100_000)

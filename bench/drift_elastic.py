@@ -18,14 +18,14 @@ from bench.drift import processor_time, say, suffix_of
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import write_log
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import AIM_S, BUSY_S, IDLE_S, ElasticRule, WorkerRange
-from placewire.engine.local import run_blocks
-from placewire.engine.log import Offset, batch_end, identify_log
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import run_blocks
+from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
-from placewire.state.layout import StateDir
+from placewire.plans.rebalance.elastic import AIM_S, BUSY_S, IDLE_S, ElasticRule, WorkerRange
+from placewire.storage.layout import StateDir
 
 SUBSCRIPTIONS = 500_000  # with frequent words: matching has to be more than its calls
 SLOW = 5_000  # objects a batch

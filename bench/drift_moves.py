@@ -23,17 +23,17 @@ from bench.drift_logs import Size, drifting
 from bench.pipeline import no_fingerprint
 from bench.settings import Choice
 from bench.tables import draw_bars, save_table
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.outbox import gather_matches
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
+from placewire.plans.rebalance.rebalancer import RebalanceRule
+from placewire.sinks.outbox import gather_matches
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.asking import ask_plan
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
+from placewire.storage.notes import ask_plan
 
 RATE = 5_000
 STANDING = 50_000

@@ -12,16 +12,16 @@ from bench.drift import PLANS, PRICES, say, suffix_of
 from bench.drift_logs import Size, write_drift
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
+from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 WORKERS = 2
 SIZE = Size(batch=20_000, intervals=2)

@@ -24,8 +24,8 @@ from bench.tables import draw_lines, save_table
 from bench.workload import Workload
 from placewire import api
 from placewire.model.times import format_timestamp
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 RETENTION_S = 600
 RETENTIONS = 48

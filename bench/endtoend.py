@@ -23,7 +23,7 @@ from bench.tables import draw_bars, save_table
 from bench.workload import Workload
 from placewire.model.errors import Unusable
 from placewire.spark.config import read_config
-from placewire.spark.running import Run
+from placewire.spark.runner import Run
 from placewire.spark.session import make_session
 
 SUBSCRIPTIONS = 100_000

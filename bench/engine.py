@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.workload import Workload
-from placewire.engine.worker import Probe, make_probe, match_segment
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
-from placewire.kernels.hashing import slices_hash
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.text.siphash import slices_hash
+from placewire.kinds.boolean.match import Probe, make_probe, match_segment
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import BOX
 from placewire.model.subscriptions import BOOLEAN, NEVER_US, SubscriptionRows
-from placewire.state.segment import Segment, make_segment
+from placewire.segments.segment import Segment, make_segment
 from placewire.text.analyzer import Analyzer
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)

@@ -10,11 +10,11 @@ import numpy as np
 from bench.engine import KEY, probe_of, rows_of
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.worker import match_segment
+from placewire.kinds.boolean.match import match_segment
 from placewire.model.expression import COVER_ANY, COVER_ONE
 from placewire.model.regions import EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.state.segment import make_segment
+from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 WORLD = np.array([-180.0, -90.0, 180.0, 90.0])

@@ -15,16 +15,15 @@ from bench.partitioning import OBJECTS, least_load, sample_half
 from bench.queries import FREQUENT_SHARE, Drawn, QuerySet, draw, query_set
 from bench.settings import Choice
 from bench.tables import draw_bars, save_table
-from placewire.engine.calibrating import calibrate
-from placewire.plan import kdt as kdt_module
-from placewire.plan.cost import LoadModel
-from placewire.plan.kdt import plan_kdt
-from placewire.plan.leaves import Leaves
-from placewire.plan.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plan.portion import portion_load, whole_sample
-from placewire.plan.sample import Sample, make_sample
-from placewire.plan.similarity import text_similarity
-from placewire.route.measures import Measures, Objects, Posted, measure_plan, post_rows
+from placewire.plans.boolean import kdt as kdt_module
+from placewire.plans.boolean.kdt import plan_kdt
+from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
+from placewire.plans.boolean.portion import portion_load, text_similarity, whole_sample
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.measures import Measures, Objects, Posted, measure_plan, post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.sample.sample import Sample, make_sample
 
 SETS = ("Q1", "Q2", "Q3", "Q2 at scale", "Q3 at scale", "Q2 rare", "Q3 rare")
 WORKERS = (8, 32)

@@ -17,14 +17,14 @@ from bench.settings import Choice
 from bench.stream import Stream, draw_streams
 from bench.tables import draw_bars, save_table
 from bench.workload import object_lines
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.outbox import gather_matches
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
+from placewire.sinks.outbox import gather_matches
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 RATE = 10_000
 SUBSCRIPTIONS = 100_000

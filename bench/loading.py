@@ -7,13 +7,13 @@ import time
 from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import write_log
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.layout import StateDir
+from placewire.storage.layout import StateDir
 
 BATCH_ROWS = 500_000
 

@@ -18,22 +18,21 @@ from bench.nearest_cluster import Changes, Dealt, Subsets, Tick, Undealt, run_ti
 from bench.nearest_data import MADE_UP, VENUES, Source, Standing, read_source, stand
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.kernels.balls import balls_to_boxes
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.circles import balls_to_boxes
 from placewire.model.regions import CIRCLE
-from placewire.plan.assignment import Assignment
-from placewire.plan.balls import enclose_balls, place_balls
-from placewire.plan.leaves import NOTHING
-from placewire.plan.nearest import NEAREST_METHODS, BallSample
-from placewire.plan.qt import plan_qt
-from placewire.plan.questions import assume_kind
-from placewire.plan.sample import make_sample
-from placewire.plan.sop import split_space
-from placewire.plan.traits import CKQ
-from placewire.route.leafroute import LeafRoute, make_tables
-from placewire.route.live import LiveTerms
-from placewire.route.protocol import SpreadRoute
+from placewire.plans.boolean.qt import plan_qt
+from placewire.plans.leaves import NOTHING
+from placewire.plans.nearest.assignment import Assignment
+from placewire.plans.nearest.baselines.sop import split_space
+from placewire.plans.nearest.methods import NEAREST_METHODS, BallSample
+from placewire.plans.nearest.sample import enclose_balls, place_balls
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms
+from placewire.plans.route.protocol import SpreadRoute
+from placewire.plans.sample.questions import assume_kind
+from placewire.plans.sample.sample import CKQ, make_sample
 
 WORKERS = 20
 SUBSCRIPTIONS, MANY = 200_000, 1_000_000

@@ -26,24 +26,27 @@ from bench.nearest_data import (
     draw_rows,
 )
 from bench.nearest_kernels import objects_into_subsets, rows_into_subsets
-from placewire.engine.entering import no_file
-from placewire.engine.nearing import NearTarget, find_near, sift_near
-from placewire.engine.worker import Matches, Probe, make_probe
-from placewire.index.balls import BallIndex, Deal, index_balls, one_part
-from placewire.kernels.balls import radii_to_limits
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
 from placewire.kernels.jit import read_only
-from placewire.kernels.rectangles import balls_to_rectangles, rectangles_enclosed
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.circles import (
+    balls_to_rectangles,
+    radii_to_limits,
+    rectangles_enclosed,
+)
+from placewire.kinds.boolean.match import Matches, Probe, make_probe
+from placewire.kinds.nearest.index import BallIndex, Deal, index_balls, one_part
+from placewire.kinds.nearest.live_results import LiveResults
+from placewire.kinds.nearest.match import NearTarget, find_near, sift_near
+from placewire.kinds.nearest.results import Entrants, Neighbours, concat_neighbours, no_neighbours
+from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plan.assignment import Assignment
-from placewire.plan.nearest import assign_new, release
-from placewire.route.ballroute import BallRoute, LiveBalls
-from placewire.route.protocol import Route, Share
-from placewire.state.neighbours import Entrants, Neighbours, concat_neighbours, no_neighbours
-from placewire.state.results import LiveResults
-from placewire.state.segment import NO_INDEX, Segment
+from placewire.plans.nearest.assignment import Assignment
+from placewire.plans.nearest.methods import assign_new, release
+from placewire.plans.route.protocol import Route, Share
+from placewire.plans.route.radius_route import BallRoute, LiveBalls
+from placewire.segments.segment import NO_INDEX, Segment
 
 NO_DIRECTORY = np.empty(0, np.uint64), np.empty(0, np.uint32)
 clock = time.process_time

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from bench.engine import KEY
 from bench.nearest_kernels import places_to_nearest, terms_drawn
 from bench.settings import SEED, Choice
-from placewire.kernels.curve import points_to_curve
 from placewire.kernels.jit import read_only
+from placewire.kernels.space.z_curve import points_to_curve
+from placewire.kinds.nearest.results import Neighbours, no_neighbours, radii_of
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import EVERYWHERE, WORLD
 from placewire.model.subscriptions import (
@@ -28,9 +29,8 @@ from placewire.model.subscriptions import (
     lengths_to_offsets,
     take_slices,
 )
-from placewire.plan.balls import BallSample
-from placewire.plan.census import Census, find_terms, take_census
-from placewire.state.neighbours import Neighbours, no_neighbours, radii_of
+from placewire.plans.nearest.counts import Census, find_terms, take_census
+from placewire.plans.nearest.sample import BallSample
 from placewire.text.analyzer import Analyzer
 
 VENUES, MADE_UP = "venues", "generated"

@@ -27,10 +27,10 @@ from bench.nearest_data import (
 from bench.nearest_sweeps import save_by
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.nearing import NearTarget, find_near, sift_near
-from placewire.engine.worker import Matches
+from placewire.kinds.boolean.match import Matches
+from placewire.kinds.nearest.match import NearTarget, find_near, sift_near
 from placewire.model.subscriptions import take_rows
-from placewire.route.protocol import Share, SpreadRoute
+from placewire.plans.route.protocol import Share, SpreadRoute
 
 SIZES, LARGE = (100_000, 500_000, 1_000_000), (5_000_000, 10_000_000)
 MANY = 1_000_000

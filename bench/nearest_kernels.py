@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.curve import (
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.space.circles import enclose_ball
+from placewire.kernels.space.regions import distance_m
+from placewire.kernels.space.z_curve import (
     CURVE_LEVEL,
     FEW,
     STACK,
@@ -14,9 +17,6 @@ from placewire.kernels.curve import (
     push_cell,
     rectangle_to_columns_rows,
 )
-from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.rectangles import enclose_ball
-from placewire.kernels.regions import distance_m
 
 
 @inlined

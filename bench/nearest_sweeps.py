@@ -9,8 +9,8 @@ from bench.nearest_cluster import Changes, run_ticks
 from bench.nearest_data import K_MAX, MADE_UP, VENUES, Standing, read_source, stand
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.plan.dkm import GAMMA1, GAMMA2, plan_dkm
-from placewire.plan.sop import plan_sop
+from placewire.plans.nearest.baselines.sop import plan_sop
+from placewire.plans.nearest.dkm import GAMMA1, GAMMA2, plan_dkm
 
 NAMES = (*PAPER, "dkm balls", "shared")
 TICKS = 10

@@ -8,12 +8,12 @@ from bench.cluster import ClusterRun, run_native, run_plan, take_best
 from bench.queries import QuerySet, draw, query_set
 from bench.settings import Choice
 from bench.tables import draw_bars, draw_lines, save_table
-from placewire.engine.calibrating import calibrate
-from placewire.index.nearness import count_near
-from placewire.plan.cost import LoadModel
-from placewire.plan.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plan.sample import Sample, make_sample
-from placewire.route.measures import post_rows
+from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.measures import post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.posting_work import count_near
+from placewire.plans.sample.sample import Sample, make_sample
 
 SETS = ("Q1", "Q2", "Q3", "Q2 rare", "Q3 rare")
 SCALED_SETS = ("Q1", "Q2", "Q3")

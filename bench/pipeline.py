@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from bench.engine import KEY, rows_of
 from bench.workload import Workload
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import Offset
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import Offset
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
+from placewire.segments.live import LiveSegments
+from placewire.segments.segment import make_segment, write_segment
 from placewire.spark.replay import replay_on_spark
-from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegments
-from placewire.state.manifest import Manifest, SegmentEntry
-from placewire.state.segment import make_segment, write_segment
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest, SegmentEntry
 from placewire.text.analyzer import Analyzer
 
 

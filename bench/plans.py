@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from bench.settings import Choice
 from bench.stream import Stream, draw_streams
 from bench.tables import draw_bars, save_table
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.plan.methods import METHODS
+from placewire.plans.boolean.methods import METHODS
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 PLANS = ("shared", *METHODS, "auto")
 SETS = ("Q1", "Q2", "Q3")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from bench.engine import KEY, probe_of, rows_of
 from bench.settings import Choice
 from bench.workload import KM_PER_DEG, Workload
-from placewire.engine.worker import Probe
+from placewire.kinds.boolean.match import Probe
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ONE, REJECT
 from placewire.model.subscriptions import (
     SubscriptionRows,

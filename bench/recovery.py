@@ -31,7 +31,7 @@ from bench.workload import Workload, object_lines, subscribe_events
 from placewire import api
 from placewire.model.errors import Unusable
 from placewire.spark.session import make_session
-from placewire.state.manifest import Manifest
+from placewire.storage.manifest import Manifest
 
 OBJECTS, MANY = 300_000, 1_500_000
 SUBSCRIPTIONS = 50_000

@@ -14,9 +14,9 @@ from bench.relevant_store import Stock, Store
 from bench.relevant_window import Past, Sliding
 from bench.settings import Choice
 from bench.tables import draw_bars, save_table
-from placewire.kernels.prunings import LOOKED, VERIFIED
-from placewire.state.layout import StateDir
-from placewire.state.livebuffers import BufferRule
+from placewire.kinds.relevant.kernels.groups import LOOKED, VERIFIED
+from placewire.kinds.relevant.results import BufferRule
+from placewire.storage.layout import StateDir
 
 SUBSCRIPTIONS = 100_000
 WINDOW, MANY = 100_000, 1_000_000

@@ -13,7 +13,7 @@ from bench.relevant_store import stock_up
 from bench.relevant_window import Past, Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.state.livebuffers import BufferRule
+from placewire.kinds.relevant.results import BufferRule
 
 COUNT, WINDOW = 10_000, 20_000
 BLOCK = 1_000

@@ -22,13 +22,11 @@ from bench.engine import KEY
 from bench.nearest_kernels import terms_drawn
 from bench.settings import SEED, Choice
 from bench.workload import KM_PER_DEG, generated
-from placewire.engine.relating import RelevanceBlock
-from placewire.index.retained import Rows
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
 from placewire.kernels.jit import read_only
-from placewire.kernels.regions import distance_m
-from placewire.kernels.retained import sort_lists, terms_to_norms
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.regions import distance_m
+from placewire.kinds.relevant.match import RelevanceBlock
 from placewire.model.expression import COVER_ALL
 from placewire.model.regions import EVERYWHERE, WORLD
 from placewire.model.subscriptions import (
@@ -38,6 +36,8 @@ from placewire.model.subscriptions import (
     lengths_to_offsets,
     take_slices,
 )
+from placewire.objects.index import Rows
+from placewire.objects.kernels.index import sort_lists, terms_to_norms
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon
 from placewire.text.words import Words, words_of_terms

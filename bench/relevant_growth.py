@@ -17,7 +17,7 @@ from bench.relevant_matching import Index
 from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.kernels.prunings import LOOKED
+from placewire.kinds.relevant.kernels.groups import LOOKED
 
 DISTINCT = 200_000
 SIZES, LARGE = (100_000, 200_000, 500_000, 1_000_000), (2_000_000, 5_000_000)

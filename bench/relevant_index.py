@@ -18,8 +18,7 @@ from bench.relevant_store import clock
 from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_bars, draw_lines, save_table
-from placewire.engine.relating import Relevance, RelevanceBlock
-from placewire.kernels.prunings import (
+from placewire.kinds.relevant.kernels.groups import (
     ALL_PRUNINGS,
     CELL_PRUNING,
     EARLY_TERMINATION,
@@ -33,7 +32,8 @@ from placewire.kernels.prunings import (
     UNSEEN_BOUND,
     VERIFIED,
 )
-from placewire.state.livebuffers import BufferRule
+from placewire.kinds.relevant.match import Relevance, RelevanceBlock
+from placewire.kinds.relevant.results import BufferRule
 
 BLOCKS = 10
 SLOW_BLOCKS = 2  # of what takes a hundred times as long

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.relevant_store import clock
-from placewire.engine.relating import Relevance, RelevanceBlock, find_relevant
-from placewire.index.groups import GROUPS, LEAF_ROWS, GroupIndex, build_groups
-from placewire.kernels.directory import mark_bits
-from placewire.kernels.prunings import ALL_PRUNINGS
+from placewire.kernels.ids import mark_bits
+from placewire.kinds.relevant.index import GROUPS, LEAF_ROWS, GroupIndex, build_groups
+from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
+from placewire.kinds.relevant.match import Relevance, RelevanceBlock, find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 MOST_LIFTED = 0.1  # of all rows, before the whole index is made anew

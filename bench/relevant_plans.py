@@ -19,12 +19,12 @@ from bench.relevant_store import clock
 from bench.relevant_window import Sliding
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
-from placewire.engine.relating import RelevanceBlock, find_relevant
-from placewire.engine.relplanning import copies_of
-from placewire.index.groups import LiteralDeal, build_groups, index_parts
+from placewire.kinds.relevant.index import LiteralDeal, build_groups, index_parts
+from placewire.kinds.relevant.match import RelevanceBlock, find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_rows
-from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample, plan_relevant
-from placewire.route.termroute import LiveLiterals, TermRoute
+from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, plan_relevant
+from placewire.plans.relevant.planner import copies_of
+from placewire.plans.route.term_route import LiveLiterals, TermRoute
 
 WORKERS = (4, 8, 16, 32)
 FIRSTS = (2, 4, 8, 16)

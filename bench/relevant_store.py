@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.relevant_data import Corpus
-from placewire.engine.hunting import Best, Found, Hunter, Wanted
-from placewire.engine.sections import FAR_PAST
-from placewire.index.retained import build_retained, used_words
 from placewire.kernels.jit import read_only
+from placewire.kinds.relevant.refill import Best, Found, Hunter, Wanted
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
-from placewire.state.layout import StateDir
-from placewire.state.manifest import StoreEntry
-from placewire.state.store import describe, write_retained
+from placewire.objects.index import build_retained, used_words
+from placewire.objects.sections import FAR_PAST
+from placewire.objects.store import describe, write_retained
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import StoreEntry
 
 FILE_OBJECTS = 1_000_000
 FAN_IN = 4

@@ -8,7 +8,7 @@ from bench.relevant import BLOCK, HEADER, WINDOW, make_store, measure, past_row,
 from bench.relevant_data import KEYWORDS, USUAL, Asking, Corpus, read_corpus
 from bench.settings import SEED, Choice
 from bench.tables import draw_lines, save_table
-from placewire.state.livebuffers import BufferRule
+from placewire.kinds.relevant.results import BufferRule
 
 COUNT = 50_000
 KS = (10, 20, 30, 40, 50)

@@ -16,19 +16,18 @@ import numpy as np
 
 from bench.relevant_matching import NOBODY, Index, find_on_threads
 from bench.relevant_store import STRETCH, Stock, Store, TimedHunter, clock
-from placewire.engine.due import Advances
-from placewire.engine.hunting import Found
-from placewire.engine.relating import Relevance
-from placewire.engine.relevance import Slid, Slider
-from placewire.engine.sections import FAR_PAST
-from placewire.engine.sliding import Moves
 from placewire.kernels.jit import read_only
-from placewire.kernels.prunings import COUNTER_NAMES
+from placewire.kinds.relevant.kernels.groups import COUNTER_NAMES
+from placewire.kinds.relevant.match import Relevance
+from placewire.kinds.relevant.refill import Found
+from placewire.kinds.relevant.results import BufferRule, LiveBuffers, empty_buffers, take_buffers
+from placewire.kinds.relevant.settle import Slid, Slider
+from placewire.kinds.relevant.window import Moves
+from placewire.kinds.trending.due import Advances
 from placewire.model.subscriptions import SubscriptionRows, take_rows
-from placewire.state.buffers import empty_buffers, take_buffers
-from placewire.state.live import LiveSegment
-from placewire.state.livebuffers import BufferRule, LiveBuffers
-from placewire.state.segment import NO_INDEX, Segment
+from placewire.objects.sections import FAR_PAST
+from placewire.segments.live import LiveSegment
+from placewire.segments.segment import NO_INDEX, Segment
 
 
 class Past(NamedTuple):

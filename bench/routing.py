@@ -11,10 +11,10 @@ from bench.partitioning import OBJECTS
 from bench.queries import QuerySet, draw, query_set
 from bench.settings import Choice
 from bench.tables import save_table
-from placewire.engine.calibrating import calibrate
-from placewire.engine.worker import make_probe, match_segment
-from placewire.plan.methods import METHODS
-from placewire.state.segment import make_segment
+from placewire.kinds.boolean.match import make_probe, match_segment
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.calibrate import calibrate
+from placewire.segments.segment import make_segment
 
 SETS = ("Q1", "Q2", "Q3")
 SUBSCRIPTIONS = 1_000_000

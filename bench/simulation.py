@@ -18,10 +18,10 @@ from bench.projection import Cluster, Costs, fit_costs, project
 from bench.settings import Choice
 from bench.tables import draw_lines, save_table
 from bench.workload import Workload, write_objects_log
-from placewire.engine.reading import LogSource
+from placewire.ingest.sources import LogSource
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
-from placewire.state.manifest import Manifest
+from placewire.storage.manifest import Manifest
 
 OBJECTS, ROWS = 200_000, 40_000
 SIZES, HELD_OUT = (10_000, 100_000, 1_000_000), 300_000

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.snapshot_queries import BOOLEAN, NEAREST
-from placewire.engine.answering import answer_boolean
-from placewire.engine.frequent import Counted, count_section, top_terms
-from placewire.engine.querying import Query
-from placewire.engine.ranked import answer_nearest
-from placewire.engine.sections import (
+from placewire.ingest.queries import Query
+from placewire.model.regions import CIRCLE, Region, circle_bounds
+from placewire.objects.frequent import Counted, count_section, top_terms
+from placewire.objects.index import Rows, build_retained, take_retained, used_words
+from placewire.objects.sections import (
     FAR_FUTURE,
     FAR_PAST,
     Section,
@@ -28,11 +28,11 @@ from placewire.engine.sections import (
     ground_of,
     part_rows,
 )
-from placewire.index.retained import Rows, build_retained, take_retained, used_words
-from placewire.model.regions import CIRCLE, Region, circle_bounds
-from placewire.plan.leaves import Leaves
-from placewire.route.leafroute import RouteTables, make_tables
-from placewire.route.placement import nearest_by_tables, place_by_tables
+from placewire.plans.leaves import Leaves
+from placewire.plans.route.leaf_route import RouteTables, make_tables
+from placewire.plans.route.placement import nearest_by_tables, place_by_tables
+from placewire.queries.answer import answer_boolean
+from placewire.queries.ranked import answer_nearest
 from placewire.route.reach import parts_overlapping
 from placewire.text.words import Words
 

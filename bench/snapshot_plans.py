@@ -41,18 +41,18 @@ from bench.snapshot_queries import (
 )
 from bench.tables import draw_lines, save_table
 from placewire import api
-from placewire.engine.answering import answer_query
-from placewire.engine.calibrating import calibrate
-from placewire.engine.questioning import ask_query, join_questions
-from placewire.engine.sections import Section
-from placewire.engine.snapshot import Snapshot
-from placewire.index.retained import Rows, join_retained, rows_of
 from placewire.model.subscriptions import no_rows, take_slices
-from placewire.plan.leaves import Leaves
-from placewire.plan.methods import METHODS
-from placewire.plan.qt import plan_qt
-from placewire.plan.questions import Questions, add_questions
-from placewire.plan.sample import Sample, make_sample
+from placewire.objects.index import Rows, join_retained, rows_of
+from placewire.objects.sections import Section
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.boolean.qt import plan_qt
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.leaves import Leaves
+from placewire.plans.sample.batch_queries import ask_query, join_questions
+from placewire.plans.sample.questions import Questions, add_questions
+from placewire.plans.sample.sample import Sample, make_sample
+from placewire.queries.answer import answer_query
+from placewire.queries.snapshot import Snapshot
 from placewire.text.analyzer import Analyzer
 from placewire.text.words import Words
 

@@ -31,7 +31,7 @@ from bench.snapshot_queries import (
 )
 from bench.tables import save_table
 from placewire import api
-from placewire.engine.snapshot import Snapshot
+from placewire.queries.snapshot import Snapshot
 
 OBJECTS, MANY = 1_000_000, 3_000_000
 BATCH_ROWS = 10_000

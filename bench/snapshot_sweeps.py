@@ -32,9 +32,8 @@ from bench.snapshot_queries import (
 )
 from bench.tables import draw_lines, save_table
 from placewire import api
-from placewire.engine.snapshot import Snapshot
-from placewire.plan.qt import plan_qt
-from placewire.plan.qttree import BY_SPACE
+from placewire.plans.boolean.qt import BY_SPACE, plan_qt
+from placewire.queries.snapshot import Snapshot
 
 KINDS = (BOOLEAN, NEAREST, TRENDING)
 THETAS = (32, 64, 128, 256)

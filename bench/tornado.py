@@ -52,7 +52,7 @@ from bench.tornado_sweeps import (
     vary_ranges,
     vary_workers,
 )
-from placewire.plan.agrid import plan_agrid
+from placewire.plans.boolean.agrid import plan_agrid
 
 OBJECTS = 76_000  # the odd rows of posts_us
 DRAWN = 200_000  # at least, as for the other experiments

@@ -15,16 +15,16 @@ import numpy as np
 from bench.cluster import ClusterRun, best_of, run_native, run_plan, take_best
 from bench.tornado_queries import take_objects
 from bench.tornado_routing import UNITS, plan_uniform
-from placewire.engine.calibrating import calibrate
-from placewire.engine.worker import Probe, match_segment, scan_segment
+from placewire.kinds.boolean.match import Probe, match_segment, scan_segment
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plan.agrid import plan_agrid
-from placewire.plan.cost import LoadModel
-from placewire.plan.leaves import BY_WORKER, NOTHING, Leaves
-from placewire.plan.methods import METHODS
-from placewire.plan.sample import Sample, make_sample
-from placewire.route.measures import post_rows
-from placewire.state.segment import make_segment
+from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.measures import post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_WORKER, NOTHING, Leaves
+from placewire.plans.sample.sample import Sample, make_sample
+from placewire.segments.segment import make_segment
 
 WORKERS = 25
 OTHERS = ("termhash", "grid", "kdtree")

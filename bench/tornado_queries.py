@@ -15,9 +15,9 @@ import numpy as np
 from bench.queries import Drawn, centres, with_sides, without_keywords
 from bench.settings import STOP_WORDS
 from bench.workload import KM_PER_DEG
-from placewire.engine.worker import Probe, make_probe
 from placewire.kernels.blocks import codes_to_order
-from placewire.kernels.cells import points_to_codes
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kinds.boolean.match import Probe, make_probe
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ONE, REJECT
 from placewire.model.subscriptions import (
     SubscriptionRows,

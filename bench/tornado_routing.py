@@ -8,23 +8,22 @@ import numpy as np
 
 from bench.cluster import ClusterRun, best_of
 from bench.tornado_queries import MIDDLE, Reading
-from placewire.engine.worker import Probe
-from placewire.index.covers import counts_among_rows, cover_posts
-from placewire.kernels.cells import (
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import (
     MAX_LEVEL,
     boxes_to_ranges,
     codes_to_columns_rows,
     ranges_coarsened,
 )
-from placewire.kernels.jit import read_only
-from placewire.kernels.routing import GOLDEN, MIX, posts_into_maps
+from placewire.kinds.boolean.index import counts_among_rows, cover_posts
+from placewire.kinds.boolean.match import Probe
 from placewire.model.subscriptions import SubscriptionRows, take_slices
-from placewire.plan.agrid import plan_agrid
-from placewire.plan.finegrid import FineGrid, make_grid, spread_lines
-from placewire.plan.leaves import NO_SPLIT, Leaves, make_leaves
-from placewire.plan.sample import PLAN_LEVEL, Sample
-from placewire.route.dominant import make_dominant_route
-from placewire.route.live import LiveTerms
+from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.fine_grid import FineGrid, make_grid, spread_lines
+from placewire.plans.kernels.owners import GOLDEN, MIX, posts_into_maps
+from placewire.plans.leaves import NO_SPLIT, Leaves, make_leaves
+from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.sample.sample import PLAN_LEVEL, Sample
 from placewire.route.rangerouting import RangeRoute, make_scan_route, make_tree_route
 
 UNITS = 7  # Tornado's default; it tries 1 to 12

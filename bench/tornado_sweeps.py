@@ -25,8 +25,8 @@ from bench.tornado_queries import (
 )
 from bench.tornado_routing import PARTITIONS
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plan.agrid import plan_agrid
-from placewire.plan.leaves import NOTHING
+from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.leaves import NOTHING
 
 RANGES = (0.01, 0.05, 0.1, 0.5, 1.0, 1.5)
 SOME_KEYWORDS = (1, 2, 3, 5, 7)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from oracle import default_analyzer
 from placewire.model.settings import Settings, settings_of
-from placewire.text.analyzer import Analyzer
-from placewire.text.analyzers import open_analyzer
+from placewire.text.analyzer import Analyzer, open_analyzer
 
 Tokens = Callable[[str], list[str]]
 

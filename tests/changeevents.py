@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from placewire.engine import decode
-from placewire.engine.changecolumns import plain_changes
-from placewire.engine.decode import DecodedBlock, decode_lines
-from placewire.kernels.changelines import scan_changes
-from placewire.kernels.jsonlines import find_lines
+from placewire.ingest import decode
+from placewire.ingest.changes import plain_changes
+from placewire.ingest.decode import DecodedBlock, decode_lines
+from placewire.kernels.json.changes import scan_changes
+from placewire.kernels.json.objects import find_lines
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(1, 2)

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.kernels.hashing import slices_hash
+from placewire.kernels.text.siphash import slices_hash
 from placewire.text import analyzer
 from placewire.text.analyzer import Analyzer, TermSets
 from placewire.text.codepoints import COMPOSITES, code_points, composing_pairs

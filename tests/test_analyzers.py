@@ -21,17 +21,15 @@ from numpy.typing import NDArray
 
 from analyzers import ANALYZERS, ENGLISH, WORDS, cjk_bigrams, is_cjk, opened, stemmer, texts
 from oracle import default_analyzer
-from placewire.engine.changecolumns import plain_changes
-from placewire.engine.decode import decode_lines
-from placewire.kernels.jsonlines import find_lines
+from placewire.ingest.changes import plain_changes
+from placewire.ingest.decode import decode_lines
+from placewire.kernels.json.objects import find_lines
 from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of, with_identity
-from placewire.text import stemming
-from placewire.text.analyzer import Analyzer
-from placewire.text.analyzers import open_analyzer
-from placewire.text.scripts import CJK, cut_token
-from placewire.text.stemming import StemmingAnalyzer
+from placewire.text import analyzer as stemming
+from placewire.text.analyzer import Analyzer, StemmingAnalyzer, open_analyzer
+from placewire.text.codepoints import CJK, cut_token
 from placewire.text.words import words_of_terms
 
 LANGUAGES = Stemmer.algorithms()

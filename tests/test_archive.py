@@ -52,7 +52,7 @@ def test_objects_go_to_the_archive_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, inline: int
 ) -> None:
     """Also when files leave while they are being merged."""
-    monkeypatch.setattr("placewire.state.store.INLINE_OBJECTS", inline)
+    monkeypatch.setattr("placewire.objects.store.INLINE_OBJECTS", inline)
     events = objects(300)
     run(tmp_path, events[:170], rows)  # a run that is resumed
     run(tmp_path, events, rows)
@@ -105,7 +105,7 @@ def test_a_batch_that_was_not_committed_archives_nothing(
     for until, rows in ((150, 7), (200, 5), (300, 11)):
         with monkeypatch.context() as patch:
             run(tmp_path, events[:until], rows)
-            patch.setattr("placewire.engine.coordinator.write_manifest", fail)
+            patch.setattr("placewire.batch.coordinator.write_manifest", fail)
             with pytest.raises(OSError, match="power cut"):
                 run(tmp_path, [*events[: until + 60]], 50)
     run(tmp_path, objects(400), 3)

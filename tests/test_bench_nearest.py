@@ -22,9 +22,9 @@ from bench.nearest_data import (
 )
 from bench.settings import Choice
 
-from placewire.kernels.nearing import objects_near_rows
-from placewire.kernels.rectangles import balls_to_rectangles
-from placewire.plan.sop import plan_sop
+from placewire.kernels.space.circles import balls_to_rectangles
+from placewire.kinds.nearest.kernels.match import objects_near_rows
+from placewire.plans.nearest.baselines.sop import plan_sop
 
 INITIAL, SUBSCRIPTIONS, TICKS, WORKERS = 4_000, 600, 3, 5
 

@@ -27,8 +27,8 @@ from bench.settings import Choice
 from bench.stream import make_stream
 from bench.workload import Workload
 
-from placewire.engine.worker import match_segment
-from placewire.state.segment import make_segment
+from placewire.kinds.boolean.match import match_segment
+from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 COUNT = 1500

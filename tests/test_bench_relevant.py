@@ -19,12 +19,12 @@ from bench.relevant_sweeps import by_time, tail
 from bench.relevant_window import Sliding
 from bench.settings import Choice
 
-from placewire.engine.hunting import Wanted
-from placewire.engine.relating import scan_relevant
-from placewire.engine.sections import FAR_PAST
-from placewire.kernels.prunings import ALL_PRUNINGS
-from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample
-from placewire.state.livebuffers import BufferRule
+from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
+from placewire.kinds.relevant.match import scan_relevant
+from placewire.kinds.relevant.refill import Wanted
+from placewire.kinds.relevant.results import BufferRule
+from placewire.objects.sections import FAR_PAST
+from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 
 WINDOW, BLOCK, BLOCKS, ROWS = 1_500, 100, 6, 200
 

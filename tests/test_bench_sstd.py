@@ -16,7 +16,7 @@ from bench.settings import Choice
 from bench.snapshot_cluster import EVERYTHING, Trace, ask, make_cluster, whole_section
 from bench.snapshot_queries import BOOLEAN, NEAREST, TRENDING, Setting, draw_sources, make_queries
 
-from placewire.engine.answering import answer_query
+from placewire.queries.answer import answer_query
 
 
 @pytest.fixture(scope="module")

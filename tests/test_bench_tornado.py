@@ -25,10 +25,10 @@ from bench.tornado_queries import (
     take_objects,
 )
 
-from placewire.engine.worker import match_segment, scan_segment
-from placewire.plan.agrid import plan_agrid
-from placewire.plan.leaves import NOTHING, check_leaves
-from placewire.state.segment import make_segment
+from placewire.kinds.boolean.match import match_segment, scan_segment
+from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.leaves import NOTHING, check_leaves
+from placewire.segments.segment import make_segment
 
 OBJECTS, SUBSCRIPTIONS = 600, 300
 

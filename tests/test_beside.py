@@ -12,18 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from oracle import replay
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule, read_rebalance
-from placewire.engine.sink import FileSink
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.state.asking import ask_plan
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
+from placewire.storage.notes import ask_plan
 from test_law import BUILT_KINDS
 
 EAGER = read_rebalance("ps2-global")._replace(eager=True)

@@ -21,9 +21,8 @@ import pytest
 from placewire.cli.main import main
 from placewire.serve import processes
 from placewire.serve.client.sending import read_chunks
-from placewire.state.journal import journal_folder
-from placewire.state.journalwriter import read_entries
-from placewire.state.layout import StateDir
+from placewire.storage.journal import journal_folder, read_entries
+from placewire.storage.layout import StateDir
 from service import Service, free_port, serving
 
 HERE = {"lon": -73.98, "lat": 40.75}

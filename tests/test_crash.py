@@ -26,7 +26,7 @@ STARTER = """
 import importlib, json, os, signal, sys
 import placewire.cli.replay
 from placewire.cli.main import main
-from placewire.engine.warming import warm_kernels
+from placewire.warm import warm_kernels
 
 # A shell that runs tests in the background lets its children ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -261,7 +261,7 @@ def undisturbed(starter: Starter, log: Path, tmp_path_factory: pytest.TempPathFa
     return files
 
 
-COORDINATOR = "placewire.engine.coordinator"
+COORDINATOR = "placewire.batch.coordinator"
 POINTS = [
     Killed(COORDINATOR, "write_manifest", "before", 1),
     Killed(COORDINATOR, "write_manifest", "after", 1),
@@ -269,30 +269,30 @@ POINTS = [
     Killed(COORDINATOR, "write_manifest", "after", 6),
     Killed(COORDINATOR, "write_manifest", "after", 12),
     Killed(COORDINATOR, "write_arrays", "after", 1),
-    Killed("placewire.engine.sink", "os.fsync", "after", 9),
+    Killed("placewire.sinks.files", "os.fsync", "after", 9),
     Killed(COORDINATOR, "sweep", "before", 2),
     Killed(COORDINATOR, "sweep", "after", 2),
-    Killed("placewire.engine.sink", "FileSink.deliver", "before", 5),
-    Killed("placewire.engine.sink", "FileSink.deliver", "after", 5),
-    Killed("placewire.engine.sink", "result_lines", "half", 3),
-    Killed("placewire.engine.sink", "result_lines", "half", 7),
-    Killed("placewire.engine.sink", "dead_letter_lines", "before", 4),
-    Killed("placewire.engine.sink", "dead_letter_lines", "after", 4),
-    Killed("placewire.engine.sink", "write_file", "before", 5),
-    Killed("placewire.engine.sink", "write_file", "after", 5),
-    Killed("placewire.engine.sink", "FileSink.copy_out", "before", 1),
-    Killed("placewire.engine.dispatcher", "write_arrays", "before", 9),
-    Killed("placewire.engine.dispatcher", "write_arrays", "after", 9),
-    Killed("placewire.state.live", "write_segment", "before", 4),
-    Killed("placewire.state.live", "write_segment", "after", 4),
-    Killed("placewire.state.live", "write_segment", "after", 1),
-    Killed("placewire.state.layout", "write_file", "before", 1),
-    Killed("placewire.state.layout", "os.replace", "before", 1),
-    Killed("placewire.state.layout", "os.replace", "before", 8),
-    Killed("placewire.state.layout", "os.replace", "after", 8),
-    Killed("placewire.state.arrays", "os.fdatasync", "before", 10),
-    Killed("placewire.state.live", "write_arrays", "before", 5),
-    Killed("placewire.state.live", "write_arrays", "after", 9),
+    Killed("placewire.sinks.files", "FileSink.deliver", "before", 5),
+    Killed("placewire.sinks.files", "FileSink.deliver", "after", 5),
+    Killed("placewire.sinks.files", "result_lines", "half", 3),
+    Killed("placewire.sinks.files", "result_lines", "half", 7),
+    Killed("placewire.sinks.files", "dead_letter_lines", "before", 4),
+    Killed("placewire.sinks.files", "dead_letter_lines", "after", 4),
+    Killed("placewire.sinks.files", "write_file", "before", 5),
+    Killed("placewire.sinks.files", "write_file", "after", 5),
+    Killed("placewire.sinks.files", "FileSink.copy_out", "before", 1),
+    Killed("placewire.batch.dispatch", "write_arrays", "before", 9),
+    Killed("placewire.batch.dispatch", "write_arrays", "after", 9),
+    Killed("placewire.segments.live", "write_segment", "before", 4),
+    Killed("placewire.segments.live", "write_segment", "after", 4),
+    Killed("placewire.segments.live", "write_segment", "after", 1),
+    Killed("placewire.storage.layout", "write_file", "before", 1),
+    Killed("placewire.storage.layout", "os.replace", "before", 1),
+    Killed("placewire.storage.layout", "os.replace", "before", 8),
+    Killed("placewire.storage.layout", "os.replace", "after", 8),
+    Killed("placewire.storage.arrays", "os.fdatasync", "before", 10),
+    Killed("placewire.segments.live", "write_arrays", "before", 5),
+    Killed("placewire.segments.live", "write_arrays", "after", 9),
 ]
 
 
@@ -334,7 +334,7 @@ def test_killed_at_every_step_of_a_short_run(starter: Starter, log: Path, tmp_pa
     for name, stride in (("os.replace", 1), ("os.fsync", 3), ("os.fdatasync", 4)):
         for count in range(1, 60, stride):
             folder = tmp_path / make(tmp_path, f"{name}-{count}")
-            killed = Killed("placewire.state.layout", name, "before", count)
+            killed = Killed("placewire.storage.layout", name, "before", count)
             ended = starter.run(short, folder, killed=killed, rows=30)
             if ended.code == 0:
                 assert count > 3
@@ -450,7 +450,7 @@ def test_killed_and_resumed_on_spark(
 def test_begun_on_spark_and_finished_here(
     starter: Starter, log: Path, undisturbed: Files, tmp_path: Path
 ) -> None:
-    killed = Killed("placewire.engine.sink", "result_lines", "half", 2)
+    killed = Killed("placewire.sinks.files", "result_lines", "half", 2)
     starter.kill(log, tmp_path, killed=killed, rows=150, runner="spark")
     assert len(list((tmp_path / "state" / "manifests").iterdir())) == 2
     assert starter.finish(log, tmp_path, rows=50) == undisturbed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import oracle
 from logs import BUILT_KINDS, events
-from placewire.engine.decode import DecodedBlock, decode_lines
+from placewire.ingest.decode import DecodedBlock, decode_lines
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(0x0123456789ABCDEF, 0xFEDCBA9876543210)

@@ -20,17 +20,17 @@ from pyspark.sql import SparkSession
 from oracle import replay
 from placewire import Unusable
 from placewire.city import CityLife, write_log
-from placewire.engine.deltalog import DeltaLog, Forgiven, Position, log_file
-from placewire.engine.deltasink import DeltaSink
-from placewire.engine.deltatables import TablePlace
-from placewire.engine.results import SCHEMA
+from placewire.ingest.delta_log import DeltaLog, Forgiven, Position, log_file
 from placewire.model.times import parse_timestamp
-from placewire.spark import running
+from placewire.sinks.delta import DeltaSink
+from placewire.sinks.table import SCHEMA
+from placewire.spark import runner as running
 from placewire.spark.config import read_config
-from placewire.spark.deltasource import read_delta, read_file
-from placewire.spark.running import Run
-from placewire.state.intake import Intake, IntakeBatch
-from placewire.state.place import Unreachable
+from placewire.spark.delta_source import read_delta, read_file
+from placewire.spark.runner import Run
+from placewire.storage.delta_tables import TablePlace
+from placewire.storage.filesystem import Unreachable
+from placewire.storage.intake_record import Intake, IntakeBatch
 from test_law import BUILT_KINDS
 from test_run import SINKS, lines_of, write_config
 

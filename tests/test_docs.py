@@ -12,12 +12,12 @@ import Stemmer
 import typer
 
 from placewire.cli.main import INTERRUPTED, UNUSABLE, app
-from placewire.engine.rebalancing import REBALANCERS
 from placewire.imports.importing import READERS
 from placewire.model.analyzers import STOP_WORDS
 from placewire.model.settings import settings_of
+from placewire.plans.rebalance.rebalancer import REBALANCERS
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
-from placewire.text.scripts import CJK
+from placewire.text.codepoints import CJK
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from placewire import Unusable, run
+from placewire.batch import resize as resizing
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
-from placewire.engine import resizing
-from placewire.engine.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.model.subscriptions import BOOLEAN
-from placewire.state.manifest import WorkersEntry
+from placewire.plans.rebalance.elastic import Elastic, ElasticRule, WorkerRange, read_workers
+from placewire.storage.manifest import WorkersEntry
 from test_law import check_equals_oracle, flowing, logs, run_local
 
 RULE = ElasticRule(busy_s=0.5, aim_s=0.25, idle_s=0.1, patience=3, rest=6)

@@ -26,24 +26,31 @@ from logs import (
     weights,
     words,
 )
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.cli.main import app
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.expense import meet
-from placewire.engine.explaining import explain
-from placewire.engine.ground import NotKept, open_ground
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.seen import find_object
-from placewire.engine.subscribed import all_places
-from placewire.engine.worker import make_probe, match_segment
+from placewire.explain.context import NotKept, open_ground
+from placewire.explain.cost import meet
+from placewire.explain.explain import explain
+from placewire.explain.object import find_object
+from placewire.explain.subscription import all_places
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.expression import ALL, ANY, NONE, compile_expression, holds
-from placewire.model.outline import Outline, outline_program
+from placewire.model.expression import (
+    ALL,
+    ANY,
+    NONE,
+    Outline,
+    compile_expression,
+    holds,
+    outline_program,
+)
 from placewire.model.settings import settings_of
 from placewire.model.subscriptions import RELEVANT
 from placewire.model.times import format_timestamp
-from placewire.state.layout import StateDir
+from placewire.storage.layout import StateDir
 from test_expression import nodes
 
 QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -13,17 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.engine.relating import (
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kinds.relevant.index import GroupIndex, build_groups
+from placewire.kinds.relevant.kernels import groups as prunings
+from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS, COUNT_POSTINGS, COUNTER_NAMES
+from placewire.kinds.relevant.kernels.score import LAT, LON
+from placewire.kinds.relevant.match import (
     Relevance,
     RelevanceBlock,
     find_relevant,
     scan_relevant,
 )
-from placewire.index.groups import GroupIndex, build_groups
-from placewire.kernels import prunings
-from placewire.kernels.cells import points_to_codes
-from placewire.kernels.prunings import ALL_PRUNINGS, COUNT_POSTINGS, COUNTER_NAMES
-from placewire.kernels.relevance import LAT, LON
 from placewire.model.subscriptions import (
     NEVER_US,
     RELEVANT,
@@ -32,7 +32,7 @@ from placewire.model.subscriptions import (
     no_rows,
     take_slices,
 )
-from placewire.state.arrays import open_arrays, write_arrays
+from placewire.storage.arrays import open_arrays, write_arrays
 
 VOCABULARY = 80
 HASHES = np.sort(np.random.default_rng(1).integers(1, 1 << 63, VOCABULARY)).astype(np.uint64)

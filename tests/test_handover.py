@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewire.plan.handover import hand_over, scale_costs
-from placewire.plan.points import grow_point_tree
-from placewire.plan.relevant import TermParts
-from placewire.plan.relevantlevel import level_words
+from placewire.plans.rebalance.handover import hand_over, scale_costs
+from placewire.plans.relevant.level import level_words
+from placewire.plans.relevant.methods import TermParts
+from placewire.plans.relevant.parts import grow_point_tree
 
 
 def test_costs_become_what_was_counted() -> None:

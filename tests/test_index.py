@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 import oracle
-from placewire.engine.decode import decode_lines
-from placewire.engine.worker import Matches, Probe, make_probe, match_segment, scan_segment
-from placewire.index.boolean import BooleanIndex, build_index, empty_index
-from placewire.kernels.postings import ROW
+from placewire.ingest.decode import decode_lines
+from placewire.kinds.boolean.index import BooleanIndex, build_index, empty_index
+from placewire.kinds.boolean.kernels.postings import ROW
+from placewire.kinds.boolean.match import Matches, Probe, make_probe, match_segment, scan_segment
 from placewire.model.expression import COVER_ANY
 from placewire.model.objects import ObjectRows
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE, POLYGON
@@ -28,10 +28,16 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.state.compaction import Source, merge_segments
-from placewire.state.layout import StateDir
-from placewire.state.live import LiveSegments
-from placewire.state.segment import Segment, make_segment, open_segment, whole_rows, write_segment
+from placewire.segments.compaction import Source, merge_segments
+from placewire.segments.live import LiveSegments
+from placewire.segments.segment import (
+    Segment,
+    make_segment,
+    open_segment,
+    whole_rows,
+    write_segment,
+)
+from placewire.storage.layout import StateDir
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(3, 5)
@@ -497,8 +503,8 @@ def test_compaction_never_changes_what_matches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, inline: bool
 ) -> None:
     """Random adds and ends, as batches make them; merged in the batch or behind it."""
-    monkeypatch.setattr("placewire.state.compaction.SMALLEST_TIER", 64)
-    monkeypatch.setattr("placewire.state.live.INLINE_ROWS", 10**9 if inline else -1)
+    monkeypatch.setattr("placewire.segments.compaction.SMALLEST_TIER", 64)
+    monkeypatch.setattr("placewire.segments.live.INLINE_ROWS", 10**9 if inline else -1)
     maker = Maker(50 + seed)
     world = maker.world(2_000, 120)
     probe = probe_of(world)

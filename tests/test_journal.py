@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from placewire.engine.log import Offset
-from placewire.engine.reading import JournalSource
+from placewire.ingest.log import Offset
+from placewire.ingest.sources import JournalSource
 from placewire.model.errors import Unusable
-from placewire.state.journal import JournalReader, Note, list_files
-from placewire.state.journalwriter import JournalWriter, drop_files, read_entries, read_notes
+from placewire.storage.journal import (
+    JournalReader,
+    JournalWriter,
+    Note,
+    drop_files,
+    list_files,
+    read_entries,
+    read_notes,
+)
 
 
 def lines(first: int, count: int) -> list[bytes]:

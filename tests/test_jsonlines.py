@@ -14,8 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from placewire.kernels.jsonlines import PlainObjects, count_lines, find_lines, scan_objects
-from placewire.kernels.numbers import number_at_byte
+from placewire.kernels.json.numbers import number_at_byte
+from placewire.kernels.json.objects import PlainObjects, count_lines, find_lines, scan_objects
 from placewire.model.times import parse_timestamp
 
 compiled = settings(deadline=None)  # the first call compiles

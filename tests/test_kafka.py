@@ -22,12 +22,12 @@ from kafka_jars import find_jars
 from oracle import Outcome, replay
 from placewire import Stream
 from placewire.city import CityLife, write_log
-from placewire.engine.folders import FolderSink
 from placewire.model.times import parse_timestamp
+from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
 from placewire.spark.kafka import KafkaSink, read_kafka
-from placewire.spark.running import Run
-from placewire.state.intake import Intake, IntakeBatch
+from placewire.spark.runner import Run
+from placewire.storage.intake_record import Intake, IntakeBatch
 from test_law import BUILT_KINDS
 
 if not find_jars("broker"):
@@ -44,7 +44,7 @@ KILLED = """
 import os, signal, sys
 from placewire.cli.main import main
 from placewire.spark.kafka import KafkaSink
-from placewire.state.intake import Intake
+from placewire.storage.intake_record import Intake
 
 write = KafkaSink.write
 
@@ -243,7 +243,7 @@ def test_topics_with_partitions_and_tombstones(
         if what == "lag":
             lags.append({source["source"]: source for source in facts["sources"]})
 
-    monkeypatch.setattr("placewire.spark.running.LOOK_S", 0.0)
+    monkeypatch.setattr("placewire.spark.runner.LOOK_S", 0.0)
     Run(spark, config, tell).go(available=True)
     waiting = [lag[f"kafka {topics['objects']}"] for lag in lags]
     assert 0 < waiting[0]["messages"] < len(published["objects"])

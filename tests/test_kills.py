@@ -21,11 +21,11 @@ from pyspark.sql import SparkSession
 
 from oracle import replay
 from placewire.city import CityLife, write_log
-from placewire.engine.folders import FolderSink
+from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
-from placewire.spark.running import Run
-from placewire.state.intake import Intake
-from placewire.state.layout import StateDir
+from placewire.spark.runner import Run
+from placewire.storage.intake_record import Intake
+from placewire.storage.layout import StateDir
 from test_crash import STARTER, Killed
 from test_law import BUILT_KINDS
 from test_run import EVENTS, SINKS, lines_of, write_config
@@ -35,23 +35,23 @@ SUBSCRIPTIONS = EVENTS.replace('"events"', '"subscriptions"').replace('"source"'
 DELTA = '[[sink]]\nname = "delta"\nformat = "delta"\npath = "delta"\n'
 KILLS = {
     "the order is recorded, and nothing has run": Killed(
-        "placewire.state.intake", "Intake.record", "after", 2
+        "placewire.storage.intake_record", "Intake.record", "after", 2
     ),
     "all files of a batch are there, and it is not committed": Killed(
-        "placewire.engine.coordinator", "write_manifest", "before", 2
+        "placewire.batch.coordinator", "write_manifest", "before", 2
     ),
     "it is committed, and no sink has it": Killed(
-        "placewire.engine.coordinator", "write_manifest", "after", 2
+        "placewire.batch.coordinator", "write_manifest", "after", 2
     ),
-    "a sink has half of it": Killed("placewire.engine.folders", "pq.write_table", "after", 1),
+    "a sink has half of it": Killed("placewire.sinks.files", "pq.write_table", "after", 1),
     "a sink has it, and its cursor does not say so": Killed(
-        "placewire.engine.folders", "FolderSink.write", "after", 3
+        "placewire.sinks.files", "FolderSink.write", "after", 3
     ),
     "a table of Delta has it, and its cursor does not say so": Killed(
-        "placewire.engine.deltasink", "DeltaSink.write", "after", 1
+        "placewire.sinks.delta", "DeltaSink.write", "after", 1
     ),
     "all sinks have it, and Spark does not know": Killed(
-        "placewire.state.intake", "Intake.tidy", "before", 1
+        "placewire.storage.intake_record", "Intake.tidy", "before", 1
     ),
 }
 

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 from placewire.cli.lag import lag_line
 from placewire.cli.main import app
 from placewire.cli.run import Teller
-from placewire.engine.delivery import Cursor
-from placewire.engine.folders import FolderSink
-from placewire.engine.standingfacts import lag_metrics
-from placewire.spark import running
+from placewire.sinks.delivery import Cursor
+from placewire.sinks.files import FolderSink
+from placewire.spark import runner as running
 from placewire.spark.config import SourceConfig, read_config
 from placewire.spark.lag import (
     NOTHING_TAKEN,
@@ -28,8 +27,9 @@ from placewire.spark.lag import (
     waiting_messages,
     waiting_versions,
 )
-from placewire.spark.running import Run
-from placewire.state.lag import Lag, SourceLag
+from placewire.spark.runner import Run
+from placewire.status.status import lag_metrics
+from placewire.storage.notes import Lag, SourceLag
 from test_run import EVENTS, SINKS, write_config
 from test_stream import split_log
 

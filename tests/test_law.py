@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from logs import BUILT_KINDS, flowing, logs
 from oracle import replay
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import WorkerRange
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.planners import USUAL_REBALANCE
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
-from placewire.engine.sampling import SAMPLE_EVENTS
-from placewire.engine.sink import FileSink
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kinds.relevant.results import read_rule
 from placewire.model.settings import settings_of
-from placewire.plan.methods import METHODS
-from placewire.plan.nearest import NEAREST_METHODS
-from placewire.state.layout import StateDir
-from placewire.state.livebuffers import read_rule
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.nearest.methods import NEAREST_METHODS
+from placewire.plans.planners import USUAL_REBALANCE
+from placewire.plans.rebalance.elastic import WorkerRange
+from placewire.plans.rebalance.rebalancer import RebalanceRule
+from placewire.plans.sample.sampler import SAMPLE_EVENTS
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
 
 # Settings that change what is retained; durations that logs of a few minutes outlive.
 tables = st.fixed_dictionaries(

@@ -17,7 +17,7 @@ import placewire
 from analyzers import ANALYZERS, WORDS, texts
 from logs import BUILT_KINDS, flowing
 from oracle import replay
-from placewire.plan.methods import METHODS
+from placewire.plans.boolean.methods import METHODS
 from test_law import Run, run_local
 
 NAMES = [name for name in ANALYZERS if name != "default"]

@@ -15,7 +15,7 @@ from placewire.serve.errors import Unavailable
 from placewire.serve.ledger import Account, Change, Entry, Ledger, open_ledger
 from placewire.serve.ledger import deliveries as rules
 from placewire.serve.ledger.parcels import DELIVERED, FAILED, GONE, Report, Step, Webhook, Wish
-from placewire.state.journal import Note
+from placewire.storage.journal import Note
 from postgres_server import PostgresServer
 
 URL = "https://receiver.example/hook"

@@ -15,8 +15,8 @@ from placewire.serve.books import LEDGER, Books
 from placewire.serve.gateway import GatewayOptions
 from placewire.serve.processes import check_exposure
 from placewire.serve.unserved import Unserved
-from placewire.state.layout import StateDir
-from placewire.state.manifest import committed_batches
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import committed_batches
 from service import Events, Service, serving
 
 COFFEE = {"kind": "boolean", "where": "coffee"}

@@ -12,16 +12,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from placewire import Unusable
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.city import CityLife, write_log
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.delivery import Delivered
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
+from placewire.sinks.delivery import Delivered
 from placewire.spark.kafka import message_table, pack_parts, unpack_parts, unsubscribe_line
 from placewire.spark.packages import PACKAGES, require_format
-from placewire.state.layout import StateDir
+from placewire.storage.layout import StateDir
 
 
 @pytest.mark.parametrize("matches", [True, False])

@@ -16,34 +16,35 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from oracle import replay
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import WorkerRange
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import read_rebalance
-from placewire.engine.sink import FileSink
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.plan.methods import METHODS
-from placewire.state.asking import NOTE, ask_plan, read_asked
-from placewire.state.layout import StateDir
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.rebalance.elastic import WorkerRange
+from placewire.plans.rebalance.rebalancer import read_rebalance
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
+from placewire.storage.notes import ASKING_NOTE as NOTE
+from placewire.storage.notes import ask_plan, read_asked
 from test_law import BUILT_KINDS
 
 MOMENTS = [
-    ("placewire.engine.planning", "write_plan", "before", 2),
-    ("placewire.engine.changing", "write_plan", "before", 1),
-    ("placewire.engine.changing", "write_plan", "after", 1),
-    ("placewire.engine.coordinator", "write_manifest", "before", 4),
-    ("placewire.engine.coordinator", "write_manifest", "after", 4),
-    ("placewire.engine.coordinator", "write_manifest", "before", 5),
-    ("placewire.engine.coordinator", "write_manifest", "after", 5),
-    ("placewire.engine.pieces", "fetch", "before", 1),
-    ("placewire.engine.pieces", "fetch", "after", 3),
-    ("placewire.engine.signals", "write_arrays", "after", 3),
-    ("placewire.engine.coordinator", "sweep", "after", 1),
+    ("placewire.plans.boolean.planner", "write_plan", "before", 2),
+    ("placewire.plans.rebalance.change", "write_plan", "before", 1),
+    ("placewire.plans.rebalance.change", "write_plan", "after", 1),
+    ("placewire.batch.coordinator", "write_manifest", "before", 4),
+    ("placewire.batch.coordinator", "write_manifest", "after", 4),
+    ("placewire.batch.coordinator", "write_manifest", "before", 5),
+    ("placewire.batch.coordinator", "write_manifest", "after", 5),
+    ("placewire.batch.match", "fetch", "before", 1),
+    ("placewire.batch.match", "fetch", "after", 3),
+    ("placewire.plans.rebalance.signals", "write_arrays", "after", 3),
+    ("placewire.batch.coordinator", "sweep", "after", 1),
 ]
 
 

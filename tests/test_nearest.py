@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from oracle import replay
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.sink import FileSink
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.state.layout import StateDir
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
 
 WORDS = ["coffee", "tea", "free", "late", "the", "in", "old", "new"]
 
@@ -83,13 +83,13 @@ def run_in_lives(log: bytes, folder: Path, plan: str, workers: int, rows: int, l
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that usually waits for a long run happens soon."""
-    monkeypatch.setattr("placewire.state.live.MOST_DELTAS", 3)
-    monkeypatch.setattr("placewire.state.roster.MOST_ROSTERS", 4)
-    monkeypatch.setattr("placewire.state.roster.JOINED", 3)
-    monkeypatch.setattr("placewire.state.roster.LEAST_SWEPT", 20)
-    monkeypatch.setattr("placewire.state.limits.KEPT_SEGMENTS", 2)
-    monkeypatch.setattr("placewire.engine.nearing.FIRST_STRETCH", 2)
-    monkeypatch.setattr("placewire.engine.nearing.ROOM", 8)
+    monkeypatch.setattr("placewire.segments.live.MOST_DELTAS", 3)
+    monkeypatch.setattr("placewire.kinds.object_ids.MOST_ROSTERS", 4)
+    monkeypatch.setattr("placewire.kinds.object_ids.JOINED", 3)
+    monkeypatch.setattr("placewire.kinds.object_ids.LEAST_SWEPT", 20)
+    monkeypatch.setattr("placewire.segments.thresholds.KEPT_SEGMENTS", 2)
+    monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_STRETCH", 2)
+    monkeypatch.setattr("placewire.kinds.nearest.match.ROOM", 8)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_long_lives_equal_the_oracle(
     inline: int,
 ) -> None:
     """With merges in the batch or beside it (`inline`), in several lives of the process."""
-    monkeypatch.setattr("placewire.state.live.INLINE_ROWS", inline)
+    monkeypatch.setattr("placewire.segments.live.INLINE_ROWS", inline)
     for seed in range(3):
         log = long_log(seed)
         expected = replay(log, with_data=True)
@@ -145,8 +145,8 @@ def test_plans_may_change_between_two_lives(tmp_path: Path, hasty: None) -> None
 
 def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
     """A worker does not get objects that none of its balls may want."""
-    from placewire.engine.local import run_blocks
-    from placewire.engine.log import Offset, batch_end
+    from placewire.batch.local_runner import run_blocks
+    from placewire.ingest.log import Offset, batch_end
 
     path = tmp_path / "log.jsonl"
     asked = [
@@ -185,8 +185,8 @@ def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
 
 def test_radii_and_limits_bound_distances() -> None:
     """The padded test in 32 bits lets every point of a ball pass, wherever it is."""
-    from placewire.kernels.balls import balls_to_boxes, points_to_units, radii_to_limits
-    from placewire.kernels.regions import box_contains_point, distance_m
+    from placewire.kernels.space.circles import balls_to_boxes, points_to_units, radii_to_limits
+    from placewire.kernels.space.regions import box_contains_point, distance_m
 
     make = np.random.default_rng(3)
     for _ in range(3_000):
@@ -236,8 +236,8 @@ def test_batches_are_short_only_where_objects_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Subscriptions without results are loaded in whole batches, then objects come in few."""
-    monkeypatch.setattr("placewire.engine.pacing.MANY_NEAREST", 10)
-    monkeypatch.setattr("placewire.engine.pacing.FIRST_ROWS", 7)
+    monkeypatch.setattr("placewire.batch.pacing.MANY_NEAREST", 10)
+    monkeypatch.setattr("placewire.batch.pacing.FIRST_ROWS", 7)
     point = {"ts": "2026-03-01T12:00:00Z", "lon": 0, "lat": 0}
     asked = {"type": "subscribe", "kind": "nearest", **point, "keywords": ["tea"], "k": 1}
     lines = [{**asked, "id": f"s{i}"} for i in range(250)]
@@ -281,7 +281,7 @@ def test_all_may_expire_before_the_plan_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A merge under way may leave no subscription to plan for."""
-    monkeypatch.setattr("placewire.state.live.INLINE_ROWS", 0)
+    monkeypatch.setattr("placewire.segments.live.INLINE_ROWS", 0)
     for seed in range(6):
         choose = random.Random(seed)
         lines = []

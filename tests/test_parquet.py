@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import Offset, identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.sink import FileSink
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.log import Offset, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.state.layout import StateDir
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
 
 UTC = datetime.UTC
 START = datetime.datetime(2026, 3, 1, 12, tzinfo=UTC)

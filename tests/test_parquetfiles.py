@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from placewire import match
-from placewire.spark.parquetfiles import cut_portions, find_files, read_portions
+from placewire.spark.parquet_files import cut_portions, find_files, read_portions
 
 OBJECTS = pa.table(
     {

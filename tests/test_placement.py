@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.kernels.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
 from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
 from placewire.model.subscriptions import take_slices
-from placewire.plan.cost import LoadModel
-from placewire.plan.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves, single_leaf
-from placewire.plan.methods import METHODS
-from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
-from placewire.plan.uniform import plan_stripes
-from placewire.route.leafroute import make_tables
-from placewire.route.measures import Objects
-from placewire.route.placement import nearest_part, place_by_tables, place_objects
+from placewire.plans.boolean.grid import plan_stripes
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.measures import Objects
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves, single_leaf
+from placewire.plans.route.leaf_route import make_tables
+from placewire.plans.route.placement import nearest_part, place_by_tables, place_objects
+from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
 from placewire.route.reach import parts_overlapping
 from test_route import city, objects_of, placed, places, tilings
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plan.agrid import cut_partitions, find_cut, plan_agrid
-from placewire.plan.finegrid import (
+from placewire.plans.boolean.agrid import cut_partitions, find_cut, plan_agrid
+from placewire.plans.boolean.fine_grid import (
     FineGrid,
     fit_grid,
     make_grid,
@@ -16,11 +16,11 @@ from placewire.plan.finegrid import (
     sum_prefixes,
     sum_sides,
 )
-from placewire.plan.leaves import BY_WORKER, check_leaves
-from placewire.plan.portion import halve_box, take_box, whole_sample
-from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.tornado import TornadoCost
-from placewire.route.dominant import make_dominant_route
+from placewire.plans.boolean.portion import halve_box, take_box, whole_sample
+from placewire.plans.cost.tornado import TornadoCost
+from placewire.plans.leaves import BY_WORKER, check_leaves
+from placewire.plans.route.live_terms import make_dominant_route
+from placewire.plans.sample.sample import ANY, SIDE, Sample
 
 Objects = list[tuple[int, int, list[int]]]
 Subscriptions = list[tuple[tuple[int, int, int, int], list[int]]]

@@ -20,6 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placewire
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.cli.drawing import (
     View,
     find_view,
@@ -29,27 +31,24 @@ from placewire.cli.drawing import (
     worker_colours,
 )
 from placewire.cli.main import app, main
-from placewire.engine.calibrating import Calibration
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.planmaking import CANDIDATES
-from placewire.engine.plannames import PLANS, PlanNames, parse_plans
-from placewire.engine.planref import read_plan, write_plan
-from placewire.engine.reading import LogSource
-from placewire.engine.surveying import Survey, survey_files
-from placewire.kernels.cells import points_to_codes
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kernels.space.cells import points_to_codes
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.plan.cost import LoadModel
-from placewire.plan.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_leaves, make_leaves
-from placewire.plan.methods import METHODS
-from placewire.plan.sample import SIDE
-from placewire.plan.statistics import gather_statistics
-from placewire.route.choice import Prices
-from placewire.state import arrays
-from placewire.state.layout import StateDir
-from placewire.state.manifest import read_latest, read_manifest
+from placewire.plans.boolean.methods import CANDIDATES, METHODS
+from placewire.plans.cost.calibrate import Calibration
+from placewire.plans.cost.choice import Prices
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_leaves, make_leaves
+from placewire.plans.names import PLANS, PlanNames, parse_plans
+from placewire.plans.ref import read_plan, write_plan
+from placewire.plans.sample.sample import SIDE
+from placewire.plans.sample.statistics import gather_statistics
+from placewire.plans.sample.survey import Survey, survey_files
+from placewire.storage import arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_latest, read_manifest
 
 TS = "2026-03-01T12:00:00Z"
 KEY = (1, 2)
@@ -414,7 +413,7 @@ def test_the_last_word_of_an_id_counts(changes: list[tuple[str, str | None]], bl
             live[id] = word
             lines.append(subscribe(id, word))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("placewire.engine.log.BLOCK_BYTES", block)
+        patch.setattr("placewire.ingest.log.BLOCK_BYTES", block)
         log = Path(folder) / "log.jsonl"
         log.write_bytes(b"".join(lines))
         survey = survey_of(log)
@@ -624,16 +623,16 @@ def test_the_costs_of_a_plan_survive_resuming(undrawn: Command) -> None:
             assert latest.plan["version"] == 1
             costs.append(latest.plan["cost"])
             # Another machine by the look of it: what the plan was made by stays.
-            undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: None)
+            undrawn.patch.setattr("placewire.plans.boolean.planner.calibrate", lambda: None)
         assert costs[0] == costs[1]
         assert costs[0]["per_posting"] == CALIBRATION.load.per_posting
-        undrawn.patch.setattr("placewire.engine.planning.calibrate", lambda: CALIBRATION)
+        undrawn.patch.setattr("placewire.plans.boolean.planner.calibrate", lambda: CALIBRATION)
 
 
 @pytest.mark.parametrize("plan", ["kdt", "auto", "out/kdt.plan", "shared", "scan"])
 def test_the_sample_goes_on_after_the_plan(undrawn: Command, plan: str) -> None:
     """Under a plan each block leaves a few of its objects; a resumed run begins anew."""
-    undrawn.patch.setattr("placewire.engine.coordinator.SAMPLE_A_BLOCK", 4)
+    undrawn.patch.setattr("placewire.batch.coordinator.SAMPLE_A_BLOCK", 4)
     lines = write_town(Path("log.jsonl")).splitlines(keepends=True)
     undrawn.plan("--plan", "kdt", "--out", "out")
     Path("log.jsonl").write_bytes(b"".join(lines[:250]))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plan.cost import LoadModel
-from placewire.plan.kdt import (
+from placewire.plans.boolean.allocation import merge_loads, merge_portions
+from placewire.plans.boolean.kdt import (
     Node,
     count_partitions,
     cut_by_similarity,
@@ -23,13 +23,20 @@ from placewire.plan.kdt import (
     price_parts,
     without_dropped,
 )
-from placewire.plan.leaves import BY_CELL, Leaves, check_leaves, make_leaves
-from placewire.plan.merging import merge_loads, merge_portions
-from placewire.plan.portion import WORLD, Portion, halve_box, take_box, whole_sample
-from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.similarity import NOTHING_TO_COMPARE, text_similarity
-from placewire.plan.spaceparts import cut_space, find_cut, price_space
-from placewire.plan.textparts import cut_terms, price_text, split_by_parts, weigh_terms
+from placewire.plans.boolean.portion import (
+    NOTHING_TO_COMPARE,
+    WORLD,
+    Portion,
+    halve_box,
+    take_box,
+    text_similarity,
+    whole_sample,
+)
+from placewire.plans.boolean.space_parts import cut_space, find_cut, price_space
+from placewire.plans.boolean.text_parts import cut_terms, price_text, split_by_parts, weigh_terms
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_CELL, Leaves, check_leaves, make_leaves
+from placewire.plans.sample.sample import ANY, SIDE, Sample
 
 COST = LoadModel()
 EVERYWHERE = (0, 0, SIDE - 1, SIDE - 1)

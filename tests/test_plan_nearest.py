@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.kernels.leaves import rows_least_frequent
-from placewire.kernels.rectangles import balls_to_rectangles, rectangles_overlapping_most
-from placewire.kernels.regions import distance_m
+from placewire.kernels.space.circles import balls_to_rectangles, rectangles_overlapping_most
+from placewire.kernels.space.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
-from placewire.plan.assignment import LEAST_COST
-from placewire.plan.balls import enclose_balls, place_balls, quarter_rows, rows_on_curve
-from placewire.plan.census import (
+from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
+from placewire.plans.kernels.leaves import rows_least_frequent
+from placewire.plans.nearest.assignment import LEAST_COST
+from placewire.plans.nearest.baselines.sop import plan_sop, split_space
+from placewire.plans.nearest.counts import (
     Meetings,
     count_inside,
     find_radii,
@@ -25,9 +26,14 @@ from placewire.plan.census import (
     list_pairs,
     take_census,
 )
-from placewire.plan.dkm import Subset, deal_rows, plan_dkm, split_subscriptions, split_subset
-from placewire.plan.graham import share_costs, share_heaviest_first
-from placewire.plan.nearest import (
+from placewire.plans.nearest.dkm import (
+    Subset,
+    deal_rows,
+    plan_dkm,
+    split_subscriptions,
+    split_subset,
+)
+from placewire.plans.nearest.methods import (
     NEAREST_METHODS,
     Assignment,
     BallSample,
@@ -37,8 +43,8 @@ from placewire.plan.nearest import (
     release,
     rule_to_arrays,
 )
-from placewire.plan.sop import plan_sop, split_space
-from placewire.state.arrays import map_arrays, write_arrays
+from placewire.plans.nearest.sample import enclose_balls, place_balls, quarter_rows, rows_on_curve
+from placewire.storage.arrays import map_arrays, write_arrays
 
 Place = tuple[float, float, list[int]]
 

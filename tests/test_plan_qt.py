@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.kernels.cells import points_to_codes
-from placewire.plan.leaves import BY_LEAF, Leaves, check_leaves
-from placewire.plan.qt import plan_qt, plan_quadtree, plan_text
-from placewire.plan.qttree import BY_TEXT, Node, find_leaves, grow_tree
-from placewire.plan.questions import add_questions, assume_kind
-from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.sstd import SSTD
-from placewire.plan.traits import CRQ, CTQ, SKQ, SRQ, STQ
-from placewire.route.placement import place_objects
+from placewire.kernels.space.cells import points_to_codes
+from placewire.plans.boolean.qt import (
+    BY_TEXT,
+    Node,
+    find_leaves,
+    grow_tree,
+    plan_qt,
+    plan_quadtree,
+    plan_text,
+)
+from placewire.plans.cost.sstd import SSTD
+from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
+from placewire.plans.route.placement import place_objects
+from placewire.plans.sample.questions import add_questions, assume_kind
+from placewire.plans.sample.sample import ANY, CRQ, CTQ, SIDE, SKQ, SRQ, STQ, Sample
 from test_questions import questions_of
 from test_statistics import TERMS, sample_of, samples, traits_drawn
 

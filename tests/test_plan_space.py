@@ -11,14 +11,25 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.plan.cost import LoadModel
-from placewire.plan.cuts import loads_beside_cuts
-from placewire.plan.kdtree import best_cut, plan_kdtree
-from placewire.plan.leaves import NOTHING, Leaves, check_leaves
-from placewire.plan.portion import Box, halve_box, take_box, whole_sample
-from placewire.plan.rtree import TILES_PER_WORKER, edges_of_shares, loads_of_tiles, plan_rtree
-from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.uniform import GRID_SIDE, count_grid, group_by_load, plan_grid, plan_stripes
+from placewire.plans.boolean.baselines.rtree import (
+    TILES_PER_WORKER,
+    edges_of_shares,
+    loads_of_tiles,
+    plan_rtree,
+)
+from placewire.plans.boolean.grid import (
+    GRID_SIDE,
+    count_grid,
+    group_by_load,
+    plan_grid,
+    plan_stripes,
+)
+from placewire.plans.boolean.kdtree import best_cut, plan_kdtree
+from placewire.plans.boolean.portion import Box, halve_box, take_box, whole_sample
+from placewire.plans.boolean.space_parts import loads_beside_cuts
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import NOTHING, Leaves, check_leaves
+from placewire.plans.sample.sample import ANY, SIDE, Sample
 
 Objects = list[tuple[int, int, list[int]]]
 Subscriptions = list[tuple[tuple[int, int, int, int], list[int]]]

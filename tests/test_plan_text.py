@@ -11,14 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.plan import hypergraph
-from placewire.plan.cost import LoadModel
-from placewire.plan.frequency import count_terms, plan_frequency
-from placewire.plan.hypergraph import Graph, draw_hyperedges, follow_neighbours, plan_hypergraph
-from placewire.plan.leaves import BY_LEAF, Leaves, check_leaves
-from placewire.plan.metric import count_missing, note_present, plan_metric, share_rows
-from placewire.plan.portion import Portion, divide_by_text, whole_sample
-from placewire.plan.sample import ANY, SIDE, Sample
+from placewire.plans.boolean.baselines import hypergraph
+from placewire.plans.boolean.baselines.frequency import count_terms, plan_frequency
+from placewire.plans.boolean.baselines.hypergraph import (
+    Graph,
+    draw_hyperedges,
+    follow_neighbours,
+    plan_hypergraph,
+)
+from placewire.plans.boolean.baselines.metric import (
+    count_missing,
+    note_present,
+    plan_metric,
+    share_rows,
+)
+from placewire.plans.boolean.portion import Portion, divide_by_text, whole_sample
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
+from placewire.plans.sample.sample import ANY, SIDE, Sample
 from test_plan_space import ODD_SAMPLES, graham, sample_of
 
 Planner = Callable[[Sample, int, LoadModel], Leaves]

@@ -7,12 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from placewire.plan.portion import take_box, whole_sample
-from placewire.plan.questions import Questions, add_questions, ask_rows
-from placewire.plan.sample import ANY, SIDE, Sample, make_sample
-from placewire.plan.sstd import SSTD, SstdCost, cover_keywords
-from placewire.plan.statistics import CellStatistics, cell_statistics, gather_statistics
-from placewire.plan.traits import CKQ, CRQ, CTQ, KINDS, LONGEST, SKQ, SRQ, STQ
+from placewire.plans.boolean.portion import take_box, whole_sample
+from placewire.plans.cost.sstd import SSTD, SstdCost, cover_keywords
+from placewire.plans.sample.questions import Questions, add_questions, ask_rows
+from placewire.plans.sample.sample import (
+    ANY,
+    CKQ,
+    CRQ,
+    CTQ,
+    KINDS,
+    LONGEST,
+    SIDE,
+    SKQ,
+    SRQ,
+    STQ,
+    Sample,
+    make_sample,
+)
+from placewire.plans.sample.statistics import CellStatistics, cell_statistics, gather_statistics
 from test_route import city, rows_of
 from test_statistics import TERMS, sample_of
 

@@ -11,14 +11,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.batches import WorkerSummary
-from placewire.engine.calibrating import draw_rows
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.fetching import MOST_RANGES, gained_ranges, has_worker
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import (
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kernels.jit import read_only
+from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import NEAREST, RELEVANT
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.boolean.portion import halve_box
+from placewire.plans.cost.calibrate import draw_rows
+from placewire.plans.cost.measures import post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit, check_leaves
+from placewire.plans.messages import WorkerSummary
+from placewire.plans.rebalance.adjustment import (
+    Adjustment,
+    PartLoads,
+    cells_of,
+    leaves_of,
+    sum_by_worker,
+)
+from placewire.plans.rebalance.migration import SELECTS, assign_least
+from placewire.plans.rebalance.prefetch import MOST_RANGES, gained_ranges, has_worker
+from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2, count_touching, join_boxes
+from placewire.plans.rebalance.rebalancer import (
     ADJUSTERS,
     OTHERS,
     Readings,
@@ -27,28 +46,14 @@ from placewire.engine.rebalancing import (
     Source,
     read_rebalance,
 )
-from placewire.engine.signals import Signals
-from placewire.kernels.jit import read_only
-from placewire.kernels.touching import ranges_touching_postings
-from placewire.model.errors import Unusable
-from placewire.model.settings import Settings
-from placewire.model.subscriptions import NEAREST, RELEVANT
-from placewire.plan.adjusting import Adjustment, PartLoads, cells_of, leaves_of, sum_by_worker
-from placewire.plan.cost import LoadModel
-from placewire.plan.hungarian import assign_least
-from placewire.plan.leaves import NO_SPLIT, Leaves, TextSplit, check_leaves
-from placewire.plan.methods import METHODS
-from placewire.plan.migration import SELECTS
-from placewire.plan.portion import halve_box
-from placewire.plan.ps2adjust import Ps2Rule, adjust_ps2, count_touching, join_boxes
-from placewire.plan.relevant import RELEVANT_METHODS
-from placewire.plan.sample import SIDE, Sample
-from placewire.plan.sstdadjust import WAYS, SstdRule, adjust_sstd
-from placewire.plan.tornadoadjust import Lines, adjust_tornado
-from placewire.route.leafroute import make_tables
-from placewire.route.measures import post_rows
-from placewire.state.layout import StateDir
-from placewire.state.segment import make_segment
+from placewire.plans.rebalance.signals import Signals
+from placewire.plans.rebalance.sstd import WAYS, SstdRule, adjust_sstd
+from placewire.plans.rebalance.tornado import Lines, adjust_tornado
+from placewire.plans.relevant.methods import RELEVANT_METHODS
+from placewire.plans.route.leaf_route import make_tables
+from placewire.plans.sample.sample import SIDE, Sample
+from placewire.segments.segment import make_segment
+from placewire.storage.layout import StateDir
 from test_law import check_equals_oracle, flowing, logs, run_local
 from test_plan_kdt import clustered, make, scattered
 from test_relevant import sliding_log

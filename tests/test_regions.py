@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracle
-from placewire.kernels.regions import region_containing_points
+from placewire.kernels.space.regions import region_containing_points
 from placewire.model.errors import InvalidEvent
 from placewire.model.regions import (
     EARTH_RADIUS_M,

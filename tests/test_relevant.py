@@ -14,25 +14,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle import replay
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.decode import decode_lines
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.pacing import LEAST_SLID, Pacer
-from placewire.engine.reading import LogSource
-from placewire.engine.relchoice import choose_relevant
-from placewire.engine.sliding import SlidingWindow, count_between
-from placewire.kernels.refilling import buffer_cost, cheapest_sizes, steps_down
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.batch.pacing import LEAST_SLID, Pacer
+from placewire.ingest.decode import decode_lines
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kinds.relevant.results import BUFFERS, read_rule
+from placewire.kinds.relevant.window import SlidingWindow, count_between
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.model.subscriptions import RELEVANT
-from placewire.plan.points import grow_point_tree
-from placewire.plan.relevant import RELEVANT_METHODS, RelevantSample, halfway
-from placewire.plan.vocabulary import Pairs, cut_vocabulary
-from placewire.route.choice import Prices, spread_workers
-from placewire.state.layout import StateDir
-from placewire.state.livebuffers import BUFFERS, read_rule
-from placewire.state.manifest import StoreEntry
+from placewire.objects.kernels.best_of_rows import buffer_cost, cheapest_sizes, steps_down
+from placewire.plans.cost.choice import Prices, spread_workers
+from placewire.plans.relevant.choice import choose_relevant
+from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, halfway
+from placewire.plans.relevant.parts import Pairs, cut_vocabulary, grow_point_tree
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import StoreEntry
 from placewire.text.analyzer import Analyzer
 from test_law import check_equals_oracle, run_local
 
@@ -295,8 +294,8 @@ def test_hybrids_cut_twice_about_alike() -> None:
 
 @pytest.mark.parametrize("plan", ["shared", "prefix"])
 def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewire.engine.relevance.ROWS_A_THREAD", 1)
-    monkeypatch.setattr("placewire.engine.relevance.ROOM", 1_001)  # updates come in many parts
+    monkeypatch.setattr("placewire.kinds.relevant.settle.ROWS_A_THREAD", 1)
+    monkeypatch.setattr("placewire.kinds.relevant.settle.ROOM", 1_001)  # updates come in many parts
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     for seed in (13, 19, 28):
         log, table = sliding_log(seed), {"window": {"count": 20}}
@@ -356,10 +355,10 @@ def test_a_window_larger_than_any_log() -> None:
 def test_merges_beside_the_batches(plan: str, log: bytes, window: dict[str, Any]) -> None:
     """Thresholds sink while a merge is under way, and a plan that is made takes it over."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("placewire.state.live.INLINE_ROWS", 0)
-        patch.setattr("placewire.state.livebuffers.RISEN", 0)
-        patch.setattr("placewire.state.live.MOST_DELTAS", 2)
-        patch.setattr("placewire.engine.relating.ROOM", 8)
+        patch.setattr("placewire.segments.live.INLINE_ROWS", 0)
+        patch.setattr("placewire.kinds.relevant.results.RISEN", 0)
+        patch.setattr("placewire.segments.live.MOST_DELTAS", 2)
+        patch.setattr("placewire.kinds.relevant.match.ROOM", 8)
         table = {"window": window}
         run = run_local(log, plan=plan, workers=2, rows=7, sample_events=60, table=table, life=6)
         check_equals_oracle(log, run, table)

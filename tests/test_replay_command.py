@@ -23,7 +23,7 @@ import pytest
 from logs import BUILT_KINDS
 from oracle import Outcome, replay
 from placewire.cli.main import main
-from placewire.state import arrays
+from placewire.storage import arrays
 
 SUMMARY = re.compile(
     r"events (\d+), results (\d+), dead letters (\d+),"
@@ -207,8 +207,8 @@ def test_a_huge_line_is_one_dead_letter(command: Command) -> None:
 def test_a_line_longer_than_what_is_read_at_once(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placewire.engine.log.CHUNK_BYTES", 512)
-    monkeypatch.setattr("placewire.engine.log.BLOCK_BYTES", 700)
+    monkeypatch.setattr("placewire.ingest.log.CHUNK_BYTES", 512)
+    monkeypatch.setattr("placewire.ingest.log.BLOCK_BYTES", 700)
     log = lines(subscribe("s1"), *(placed(f"o{n}", "coffee " * n) for n in range(200)), b"y" * 5000)
     for rows in (1, 7, 1000):
         check_replay(command, log, "--batch-rows", rows, "--workers", 2)

@@ -15,42 +15,42 @@ from pathlib import Path
 import pytest
 
 from oracle import replay
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.batch.match import match_routed
 from placewire.city import CityLife, write_log
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import Elastic, WorkerRange
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.pieces import match_routed
-from placewire.engine.reading import LogSource
-from placewire.engine.sink import FileSink
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.state.asking import ask_plan
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, WorkersEntry, committed_batches, read_latest
+from placewire.plans.rebalance.elastic import Elastic, WorkerRange
+from placewire.sinks.files import FileSink
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest, WorkersEntry, committed_batches, read_latest
+from placewire.storage.notes import ask_plan
 from test_law import BUILT_KINDS
 from test_moves import kill_at
 
 PLAN = "boolean=kdt,nearest=dkm,relevant=prefix"
 ASKED = {4: 5, 8: 2, 12: 7}  # after which batch how many workers are asked for by hand
 MOMENTS = [
-    ("placewire.engine.planning", "write_plan", "before", 3),
-    ("placewire.engine.planning", "write_plan", "after", 3),
-    ("placewire.state.heirs", "write_segment", "before", 4),
-    ("placewire.state.heirs", "write_segment", "after", 5),
-    ("placewire.state.heirs", "Heirs.take", "before", 3),
-    ("placewire.state.heirs", "Heirs.take", "after", 4),
-    ("placewire.engine.pieces", "fetch", "before", 1),
-    ("placewire.engine.pieces", "fetch_heirs", "before", 1),
-    ("placewire.engine.pieces", "fetch_heirs", "after", 3),
-    ("placewire.engine.planners", "Planners.prepare", "after", 2),
-    ("placewire.engine.resizing", "Resizer.go_over", "after", 8),
+    ("placewire.plans.boolean.planner", "write_plan", "before", 3),
+    ("placewire.plans.boolean.planner", "write_plan", "after", 3),
+    ("placewire.segments.compaction", "write_segment", "before", 4),
+    ("placewire.segments.compaction", "write_segment", "after", 5),
+    ("placewire.segments.compaction", "Heirs.take", "before", 3),
+    ("placewire.segments.compaction", "Heirs.take", "after", 4),
+    ("placewire.batch.match", "fetch", "before", 1),
+    ("placewire.batch.match", "fetch_heirs", "before", 1),
+    ("placewire.batch.match", "fetch_heirs", "after", 3),
+    ("placewire.plans.planners", "Planners.prepare", "after", 2),
+    ("placewire.batch.resize", "Resizer.go_over", "after", 8),
     *(
-        ("placewire.engine.coordinator", "write_manifest", when, count)
+        ("placewire.batch.coordinator", "write_manifest", when, count)
         for count in (6, 7, 8)
         for when in ("before", "after")
     ),
-    ("placewire.engine.coordinator", "sweep", "before", 2),
-    ("placewire.engine.coordinator", "sweep", "after", 2),
+    ("placewire.batch.coordinator", "sweep", "before", 2),
+    ("placewire.batch.coordinator", "sweep", "after", 2),
 ]
 
 
@@ -127,7 +127,7 @@ def test_a_plan_for_other_workers_is_named_before_it_is_in_force(
         fetched[context.batch] = fetched.get(context.batch, 0) + sum(s.fetched for s in did)
         return pieces, did
 
-    monkeypatch.setattr("placewire.engine.local.match_routed", noting)
+    monkeypatch.setattr("placewire.batch.local_runner.match_routed", noting)
     _, manifests = play(log, StateDir(tmp_path / "state"), "hand")
     switches = [
         (one, other)

@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.answering import answer_query
-from placewire.engine.frequent import count_section, top_terms
-from placewire.engine.querying import Query
-from placewire.engine.sections import Section, Span, ground_of, part_rows
-from placewire.index import retained as module
-from placewire.index.retained import (
+from placewire.ingest.queries import Query
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.regions import region_containing_points
+from placewire.model.regions import Region, read_region
+from placewire.model.subscriptions import lengths_to_offsets
+from placewire.objects import index as module
+from placewire.objects.frequent import count_section, top_terms
+from placewire.objects.index import (
     NO_BYTES,
     NO_OFFSETS,
     Retained,
@@ -26,12 +29,9 @@ from placewire.index.retained import (
     take_retained,
     used_words,
 )
-from placewire.kernels.cells import points_to_codes
-from placewire.kernels.jit import read_only
-from placewire.kernels.regions import region_containing_points
-from placewire.kernels.stretches import region_to_stretches
-from placewire.model.regions import Region, read_region
-from placewire.model.subscriptions import lengths_to_offsets
+from placewire.objects.kernels.cell_ranges import region_to_stretches
+from placewire.objects.sections import Section, Span, ground_of, part_rows
+from placewire.queries.answer import answer_query
 from placewire.text.words import Words
 
 VOCABULARY = sorted(["coffee", "tea", "free", "sale", "café", "東京"])

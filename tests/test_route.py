@@ -9,17 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.changecolumns import finish_rows
-from placewire.engine.decode import decode_lines
-from placewire.engine.subscribing import ChangesBuilder
-from placewire.engine.worker import make_probe, match_segment
-from placewire.index.nearness import count_near
-from placewire.kernels.cells import points_to_codes
-from placewire.kernels.routing import NOBODY
+from placewire.ingest.changes import ChangesBuilder, finish_rows
+from placewire.ingest.decode import decode_lines
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.events import SubscribeEvent
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plan.cost import LoadModel
-from placewire.plan.leaves import (
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.cost.choice import Machines, Prices, choose_plan, spread_workers
+from placewire.plans.cost.measures import Objects, find_holders, measure_plan, post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.posting_work import count_near
+from placewire.plans.cost.sstd import SSTD
+from placewire.plans.cost.tornado import TORNADO
+from placewire.plans.kernels.owners import NOBODY
+from placewire.plans.leaves import (
     BY_CELL,
     BY_LEAF,
     BY_WORKER,
@@ -31,19 +35,12 @@ from placewire.plan.leaves import (
     make_leaves,
     single_leaf,
 )
-from placewire.plan.methods import METHODS
-from placewire.plan.reservoir import Reservoir
-from placewire.plan.sample import PLAN_LEVEL, SIDE, make_sample
-from placewire.plan.sstd import SSTD
-from placewire.plan.tornado import TORNADO
-from placewire.route.choice import Machines, Prices, choose_plan, spread_workers
-from placewire.route.dominant import make_dominant_route
-from placewire.route.leafroute import LeafRoute, make_tables
-from placewire.route.live import LiveTerms
-from placewire.route.measures import Objects, find_holders, measure_plan, post_rows
-from placewire.route.protocol import SpreadRoute
-from placewire.route.ranges import leaves_to_ranges
-from placewire.state.segment import make_segment
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.route.protocol import SpreadRoute, leaves_to_ranges
+from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
+from placewire.plans.sample.sampler import Reservoir
+from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(3, 4)

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from oracle import replay
 from placewire import Unusable
 from placewire.cli.main import app
-from placewire.engine.folders import FolderSink
-from placewire.spark import running
+from placewire.sinks.files import FolderSink
+from placewire.spark import runner as running
 from placewire.spark.config import read_config
-from placewire.spark.running import Run
+from placewire.spark.runner import Run
 from processes import until
 from test_law import BUILT_KINDS
 from test_stream import split_log, write_tables

@@ -26,8 +26,7 @@ from placewire.serve.client import Client
 from placewire.serve.client.calls import Declined
 from placewire.serve.gateway import STALE_S
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
-from placewire.state.journal import journal_folder
-from placewire.state.journalwriter import read_entries
+from placewire.storage.journal import journal_folder, read_entries
 from service import Events, Service, serving
 
 COFFEE = {

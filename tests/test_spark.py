@@ -17,22 +17,22 @@ from pyspark.sql import SparkSession
 
 from logs import BUILT_KINDS, logs
 from oracle import Outcome, replay
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
 from placewire.city import CityLife, write_log
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log
-from placewire.engine.log import identify_log
-from placewire.engine.planners import USUAL_REBALANCE
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule, read_rebalance
-from placewire.engine.sampling import SAMPLE_EVENTS
-from placewire.engine.sink import FileSink
+from placewire.ingest.log import identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, settings_of
+from placewire.plans.planners import USUAL_REBALANCE
+from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
+from placewire.plans.sample.sampler import SAMPLE_EVENTS
+from placewire.sinks.files import FileSink
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import count_hosts, count_machines
-from placewire.state.asking import ask_plan
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, committed_batches, read_latest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest, committed_batches, read_latest
+from placewire.storage.notes import ask_plan
 from test_relevant import sliding_log
 
 pytestmark = pytest.mark.spark

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_np
 
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import identify_log
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import identify_log
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.state.arrays import (
+from placewire.segments.compaction import FAN_IN, MOST_DEAD, SMALLEST_TIER, choose_merge, tier_of
+from placewire.storage.arrays import (
     MAGIC,
     map_arrays,
     open_arrays,
@@ -26,9 +27,9 @@ from placewire.state.arrays import (
     unpack_arrays,
     write_arrays,
 )
-from placewire.state.compaction import FAN_IN, MOST_DEAD, SMALLEST_TIER, choose_merge, tier_of
-from placewire.state.layout import StateDir, write_file
-from placewire.state.manifest import (
+from placewire.storage.garbage import KEEP_MANIFESTS, sweep
+from placewire.storage.layout import StateDir, write_file
+from placewire.storage.manifest import (
     BlockEntry,
     Counters,
     Manifest,
@@ -40,7 +41,6 @@ from placewire.state.manifest import (
     read_manifest,
     write_manifest,
 )
-from placewire.state.sweeping import KEEP_MANIFESTS, sweep
 
 # --- array files ---
 
@@ -204,7 +204,7 @@ def test_a_run_killed_while_it_made_the_directory_can_be_resumed(tmp_path: Path)
 HOLD = """
 import sys
 from pathlib import Path
-from placewire.state.layout import StateDir
+from placewire.storage.layout import StateDir
 StateDir(Path(sys.argv[1])).lock()
 print("held", flush=True)
 sys.stdin.read()
@@ -443,8 +443,8 @@ def test_a_file_that_a_merge_writes_meanwhile_is_not_swept(state: StateDir) -> N
 AT_ONCE = """
 import sys, threading
 from pathlib import Path
-from placewire.state.layout import StateDir
-from placewire.state.manifest import read_manifest
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_manifest
 
 sys.setswitchinterval(1e-6)
 state, start = StateDir(Path(sys.argv[1])), threading.Barrier(8)

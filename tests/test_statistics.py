@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plan.cost import CostModel
-from placewire.plan.portion import WORLD
-from placewire.plan.questions import assume_kind
-from placewire.plan.sample import ANY, SIDE, Sample
-from placewire.plan.sstd import SstdCost
-from placewire.plan.statistics import cell_statistics, describe_cell, gather_statistics
-from placewire.plan.traits import CRQ, KINDS, SRQ, STQ, Traits
+from placewire.plans.boolean.portion import WORLD
+from placewire.plans.cost.model import CostModel
+from placewire.plans.cost.sstd import SstdCost
+from placewire.plans.sample.questions import assume_kind
+from placewire.plans.sample.sample import ANY, CRQ, KINDS, SIDE, SRQ, STQ, Sample, Traits
+from placewire.plans.sample.statistics import cell_statistics, describe_cell, gather_statistics
 
 TERMS = 12
 

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log, run_blocks
 from placewire.city import CityLife, write_log
 from placewire.cli.main import app
-from placewire.engine.batches import BatchContext, Ran
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.local import replay_log, run_blocks
-from placewire.engine.log import BlockRef, Offset, batch_end, identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import RebalanceRule
-from placewire.engine.tally import BY_LEAF
+from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log
+from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN, NEAREST
-from placewire.state.arrays import open_arrays
-from placewire.state.layout import StateDir
-from placewire.state.manifest import read_latest
+from placewire.plans.messages import BatchContext, Ran
+from placewire.plans.rebalance.rebalancer import RebalanceRule
+from placewire.plans.rebalance.tally import BY_LEAF
+from placewire.storage.arrays import open_arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_latest
 
 
 @pytest.fixture(scope="module")

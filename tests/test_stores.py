@@ -18,18 +18,18 @@ from typer.testing import CliRunner
 
 from oracle import replay
 from placewire import Unusable, open_snapshot
+from placewire.batch.coordinator import Coordinator
 from placewire.cli.main import app
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.folders import FolderSink
-from placewire.engine.intake import name_stream
+from placewire.ingest.sources import name_stream
 from placewire.model.settings import Settings
+from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
-from placewire.spark.running import Run
-from placewire.state import mirror
-from placewire.state.arrays import forget_deleted, open_arrays, write_arrays
-from placewire.state.layout import StateDir
-from placewire.state.mirror import Mirrored, mirror_of
-from placewire.state.place import Place, Unreachable, as_uri, send_at_once, without_secrets
+from placewire.spark.runner import Run
+from placewire.storage import mirror
+from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
+from placewire.storage.filesystem import Place, Unreachable, as_uri, send_at_once, without_secrets
+from placewire.storage.layout import StateDir
+from placewire.storage.mirror import Mirrored, mirror_of
 from s3_server import KEY, SECRET, serve_bucket, without_keys
 from test_law import BUILT_KINDS
 from test_run import EVENTS, SINKS, lines_of
@@ -385,7 +385,7 @@ def test_a_sink_that_comes_later_gets_what_there_is(
     late = [(path, path.read_bytes()) for path in sorted((tmp_path / "source").iterdir())[10:]]
     for path, _ in late:
         path.unlink()
-    monkeypatch.setattr("placewire.engine.coordinator.SWEEP_EVERY", 2)
+    monkeypatch.setattr("placewire.batch.coordinator.SWEEP_EVERY", 2)
     one = '[[sink]]\nname = "a"\nformat = "jsonl"\npath = "a"\n'
     config = tmp_path / "wire.toml"
     config.write_text('state = "state"\n' + EVENTS + one)

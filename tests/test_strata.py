@@ -11,21 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.engine.hunting import Ground, Hunter, Wanted
-from placewire.engine.querying import Query
-from placewire.engine.ranked import answer_relevant
-from placewire.engine.sections import Section, Span
-from placewire.index import strata as module
-from placewire.index.retained import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
-from placewire.index.strata import NO_STRATA, Layers, build_strata, columns_of
-from placewire.kernels.cells import points_to_codes
+from placewire.ingest.queries import Query
 from placewire.kernels.jit import read_only
-from placewire.kernels.refilling import AskedRows, best_objects_of_rows, objects_above_rows
-from placewire.kernels.regions import distance_m
-from placewire.kernels.scoring import Found, nano_of, score_of
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.space.regions import distance_m
+from placewire.kinds.relevant.refill import Ground, Hunter, Wanted
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
-from placewire.state.layout import StateDir
-from placewire.state.store import describe
+from placewire.objects import score_layers as module
+from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
+from placewire.objects.kernels.best_of_rows import (
+    AskedRows,
+    best_objects_of_rows,
+    objects_above_rows,
+)
+from placewire.objects.kernels.score import Found, nano_of, score_of
+from placewire.objects.score_layers import NO_STRATA, Layers, build_strata, columns_of
+from placewire.objects.sections import Section, Span
+from placewire.objects.store import describe
+from placewire.queries.ranked import answer_relevant
+from placewire.storage.layout import StateDir
 from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.words import Words
 from test_retained import section_of

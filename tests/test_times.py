@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placewire.kernels.timestamps import timestamp_of_bytes
+from placewire.kernels.json.timestamps import timestamp_of_bytes
 from placewire.model.errors import InvalidEvent
 from placewire.model.times import format_timestamp, parse_duration, parse_timestamp
 

@@ -20,8 +20,8 @@ from placewire.serve import committing, keeper
 from placewire.serve.committing import Committer, Repeat, Request, read_change
 from placewire.serve.keeper import Keeper
 from placewire.serve.ledger import Ledger, open_ledger
-from placewire.state import journalwriter
-from placewire.state.journalwriter import JournalWriter, read_entries
+from placewire.storage import journal as journalwriter
+from placewire.storage.journal import JournalWriter, read_entries
 from processes import Consumer, Processes, command_of, until
 from service import Events, Service, serving
 from test_serve import COFFEE, thing

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placewire.kernels.words import place_of_slice
+from placewire.kernels.text.words import place_of_slice
 from placewire.text.analyzer import Analyzer
 from placewire.text.words import rank_words, words_of_terms
 

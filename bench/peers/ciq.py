@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.peers.ciq_kernels import lists_to_blocks, objects_in_cells, rows_to_cells
-from placewire.engine.relating import Relevance, RelevanceBlock
-from placewire.kernels.interning import hashes_to_numbers, numbers_to_groups
 from placewire.kernels.jit import read_only
-from placewire.kernels.relevance import LAT, LON
+from placewire.kernels.text.hash_table import hashes_to_numbers, numbers_to_groups
+from placewire.kinds.relevant.kernels.score import LAT, LON
+from placewire.kinds.relevant.match import Relevance, RelevanceBlock
 from placewire.model.subscriptions import SubscriptionRows
 
 DEPTH, BLOCK = 5, 64

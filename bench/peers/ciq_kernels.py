@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.interning import EMPTY, entry_of_hash
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.relevance import ALPHA, IDF, LAT, LON, NORM, REACH, score_nano
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH, score_nano
 
 PADDING = 2e-6  # more than 32-bit floats may take
 ROUNDING = 200  # billionths: objects that score as the threshold does must not be lost

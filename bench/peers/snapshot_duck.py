@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from bench.snapshot_answers import RADIUS_M, boolean_answer, nearest_answer, trending_answer
 from bench.snapshot_data import Retained
 from bench.snapshot_queries import BOOLEAN, NEAREST, TRENDING, Answer, Asked, Query, read_query
-from placewire.kernels.curve import points_to_curve
+from placewire.kernels.space.z_curve import points_to_curve
 
 VECTOR = 2048  # DuckDB's least row group, of which others are multiples
 ROW_GROUPS, MOST_VECTORS = 500, 60

@@ -36,7 +36,7 @@ from bench.snapshot_data import Retained
 from bench.snapshot_queries import BOOLEAN, NEAREST, TRENDING, Answer, Asked, read_query
 from bench.snapshot_queries import Query as Question
 from bench.workload import KM_PER_DEG
-from placewire.kernels.curve import points_to_curve
+from placewire.kernels.space.z_curve import points_to_curve
 
 DAY_US = 86_400_000_000
 HEAP_BYTES = 2_000_000_000  # so that there is one segment

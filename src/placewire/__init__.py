@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from placewire.api import Results, explain, open_snapshot, replay, run
-    from placewire.engine.snapshot import Snapshot
     from placewire.model.errors import InvalidEvent, Unusable
     from placewire.model.settings import Settings
+    from placewire.queries.snapshot import Snapshot
     from placewire.serve.client import Client, connect
     from placewire.spark.datasource import register
-    from placewire.spark.matching import match, refused_objects
+    from placewire.spark.match import match, refused_objects
     from placewire.spark.stream import Stream
 
 __all__ = [
@@ -47,10 +47,10 @@ _HOMES = {
     "run": "placewire.api",
     "Settings": "placewire.model.settings",
     "InvalidEvent": "placewire.model.errors",
-    "Snapshot": "placewire.engine.snapshot",
+    "Snapshot": "placewire.queries.snapshot",
     "Stream": "placewire.spark.stream",
-    "match": "placewire.spark.matching",
-    "refused_objects": "placewire.spark.matching",
+    "match": "placewire.spark.match",
+    "refused_objects": "placewire.spark.match",
     "register": "placewire.spark.datasource",
     "Unusable": "placewire.model.errors",
 }

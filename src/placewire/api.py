@@ -12,24 +12,24 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import read_workers
-from placewire.engine.explaining import explain as explain_pair
-from placewire.engine.local import replay_log
-from placewire.engine.log import Offset, check_growth, check_lines, identify_log
-from placewire.engine.reading import LogSource
-from placewire.engine.rebalancing import read_rebalance
-from placewire.engine.sink import FileSink
-from placewire.engine.snapshot import Snapshot
-from placewire.engine.standing import open_state
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.explain.explain import explain as explain_pair
+from placewire.ingest.log import Offset, check_growth, check_lines, identify_log
+from placewire.ingest.sources import LogSource
+from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
 from placewire.model.settings import Settings, settings_of
 from placewire.model.times import parse_duration
-from placewire.state.layout import StateDir
-from placewire.state.livebuffers import read_rule
-from placewire.state.manifest import Counters, Manifest
-from placewire.state.place import as_uri
+from placewire.plans.rebalance.elastic import read_workers
+from placewire.plans.rebalance.rebalancer import read_rebalance
+from placewire.queries.snapshot import Snapshot
+from placewire.sinks.files import FileSink
+from placewire.status.status import open_state
+from placewire.storage.filesystem import as_uri
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Counters, Manifest
 
 BATCH_ROWS = 200_000
 

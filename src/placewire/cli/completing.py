@@ -27,7 +27,7 @@ def complete_role(incomplete: str) -> list[str]:
 
 def complete_plan(incomplete: str) -> list[str]:
     """Names of plans of all kinds."""
-    from placewire.engine.plannames import PLANS
+    from placewire.plans.names import PLANS
 
     return beginning(
         list(dict.fromkeys(name for names in PLANS.values() for name in names)), incomplete
@@ -36,13 +36,13 @@ def complete_plan(incomplete: str) -> list[str]:
 
 def complete_cut(incomplete: str) -> list[str]:
     """Names of boolean plans that can be asked for."""
-    from placewire.plan.methods import METHODS
+    from placewire.plans.boolean.methods import METHODS
 
     return beginning(["shared", *METHODS], incomplete)
 
 
 def complete_rebalance(incomplete: str) -> list[str]:
-    from placewire.engine.rebalancing import REBALANCERS
+    from placewire.plans.rebalance.rebalancer import REBALANCERS
 
     return beginning(REBALANCERS, incomplete)
 

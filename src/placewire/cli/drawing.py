@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.cells import MAX_LEVEL, codes_to_columns_rows
-from placewire.plan.leaves import Leaves
-from placewire.plan.sample import SIDE
-from placewire.route.measures import Measures
+from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
+from placewire.plans.cost.measures import Measures
+from placewire.plans.leaves import Leaves
+from placewire.plans.sample.sample import SIDE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

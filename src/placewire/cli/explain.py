@@ -13,12 +13,12 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from placewire.cli.targets import Target, open_client
-from placewire.engine.explaining import explain
-from placewire.engine.snapshot import decode_object
-from placewire.engine.standing import open_state
-from placewire.engine.verdicts import listed, metres, quoted, say_region
+from placewire.explain.explain import explain
+from placewire.explain.verdict import listed, metres, quoted, say_region
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
+from placewire.queries.snapshot import decode_object
+from placewire.status.status import open_state
 
 MOST_TERMS = 40  # of an object, that are shown
 MOST_POSTS = 4

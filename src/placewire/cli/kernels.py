@@ -7,8 +7,8 @@ from threading import Timer
 
 from rich.console import Console
 
-from placewire.engine.warming import USUAL, warm_kernels
 from placewire.model.settings import Settings
+from placewire.warm import USUAL, warm_kernels
 
 LOADING = "loading kernels"
 COMPILING = "loading kernels (the first run compiles them, which takes minutes)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placewire.state.lag import Lag, SourceLag
+from placewire.storage.notes import Lag, SourceLag
 
 
 def lag_line(lag: Lag) -> str:

@@ -22,8 +22,8 @@ from placewire.cli.drawing import (
     scatter_objects,
     worker_colours,
 )
-from placewire.engine.standing import LeafLoads
-from placewire.plan.adjusting import imbalance
+from placewire.plans.rebalance.adjustment import imbalance
+from placewire.status.status import LeafLoads
 
 PALEST = 0.18  # how much colour a leaf without load keeps
 

@@ -18,21 +18,12 @@ from placewire.cli.drawing import can_draw, draw_plan
 from placewire.cli.progress import ProgressLine
 from placewire.cli.statistics import print_statistics
 from placewire.cli.tables import figure, print_rows
-from placewire.engine.calibrating import calibrate
-from placewire.engine.log import detect_form
-from placewire.engine.planmaking import CANDIDATES, memory_of_machine
-from placewire.engine.planref import write_plan
-from placewire.engine.surveying import Survey, survey_files
+from placewire.ingest.log import detect_form
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
-from placewire.plan.cost import CostModel, LoadModel
-from placewire.plan.leaves import Leaves
-from placewire.plan.methods import METHODS
-from placewire.plan.reservoir import Reservoir, choose_evenly
-from placewire.plan.sample import make_sample
-from placewire.plan.sstd import SSTD
-from placewire.plan.tornado import TORNADO
-from placewire.route.choice import (
+from placewire.plans.boolean.methods import CANDIDATES, METHODS, memory_of_machine
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.choice import (
     Choice,
     Machines,
     Score,
@@ -40,7 +31,15 @@ from placewire.route.choice import (
     score_plan,
     spread_workers,
 )
-from placewire.route.measures import Measures, Objects, measure_plan, post_rows
+from placewire.plans.cost.measures import Measures, Objects, measure_plan, post_rows
+from placewire.plans.cost.model import CostModel, LoadModel
+from placewire.plans.cost.sstd import SSTD
+from placewire.plans.cost.tornado import TORNADO
+from placewire.plans.leaves import Leaves
+from placewire.plans.ref import write_plan
+from placewire.plans.sample.sample import make_sample
+from placewire.plans.sample.sampler import Reservoir, choose_evenly
+from placewire.plans.sample.survey import Survey, survey_files
 
 ALL, AUTO, SHARED = "all", "auto", "shared"
 KERNEL_ROWS = 500  # so few rows are enough to load every kernel before anything is timed

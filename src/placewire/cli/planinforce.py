@@ -10,8 +10,8 @@ from rich.console import Console
 from placewire.cli.statustables import asked_line
 from placewire.cli.tables import Heading, print_rows
 from placewire.cli.targets import Target, open_client
-from placewire.engine.planfacts import plan_facts
-from placewire.engine.standing import open_state, read_standing
+from placewire.status.plan_facts import plan_facts
+from placewire.status.status import open_state, read_standing
 
 HEADINGS: list[Heading] = [
     ("", "leaf"), ("", "west"), ("", "south"), ("", "east"), ("", "north"), ("", "workers"),

@@ -10,9 +10,9 @@ from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from placewire.cli.targets import Target, open_client
-from placewire.engine.asking import encode_line
-from placewire.engine.snapshot import Snapshot, decode_object
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.queries.answer import encode_line
+from placewire.queries.snapshot import Snapshot, decode_object
 from placewire.serve.client import Client, Declined
 
 

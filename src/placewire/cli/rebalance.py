@@ -9,12 +9,12 @@ from pathlib import Path
 from placewire.cli.outcome import Outcome
 from placewire.cli.progress import ProgressLine
 from placewire.cli.targets import Target, open_client
-from placewire.engine.plannames import PLANS
-from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
-from placewire.plan.methods import METHODS
-from placewire.state.asking import ask_plan, read_asked
-from placewire.state.manifest import read_latest
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.names import PLANS
+from placewire.status.status import open_state
+from placewire.storage.manifest import read_latest
+from placewire.storage.notes import ask_plan, read_asked
 
 LOOK_EVERY_S = 0.1
 THERE, IN_FORCE, ASKED = "there already", "in force", "asked for"

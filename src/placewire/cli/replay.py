@@ -21,14 +21,14 @@ from placewire.api import replay
 from placewire.cli.kernels import ready_kernels
 from placewire.cli.outcome import Outcome
 from placewire.cli.progress import ProgressLine
-from placewire.engine.elastic import read_workers
-from placewire.engine.log import check_lines
-from placewire.engine.plannames import PLANS, UNPLANNED, parse_plans
-from placewire.engine.planning import named_plan
-from placewire.engine.sampling import SAMPLE_EVENTS
+from placewire.ingest.log import check_lines
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, read_settings
-from placewire.state.manifest import Manifest
+from placewire.plans.boolean.planner import named_plan
+from placewire.plans.names import PLANS, UNPLANNED, parse_plans
+from placewire.plans.rebalance.elastic import read_workers
+from placewire.plans.sample.sampler import SAMPLE_EVENTS
+from placewire.storage.manifest import Manifest
 
 WARMING_ENDS_S = 20.0
 
@@ -187,8 +187,7 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Set
     def start(options: ReplayOptions, settings: Settings) -> Any:
         # Imported late: the in-process runner needs no Spark.
         from placewire.spark.java import find_java
-        from placewire.spark.session import local_master, make_session
-        from placewire.spark.warming import warm_workers
+        from placewire.spark.session import local_master, make_session, warm_workers
 
         java = find_java()
         ready_kernels(options.plan, settings)

@@ -18,15 +18,15 @@ from placewire.cli.kernels import ready_kernels
 from placewire.cli.lag import lag_line
 from placewire.cli.outcome import Outcome
 from placewire.cli.stopping import StopAsked, Stopper
-from placewire.engine.elastic import read_workers
-from placewire.engine.plannames import parse_plans
-from placewire.engine.rebalancing import read_rebalance
 from placewire.model.errors import Unusable
+from placewire.plans.names import parse_plans
+from placewire.plans.rebalance.elastic import read_workers
+from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.spark.config import RunConfig, read_config, settings_of_config
-from placewire.state.lag import Lag
+from placewire.storage.notes import Lag
 
 if TYPE_CHECKING:
-    from placewire.spark.running import Run
+    from placewire.spark.runner import Run
 
 GIVEN_JARS = {"spark.jars", "spark.jars.packages"}  # settings of Spark's
 SAYS_S = 5.0  # between two lines about batches
@@ -138,7 +138,7 @@ def start_run(config: RunConfig, teller: Teller, stopper: Stopper) -> Run | None
         teller("starting", {})
         ready_kernels(config.plan)
         session = open_session(config)
-        from placewire.spark.running import Run
+        from placewire.spark.runner import Run
 
         return Run(session, config, teller, stopper.asked)
     except (StopAsked, KeyboardInterrupt, Exception):

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from placewire.cli.kernels import ready_kernels
-from placewire.engine.elastic import read_workers
-from placewire.engine.plannames import parse_plans
-from placewire.engine.rebalancing import read_rebalance
-from placewire.engine.warming import warm_kernels
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
-from placewire.state.serving import address_of
+from placewire.plans.names import parse_plans
+from placewire.plans.rebalance.elastic import read_workers
+from placewire.plans.rebalance.rebalancer import read_rebalance
+from placewire.storage.notes import address_of
+from placewire.warm import warm_kernels
 
 PARTS = ("all", "gateway", "pipeline")
 FAILED = 1
@@ -165,8 +165,7 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
     if options.runner == "local":
         run_pipeline(given, stopping)
         return 0
-    from placewire.spark.session import local_master, make_session
-    from placewire.spark.warming import warm_workers
+    from placewire.spark.session import local_master, make_session, warm_workers
 
     sessions = []
 

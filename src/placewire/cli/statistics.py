@@ -8,9 +8,8 @@ import numpy as np
 from rich.console import Console
 
 from placewire.cli.tables import figure, print_rows
-from placewire.plan.sample import SIDE, Sample
-from placewire.plan.statistics import cell_statistics, gather_statistics
-from placewire.plan.traits import CRQ
+from placewire.plans.sample.sample import CRQ, SIDE, Sample
+from placewire.plans.sample.statistics import cell_statistics, gather_statistics
 
 MOST_CELLS = 20
 MOST_ASKED = 10  # keywords whose share of all tells how skewed the asking is

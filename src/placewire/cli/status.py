@@ -12,9 +12,8 @@ from rich.console import Console
 from placewire.cli.drawing import can_draw
 from placewire.cli.statustables import print_status
 from placewire.cli.targets import Target, open_client
-from placewire.engine.standing import Standing, read_standing
-from placewire.engine.standingfacts import to_facts, to_metrics
 from placewire.model.errors import Unusable
+from placewire.status.status import Standing, read_standing, to_facts, to_metrics
 
 
 class StatusOptions(NamedTuple):

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from placewire.cli.lag import lag_line
 from placewire.cli.tables import Heading, figure, print_rows
-from placewire.state.lag import Lag
+from placewire.storage.notes import Lag
 
 Facts = dict[str, Any]
 

@@ -112,8 +112,8 @@ def open_writer(target: Target) -> Iterator[Client | Unserved]:
     A state that is served is written by its server, which is found by itself.
     """
     if target.state is not None:
-        from placewire.engine.standing import open_state
-        from placewire.state.serving import running_server
+        from placewire.status.status import open_state
+        from placewire.storage.notes import running_server
 
         url = running_server(open_state(target.state))
         if not url:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import kernel
+from placewire.kernels.jit import inlined, kernel
+
+NEVER = np.int64((1 << 63) - 1)
 
 
 @kernel
@@ -61,3 +63,9 @@ def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # t
             now_us = max(now_us, ts_us[i])
         nows[i] = now_us
     return nows, leaps
+
+
+@inlined
+def ranks_before(nano_a: int, seq_a: int, nano_b: int, seq_b: int) -> bool:
+    """Whether score and seq of `a` rank before those of `b`: score, then seq, descending."""
+    return nano_a > nano_b or (nano_a == nano_b and seq_a > seq_b)

@@ -2,7 +2,7 @@
 
 A time is a count of microseconds since 1970-01-01T00:00:00Z, negative before it. Digits past the
 microsecond are cut off, never rounded, so that a time and its prefix agree.
-`placewire.kernels.timestamps` reads the same times from raw bytes; it accepts the same texts.
+`placewire.kernels.json.timestamps` reads the same times from raw bytes; it accepts the same texts.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from placewire.engine.latest import find_latest
-from placewire.engine.snapshot import Snapshot
-from placewire.state.journal import JournalReader
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.objects.sections import find_latest
+from placewire.queries.snapshot import Snapshot
+from placewire.storage.journal import JournalReader
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 MOST_DETAILS = 100  # ids of one list
 

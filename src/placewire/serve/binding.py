@@ -10,9 +10,9 @@ import secrets
 
 from placewire.model.errors import Unusable
 from placewire.serve.ledger import Ledger
-from placewire.state.journal import journal_folder, read_id
-from placewire.state.layout import StateDir, write_file
-from placewire.state.manifest import committed_batches, read_latest
+from placewire.storage.journal import journal_folder, read_id
+from placewire.storage.layout import StateDir, write_file
+from placewire.storage.manifest import committed_batches, read_latest
 
 NUMBER_DIGITS = 15  # of a journal's id, in hexadecimal: as much as a number of the ledger holds
 WAY_OUT = (

@@ -13,17 +13,17 @@ from typing import Any
 
 import msgspec
 
-from placewire.engine.standing import open_state
 from placewire.model.errors import Unusable
 from placewire.serve.access import make_key
 from placewire.serve.binding import adopt, has_ledger, lost, refuse_other
 from placewire.serve.client.calls import Declined
 from placewire.serve.errors import Refused
 from placewire.serve.ledger import Entry, Ledger, open_ledger
-from placewire.state.journal import JournalReader, journal_folder
-from placewire.state.layout import StateDir
-from placewire.state.manifest import read_latest
-from placewire.state.serving import last_server
+from placewire.status.status import open_state
+from placewire.storage.journal import JournalReader, journal_folder
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_latest
+from placewire.storage.notes import last_server
 
 LEDGER = "ledger.sqlite"
 LOOKS_S = 0.1  # between two looks for new results

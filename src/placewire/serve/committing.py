@@ -20,8 +20,7 @@ from placewire.model.times import parse_timestamp
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.holders import Holders
 from placewire.serve.ledger import Change, Ledger
-from placewire.state.journal import Note, list_files
-from placewire.state.journalwriter import JournalWriter, read_entries, read_notes
+from placewire.storage.journal import JournalWriter, Note, list_files, read_entries, read_notes
 
 MOST_LINES = 20_000  # in one write
 APPLY_AT_ONCE = 10_000

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from placewire.engine.admitting import Admission
-from placewire.engine.census import Census
-from placewire.engine.origin import check_same
-from placewire.engine.reading import name_journal
-from placewire.engine.spells import History, Spell
+from placewire.batch.coordinator import check_same
+from placewire.explain.history import History, Spell
+from placewire.ingest.admission import Admission
+from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
+from placewire.segments.counts import Census
 from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
 from placewire.serve.asking import Asking
 from placewire.serve.binding import bind
@@ -36,12 +36,10 @@ from placewire.serve.patience import PATIENT, Patience
 from placewire.serve.pipeline import beat_path
 from placewire.serve.sending import Sender
 from placewire.serve.webhooks import Retries, Webhooks
-from placewire.state.journal import JournalReader, journal_folder
-from placewire.state.journalwriter import JournalWriter
-from placewire.state.layout import StateDir
-from placewire.state.lexicons import keep_lexicon, open_lexicon
-from placewire.state.manifest import Manifest, read_latest
-from placewire.state.serving import Server, address_of, note_server
+from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
+from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
+from placewire.storage.manifest import Manifest, read_latest
+from placewire.storage.notes import Server, address_of, note_server
 
 DAY_US = 86_400_000_000
 STARTS_S = 120.0  # that a pipeline may take to begin

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.engine.admitting import Admission, Admitted, say_leap
-from placewire.kernels.jsonlines import find_lines, scan_objects
+from placewire.ingest.admission import Admission, Admitted, say_leap
+from placewire.kernels.json.objects import find_lines, scan_objects
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import ObjectEvent, SubscribeEvent
 from placewire.model.times import format_timestamp
@@ -19,8 +19,8 @@ from placewire.serve.bodies import decode_object
 from placewire.serve.committing import read_change
 from placewire.serve.errors import Refused
 from placewire.serve.ledger import Change
-from placewire.state.journalwriter import read_entries
-from placewire.state.manifest import Manifest
+from placewire.storage.journal import read_entries
+from placewire.storage.manifest import Manifest
 
 MOST_ERRORS = 100  # shown of a bulk
 MOST_LINES = 100_000  # of one

@@ -14,13 +14,12 @@ from typing import Any
 
 import msgspec
 
-from placewire.engine.delivery import Cursor
-from placewire.engine.outbox import dead_letters, result_lines
 from placewire.serve.ledger import Entry, Ledger
-from placewire.state.journal import journal_folder, list_files
-from placewire.state.journalwriter import drop_files
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest, manifest_path, read_manifest
+from placewire.sinks.delivery import Cursor
+from placewire.sinks.outbox import dead_letters, result_lines
+from placewire.storage.journal import drop_files, journal_folder, list_files
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest, manifest_path, read_manifest
 
 LOOKS_S = 0.01
 MOST_LINES = 5_000  # taken in one transaction

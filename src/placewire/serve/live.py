@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from placewire.engine.planfacts import name_in_force
 from placewire.serve.incoming import Incoming, now_text
-from placewire.state.manifest import Manifest
+from placewire.status.plan_facts import name_in_force
+from placewire.storage.manifest import Manifest
 
 if TYPE_CHECKING:
     from placewire.serve.gateway import Gateway

@@ -13,17 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.elastic import read_workers
-from placewire.engine.local import replay_log
-from placewire.engine.log import BlockRef, Offset
-from placewire.engine.reading import JournalSource, name_journal
-from placewire.engine.rebalancing import read_rebalance
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.local_runner import replay_log
+from placewire.ingest.log import BlockRef, Offset
+from placewire.ingest.sources import JournalSource, name_journal
 from placewire.model.settings import Settings
+from placewire.plans.rebalance.elastic import read_workers
+from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.serve.keeper import read_cursor
-from placewire.state.journal import journal_folder
-from placewire.state.layout import StateDir
-from placewire.state.manifest import Manifest
+from placewire.storage.journal import journal_folder
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Manifest
 
 BEATS_S = 1.0
 IDLE_S = 0.005  # between two looks at the journal

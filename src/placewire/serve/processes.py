@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from placewire.engine.origin import check_same
-from placewire.engine.reading import name_journal
+from placewire.batch.coordinator import check_same
+from placewire.ingest.sources import name_journal
 from placewire.model.errors import Unusable
 from placewire.model.settings import with_identity
 from placewire.serve.access import is_loopback
@@ -30,10 +30,10 @@ from placewire.serve.binding import is_own, refuse_other
 from placewire.serve.connections import configure, raise_file_limit
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.ledger import is_postgres, open_ledger
-from placewire.state.journal import journal_folder
-from placewire.state.layout import StateDir
-from placewire.state.manifest import read_latest
-from placewire.state.serving import running_server
+from placewire.storage.journal import journal_folder
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_latest
+from placewire.storage.notes import running_server
 
 BACKLOG = 4_096
 PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)

@@ -10,10 +10,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from placewire.engine.admitting import Admission
-from placewire.engine.origin import check_same
-from placewire.engine.reading import name_journal
-from placewire.engine.standing import open_state
+from placewire.batch.coordinator import check_same
+from placewire.ingest.admission import Admission
+from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.serve.access import LOCAL
@@ -37,10 +36,10 @@ from placewire.serve.incoming import (
     wind_clock,
 )
 from placewire.serve.ledger import Change
-from placewire.state.journal import journal_folder
-from placewire.state.journalwriter import JournalWriter
-from placewire.state.lexicons import open_lexicon
-from placewire.state.manifest import read_latest
+from placewire.status.status import open_state
+from placewire.storage.journal import JournalWriter, journal_folder
+from placewire.storage.layout import open_lexicon
+from placewire.storage.manifest import read_latest
 
 KINDS = {"objects": "object", "subscriptions": "subscribe"}
 

@@ -15,7 +15,7 @@ import msgspec
 
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, read_settings, settings_of
-from placewire.state.place import without_secrets
+from placewire.storage.filesystem import without_secrets
 
 NAME = re.compile(r"[\w][\w.-]*")
 EVERY = re.compile(r"\d+ (milli|micro)?(second|minute|hour|day)s?")

@@ -24,13 +24,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from placewire.engine.folders import files_of
-from placewire.engine.log import BlockRef, Offset, batch_end, check_lines, plan_batch, read_bytes
-from placewire.engine.reading import BATCH_BYTES
-from placewire.engine.results import SCHEMA
-from placewire.kernels.jsonlines import find_lines
+from placewire.ingest.log import BlockRef, Offset, batch_end, check_lines, plan_batch, read_bytes
+from placewire.ingest.sources import BATCH_BYTES
+from placewire.kernels.json.objects import find_lines
 from placewire.model.errors import Unusable
-from placewire.state.place import Place, as_uri
+from placewire.sinks.files import files_of
+from placewire.sinks.table import SCHEMA
+from placewire.storage.filesystem import Place, as_uri
 
 EVENTS = "seq bigint, value binary"
 RESULTS = "results"  # the folder of a state

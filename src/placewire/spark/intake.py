@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from placewire.engine.intake import join_lines
+from placewire.ingest.sources import join_lines
 from placewire.spark.columns import CHANGE, OBJECT
-from placewire.state.intake import Intake, IntakeBlock
-from placewire.state.layout import StateDir
+from placewire.storage.intake_record import Intake, IntakeBlock
+from placewire.storage.layout import StateDir
 
 WRITTEN = "partition int, number int, payload binary"
 SHOWN = 32  # bytes of what is no point

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from placewire.engine.delivery import Delivered
+from placewire.sinks.delivery import Delivered
 from placewire.spark.columns import DATA_FORM, refused_line
 from placewire.spark.packages import fitting, require_format
 

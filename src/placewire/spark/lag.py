@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from placewire.spark.config import SourceConfig
-from placewire.state.lag import Lag, SourceLag
-from placewire.state.place import without_secrets
+from placewire.storage.filesystem import without_secrets
+from placewire.storage.notes import Lag, SourceLag
 
 
 class TakenFiles(NamedTuple):

@@ -16,14 +16,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from placewire.engine.coordinator import Coordinator
-from placewire.engine.log import Offset
-from placewire.engine.reading import Source
+from placewire.batch.coordinator import Coordinator
+from placewire.ingest.log import Offset
+from placewire.ingest.sources import Source
 from placewire.model.errors import Unusable
 from placewire.spark.failures import first_line
-from placewire.spark.pipeline import run_on_spark
-from placewire.spark.portions import answer_on_spark, report_on_spark
-from placewire.state.manifest import Manifest
+from placewire.spark.stages import answer_on_spark, report_on_spark, run_on_spark
+from placewire.storage.manifest import Manifest
 
 
 def replay_on_spark(

@@ -6,14 +6,19 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import pyarrow as pa
 from pyspark import java_gateway
 from pyspark.sql import SparkSession
 
+from placewire.model.settings import Settings
 from placewire.spark.java import Java, find_java
+from placewire.warm import USUAL, warm_kernels
 
 # Without native Hadoop every checkpoint file of the default manager forks a process.
 FILE_MANAGER = (
@@ -149,3 +154,28 @@ def errors_to(path: Path) -> Iterator[None]:
     finally:
         os.dup2(usual, 2)
         os.close(usual)
+
+
+def warm_workers(session: SparkSession, plan: str, run: Settings = USUAL) -> Thread:
+    """Let every core start a Python worker and load the kernels of a run, beside what follows.
+
+    It only saves time: whatever fails here would fail, and be told, in the first batch.
+    """
+
+    def warm() -> None:
+        cores = session.sparkContext.defaultParallelism
+        with contextlib.suppress(Exception):
+            rows = session.range(0, cores, 1, cores)
+            rows.mapInArrow(partial(load_kernels, plan, run), "id long").toArrow()
+
+    thread = Thread(target=warm, name="placewire-warming", daemon=True)
+    thread.start()
+    return thread
+
+
+def load_kernels(
+    plan: str, run: Settings, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Load kernels in the worker that runs this; rows pass through."""
+    warm_kernels(plan, run)
+    yield from batches

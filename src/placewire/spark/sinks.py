@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from placewire.engine.delivery import Delivered
+from placewire.sinks.delivery import Delivered
 
 Taker = Callable[[DataFrame, int], None]
 

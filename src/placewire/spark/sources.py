@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from placewire.model.errors import Unusable
 from placewire.spark.columns import take_changes, take_lines, take_objects
 from placewire.spark.config import SourceConfig
-from placewire.spark.deltasource import read_delta
+from placewire.spark.delta_source import read_delta
 from placewire.spark.kafka import read_kafka
 
 TYPES = {"objects": "object", "subscriptions": "subscribe"}

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
 
-from placewire.kernels.tokens import (
+from placewire.kernels.text.tokens import (
     CONTEXT_SHIFT,
     CONTEXTS,
     GROWTH_BYTES,
@@ -34,7 +36,6 @@ from placewire.kernels.tokens import (
     WORD,
     CodePoints,
 )
-from placewire.text.scripts import is_cjk
 
 BLOCK = 64  # code points learnt together: those that share all but the last byte of their UTF-8
 COMPOSITES = (range(0xA0, 0x3400), range(0xF900, 0x20000))  # Hangul is composed by rule
@@ -191,3 +192,46 @@ def composing_pairs() -> dict[str, str]:
 def code_points() -> CodePointTable:
     """The table of this process."""
     return CodePointTable()
+
+
+CJK = (
+    (0x1100, 0x11FF),  # Hangul: letters
+    (0x3000, 0x30FF),  # iteration marks, Hangzhou numerals, hiragana, katakana
+    (0x31F0, 0x31FF),  # katakana for Ainu
+    (0x3400, 0x4DBF),  # Han: extension A
+    (0x4E00, 0x9FFF),  # Han
+    (0xA960, 0xA97F),  # Hangul: old initials
+    (0xAC00, 0xD7FF),  # Hangul: syllables, old vowels and finals
+    (0xF900, 0xFAFF),  # Han: the few compatibility ideographs that stay as they are
+    (0x16FE3, 0x16FE3),  # Han: an old iteration mark
+    (0x1AFF0, 0x1B16F),  # kana: old and small ones
+    (0x20000, 0x3FFFF),  # Han: all further extensions
+)
+CJK_SCRIPTS = np.array(CJK, np.int32)
+CJK_SCRIPTS.flags.writeable = False
+
+
+def is_cjk(char: str) -> bool:
+    """Whether a character is of these scripts."""
+    return any(first <= ord(char) <= last for first, last in CJK)
+
+
+def cut_token(token: str) -> Iterator[str]:
+    """The pieces of a token: pairs of each run of CJK characters, or one alone; what is between."""
+    run = ""
+    cjk = False
+    for char in token:
+        if run and is_cjk(char) == cjk:
+            run += char
+            continue
+        yield from cut_run(run, cjk)
+        run, cjk = char, is_cjk(char)
+    yield from cut_run(run, cjk)
+
+
+def cut_run(run: str, cjk: bool) -> Iterator[str]:
+    """A run as it is, or in pairs."""
+    if not cjk or len(run) < 3:
+        yield from [run] if run else []
+    else:
+        yield from map("".join, pairwise(run))

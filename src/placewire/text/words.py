@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kernels.words import (
+from placewire.kernels.text.words import (
     slices_to_prefixes,
     slices_to_ranks,
     sort_alike,

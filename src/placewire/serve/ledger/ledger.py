@@ -27,7 +27,7 @@ from placewire.serve.ledger.tenures import (
     forget_tenures,
     latest_of,
 )
-from placewire.state.journal import Note
+from placewire.storage.journal import Note
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 VALUES_AT_ONCE = 990  # a statement of SQLite may have 999

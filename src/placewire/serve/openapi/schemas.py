@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewire.engine.fields import MOST_K, MOST_LIMIT, OF_QUERIES, OF_SUBSCRIPTIONS
+from placewire.ingest.fields import MOST_K, MOST_LIMIT, OF_QUERIES, OF_SUBSCRIPTIONS
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
-from placewire.plan.methods import METHODS
+from placewire.plans.boolean.methods import METHODS
 from placewire.serve.access import MOST_NAME, ROLES
-from placewire.state.asking import MOST_WORKERS
+from placewire.storage.notes import MOST_WORKERS
 
 Schema = dict[str, Any]
 

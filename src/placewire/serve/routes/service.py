@@ -10,8 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placewire.engine.standing import read_standing
-from placewire.engine.standingfacts import load_metrics
 from placewire.model.errors import Unusable
 from placewire.serve.access import Caller, make_key
 from placewire.serve.bodies import read_flag, read_number, read_object
@@ -21,6 +19,7 @@ from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.serve.openapi import encode_document
 from placewire.serve.routes.calling import gateway_of, needs, reply, with_details
 from placewire.serve.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, only_head, refuse_old, watch
+from placewire.status.status import load_metrics, read_standing
 
 MOST_LETTERS = 1_000
 HEAVIEST = 10  # leaves that metrics tell of

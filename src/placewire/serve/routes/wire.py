@@ -8,20 +8,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placewire.engine.explaining import explain as explain_pair
-from placewire.engine.ground import NotKept
-from placewire.engine.planfacts import MOST_LEAVES, plan_facts
-from placewire.engine.spells import History
-from placewire.engine.standing import Standing, read_standing
-from placewire.engine.standingfacts import to_facts
+from placewire.explain.context import NotKept
+from placewire.explain.explain import explain as explain_pair
+from placewire.explain.history import History
 from placewire.model.errors import Unusable
-from placewire.plan.methods import METHODS
+from placewire.plans.boolean.methods import METHODS
 from placewire.serve.access import Caller
 from placewire.serve.bodies import read_number, read_object
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.routes.calling import needs, reply
-from placewire.state.asking import MOST_WORKERS, ask_plan, read_waiting
+from placewire.status.plan_facts import MOST_LEAVES, plan_facts
+from placewire.status.status import Standing, read_standing, to_facts
+from placewire.storage.notes import MOST_WORKERS, ask_plan, read_waiting
 
 MOST_PAIR_BYTES = 1 << 18
 

@@ -1,0 +1,395 @@
+"""The coordinator: one batch after another, each committed by its manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from placewire.batch.dead_letters import dead_letter_arrays, refuse_leaps
+from placewire.batch.pacing import Pacer
+from placewire.batch.resize import Resizer
+from placewire.batch.settle import Settler
+from placewire.ingest.clock import BlockFacts, run_clock
+from placewire.ingest.log import Offset
+from placewire.kinds.relevant.results import BufferRule
+from placewire.kinds.relevant.window import SlidingWindow
+from placewire.kinds.trending.due import Advances, DueRows, cut_groups, gather_advances, make_groups
+from placewire.kinds.trending.settle import Report, ReportContext, report_here, write_reports
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings, with_identity
+from placewire.model.subscriptions import NEAREST, RELEVANT, TRENDING
+from placewire.objects.archive import claim_archive
+from placewire.objects.retain import keeping_of, leave_out, longest_window_us
+from placewire.objects.sections import FAR_PAST
+from placewire.objects.store import SLICES, LiveStore
+from placewire.plans.boolean.planner import named_plan
+from placewire.plans.messages import BatchContext, BlockSummary, Ran
+from placewire.plans.names import parse_plans
+from placewire.plans.planners import USUAL_REBALANCE, Planners
+from placewire.plans.rebalance.elastic import WorkerRange
+from placewire.plans.rebalance.rebalancer import RebalanceRule
+from placewire.plans.sample.batch_queries import note_queries
+from placewire.plans.sample.sampler import (
+    RECENT,
+    SAMPLE_A_BLOCK,
+    SAMPLE_EVENTS,
+    Columns,
+    take_retained,
+)
+from placewire.queries.answer import (
+    Ask,
+    AskContext,
+    answer_here,
+    cut_queries,
+    gather_queries,
+    write_answers,
+)
+from placewire.segments.live import USUAL_RULE, LiveSegments
+from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
+from placewire.storage.filesystem import Place
+from placewire.storage.garbage import sweep
+from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
+from placewire.storage.manifest import (
+    BlockEntry,
+    Counters,
+    LinesEntry,
+    Manifest,
+    read_latest,
+    read_manifest,
+    write_manifest,
+)
+from placewire.text.analyzer import open_analyzer
+
+Run = Callable[[BatchContext], Ran]
+
+KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
+SWEEP_EVERY = 8
+
+
+class Coordinator:
+    """The one writer of a state directory.
+
+    `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
+    Without `workers` there are as many as a saved plan is for, or one; of a range, as many as the
+    load asks for.
+    """
+
+    def __init__(
+        self,
+        state: StateDir,
+        settings: Settings,
+        source: Callable[[Offset], str],
+        plan: str = "shared",
+        workers: int | WorkerRange | None = None,
+        sample_events: int = SAMPLE_EVENTS,
+        slice_us: int | None = None,
+        archive: Path | str | None = None,
+        buffer: BufferRule = USUAL_RULE,
+        rebalance: RebalanceRule = USUAL_REBALANCE,
+    ) -> None:
+        settings = with_identity(settings)
+        self.state = state
+        self.settings = settings
+        self.source = source
+        self.delivered = -1
+        self.expect_changes = True
+        self.pacer = Pacer()
+        names = parse_plans(plan)
+        state.check()
+        self._lock = state.lock()
+        try:
+            state.make()
+            self.latest = read_latest(state) or first_manifest(settings, names.boolean)
+            check_same(state, self.latest, settings, source)
+            keep_lexicon(state, settings)
+            place = None
+            if archive is not None:
+                place = Place(archive)
+                claim_archive(place, self.latest.key)
+            self.latest_epoch = self.latest.epoch + 1
+            self.resizer = Resizer(workers, names.boolean)
+            opening = self.resizer.opening(self.latest.plan)
+            self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
+            self.window = window = SlidingWindow(settings, state)
+            horizon = FAR_PAST
+            if any(entry.kind == RELEVANT for entry in self.latest.segments):
+                horizon = window.horizon(
+                    self.latest.store, self.latest.next_seq, self.latest.now_us
+                )
+            rule = buffer._replace(by_time=window.by_time)
+            self.live = LiveSegments(state, self.latest.segments, rule, horizon, self.latest.heirs)
+            self.live.deal_literals = self.planners.relevant.deal
+            self.store = LiveStore(
+                state,
+                self.latest.store,
+                slice_us or -(-settings.retention_us // SLICES),
+                open_lexicon(state, settings),
+                place,
+                self.latest.leaving,
+            )
+            self.planners.boolean.changer.retained = self._retained
+            self.planners.refill(self.latest, self._retained)
+            self.ask: Ask = answer_here
+            self.report: Report = report_here
+            self.settler = Settler(
+                state,
+                self.live,
+                self.planners.near,
+                self.latest.rosters,
+                names.boolean == "scan",
+                window,
+                self.store,
+            )
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def committed(self, batch: int, end: Offset) -> bool:
+        """Whether the batch is committed already; raises Unusable if with another end."""
+        if batch > self.latest.batch:
+            return False
+        known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
+        if Offset(**known.offset) != end:
+            raise Unusable(
+                f"state {self.state}: batch {batch} was committed up to {known.offset},"
+                f" and is now planned up to {end._asdict()}"
+            )
+        return True
+
+    def cap_rows(self, rows: int) -> int:
+        """How many of the `rows` events that a batch may have the next should have with objects."""
+        rows = self.pacer.cap_rows(rows, self.live.of_kind(NEAREST))
+        # What a log's first batch has is not known: it may be all of the log, subscriptions too.
+        if self.live.of_kind(RELEVANT) or self.latest.batch < 0:
+            size = self.window.size(self.store.entries, self.latest.now_us)
+            rows = self.pacer.cap_sliding(rows, size)
+        return rows
+
+    def step(self, batch: int, end: Offset, run: Run) -> Manifest:
+        """Run one batch and commit it; a batch that is committed already is left alone."""
+        latest = self.latest
+        if self.committed(batch, end):
+            return latest
+        if batch != latest.batch + 1:
+            raise Unusable(f"state {self.state}: expects batch {latest.batch + 1}, got {batch}")
+        few = end.seq - latest.next_seq <= KEEP_ROWS
+        keep = self.expect_changes or self.planners.sampling or few
+        ran = run(self._context(batch, latest.now_us, keep))
+        now_us = self._opening(ran.blocks)
+        changed = any(b.subscribes or b.unsubscribes for b in ran.blocks)
+        if now_us != latest.now_us or (changed and not keep):
+            # A log's first times leap, or changes came unannounced: once more, knowing better.
+            ran = run(self._context(batch, now_us, True))
+        self.expect_changes = changed
+        self.pacer.note_looked(self.live.of_kind(NEAREST), ran.blocks, ran.pieces)
+        ran.blocks.sort(key=lambda block: block.index)
+        manifest = self._commit(batch, end, ran)
+        self.latest = manifest
+        if batch % SWEEP_EVERY == 0:
+            self.sweep()
+        return manifest
+
+    def _retained(self, most: int = RECENT) -> Columns:
+        """Some of the objects that the state retains now."""
+        return take_retained(self.state, self.store.entries, most)
+
+    def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
+        planners = self.planners
+        sampled = planners.sampling or not planners.planned
+        return BatchContext(
+            root=self.state.name,
+            batch=batch,
+            key=self.latest.key,
+            now_us=now_us,
+            ahead_us=self.settings.max_ahead_us,
+            segments=tuple(self.latest.segments),
+            keep_objects=keep,
+            **planners.routes(batch, self.live)._asdict(),
+            scan=planners.boolean.name == "scan",
+            scan_near=planners.near.name == "scan",
+            scan_relevant=planners.relevant.name == "scan",
+            sample_objects=0 if sampled else SAMPLE_A_BLOCK,
+            settings=self.settings,
+            with_text=self.store.archive is not None,
+            tally=planners.tallying,
+            lines=planners.lining,
+            next_plan=planners.next_file,
+            heirs=tuple(self.live.heirs.named.values()),
+        )
+
+    def _opening(self, blocks: list[BlockSummary]) -> int | None:
+        """The clock before the batch: for a log's first events, their own first time.
+
+        That is needed only if some event leaps past it; otherwise None is as good.
+        """
+        if self.latest.now_us is not None:
+            return self.latest.now_us
+        ordered = sorted(blocks, key=lambda b: b.index)
+        first = next((b.first_ts_us for b in ordered if b.first_ts_us is not None), None)
+        if first is None or all(
+            b.last_now_us - first <= self.settings.max_ahead_us for b in ordered
+        ):
+            return None
+        return first
+
+    def _commit(self, batch: int, end: Offset, ran: Ran) -> Manifest:
+        latest, blocks = self.latest, ran.blocks
+        opening = self._opening(blocks)
+        clocks = run_clock(
+            [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
+        )
+        valid = any(b.first_ts_us is not None for b in blocks)
+        now_us = clocks[-1].end_us if valid or latest.now_us is not None else None
+        facts = [
+            BlockFacts(b.first_seq, open_arrays(self.state.file(b.file)).arrays, clock)
+            for b, clock in zip(blocks, clocks, strict=True)
+        ]
+        if self.planners.planned:
+            self.planners.observe(blocks, facts, now_us)
+        for block, fact in zip(blocks, facts, strict=True):
+            if block.stored is not None:
+                self.store.entries += leave_out(
+                    self.state, batch, block.stored, fact, self.store.lexicon
+                )
+        advances = gather_advances(facts, latest.now_us)
+        settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
+        reports = self._report(batch, settled.due, advances)
+        answers = self._answer(batch, facts)
+        refused = refuse_leaps(
+            [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
+        )
+        late_dead = self.state.new_name(batch, "refused") if refused else None
+        if late_dead is not None:
+            write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
+        far_past = -(1 << 62)
+        self.live.compact(batch, now_us if now_us is not None else far_past)
+        if now_us is not None:
+            windows = longest_window_us(self.live.of_kind(TRENDING))
+            self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
+        refused_objects = sum(
+            int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
+        )
+        counters = Counters(
+            events=latest.counters.events + sum(b.events for b in blocks),
+            objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
+            results=latest.counters.results
+            + settled.results
+            + sum(entry.lines for entry in (answers, reports) if entry is not None),
+            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
+            idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
+        )
+        self.planners.count_sent(blocks)
+        self.planners.hear(batch, ran.workers, self.live)
+        self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
+        clock_us = now_us if now_us is not None else far_past
+        plans = self.planners.next_versions(batch, self.live, clock_us)
+        plans["plan"] |= self.resizer.prepare(
+            batch, clock_us, self.planners, self.live, latest, self._retained
+        )
+        manifest = Manifest(
+            batch=batch,
+            epoch=self.latest_epoch,
+            key=latest.key,
+            settings=latest.settings,
+            source=self.source(end),
+            offset=end._asdict(),
+            next_seq=end.seq,
+            now_us=now_us,
+            segments=self.live.save(batch, latest.next_seq),
+            heirs=dict(self.live.heirs.named),
+            **plans,
+            blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
+            pieces=settled.pieces,
+            updates=settled.updates,
+            answers=answers,
+            reports=reports,
+            rosters=list(self.settler.rosters.entries),
+            store=list(self.store.entries),
+            leaving=list(self.store.leaving),
+            late_dead=late_dead,
+            changes=settled.changes,
+            counters=counters,
+        )
+        write_manifest(self.state, manifest)
+        self.store.archive_left()
+        return manifest
+
+    def _answer(self, batch: int, facts: list[BlockFacts]) -> LinesEntry | None:
+        """Answer the batch's queries from the store, which has the batch's objects already."""
+        asked = gather_queries(facts)
+        if not asked:
+            return None
+        context = AskContext(
+            self.state.name, self.latest.key, self.settings, tuple(self.store.entries)
+        )
+        answered = self.ask(context, cut_queries(asked))
+        if self.planners.planned:
+            analyzer = open_analyzer(self.settings, self.latest.key)
+            sampler = self.planners.sampler
+            sampler.queries = note_queries(
+                sampler.queries, asked, answered, analyzer, self.settings
+            )
+        return write_answers(self.state, batch, asked, answered)
+
+    def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
+        """Make the reports that are due in the batch."""
+        groups = make_groups(due, self.store.entries)
+        if groups is None:
+            return None
+        context = ReportContext(
+            self.state.name, tuple(self.store.entries), self.latest.next_seq, advances
+        )
+        return write_reports(self.state, batch, self.report(context, cut_groups(groups)))
+
+    def sweep(self) -> None:
+        """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
+
+        def spared() -> set[str]:
+            pending = {self.live.pending.name} if self.live.pending else set()
+            return pending | self.store.spared
+
+        sweep(self.state, self.delivered, spared)
+        forget_deleted()
+
+    def close(self) -> None:
+        """Stop merging and give up the directory."""
+        self.live.close()
+        self.store.close()
+        os.close(self._lock)
+
+
+def first_manifest(settings: Settings, plan: str) -> Manifest:
+    """The state before the first batch, with a fresh key for hashes or that of a saved plan."""
+    saved = named_plan(plan)
+    return Manifest(
+        batch=-1,
+        epoch=0,
+        key=saved.key if saved else (secrets.randbits(64), secrets.randbits(64)),
+        settings=settings._asdict(),
+        source="",
+        offset=Offset()._asdict(),
+        next_seq=0,
+        now_us=None,
+    )
+
+
+def check_same(
+    state: StateDir, latest: Manifest, settings: Settings, source: Callable[[Offset], str]
+) -> None:
+    """A state belongs to one log and one set of settings."""
+    changed = sorted(
+        {
+            re.sub("_(us|count|digest)$", "", name)
+            for name, value in settings._asdict().items()
+            if latest.settings.get(name) != value and name != "lexicon"
+        }
+    )
+    if changed:
+        raise Unusable(f"state {state}: was made with other settings: {', '.join(changed)}")
+    if latest.batch >= 0 and latest.source != source(Offset(**latest.offset)):
+        raise Unusable(f"state {state}: was made from another log")

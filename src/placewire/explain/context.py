@@ -1,0 +1,106 @@
+"""What a pair is explained by: the settings, and a state as of its last commit if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.events import AnyEvent, decode_event
+from placewire.model.settings import Settings
+from placewire.model.times import parse_timestamp
+from placewire.objects.sections import Section, open_sections
+from placewire.queries.snapshot import NO_TS
+from placewire.segments.segment import Segment, open_segments
+from placewire.storage.layout import StateDir, open_lexicon
+from placewire.storage.manifest import Manifest, SegmentEntry, read_latest
+from placewire.text.analyzer import Analyzer, open_analyzer
+from placewire.text.lexicon import Lexicon, read_lexicon
+
+OWN_KEY = (1, 2)  # of term hashes, where no state has drawn one
+
+
+class NotKept(InvalidEvent):
+    """The state has no object or subscription of that seq or id, or has it no more."""
+
+
+class Live(NamedTuple):
+    """A segment of the state, with its ended rows."""
+
+    entry: SegmentEntry
+    segment: Segment
+    dead: NDArray[np.uint64]
+
+    def ended(self, row: int) -> bool:
+        return bool(self.dead.size and int(self.dead[row >> 6]) >> (row & 63) & 1)
+
+
+class Ground(NamedTuple):
+    """Settings and what follows from them; with a state its manifest, objects and segments."""
+
+    settings: Settings
+    analyzer: Analyzer
+    lexicon: Lexicon | None
+    state: StateDir | None = None
+    manifest: Manifest | None = None
+    sections: Sequence[Section] = ()
+    segments: Sequence[Live] = ()
+
+    def words_of(self, hashes: NDArray[np.uint64]) -> dict[int, str]:
+        """The words behind term hashes, as far as retained objects have them."""
+        found: dict[int, str] = {}
+        for section in self.sections:
+            words = section.retained.words
+            for at in np.flatnonzero(np.isin(words.hashes, hashes)).tolist():
+                raw = words.raw[words.offsets[at] : words.offsets[at + 1]]
+                found[int(words.hashes[at])] = raw.tobytes().decode()
+        return found
+
+
+def open_ground(state: StateDir | None, settings: Settings | None) -> Ground:
+    """What explaining needs; raises Unusable."""
+    if state is None:
+        chosen = settings or Settings()
+        lexicon = None if chosen.lexicon is None else read_lexicon(chosen.lexicon)
+        return Ground(chosen, open_analyzer(chosen, OWN_KEY), lexicon)
+    manifest = read_latest(state)
+    if manifest is None:
+        raise Unusable(f"state {state.root}: has no committed batch yet")
+    kept = Settings(**manifest.settings)
+    if settings is not None and settings != kept:
+        raise Unusable(f"state {state.root}: has settings of its own, and others were given")
+    return Ground(
+        kept,
+        open_analyzer(kept, manifest.key),
+        open_lexicon(state, kept),
+        state,
+        manifest,
+        open_sections(state, manifest.store),
+        open_live(state, manifest.segments),
+    )
+
+
+def open_live(state: StateDir, entries: Sequence[SegmentEntry]) -> list[Live]:
+    """The segments of a manifest."""
+    opened = open_segments(state, entries)
+    return [Live(entry, *pair) for entry, pair in zip(entries, opened, strict=True)]
+
+
+def read_given(given: dict[str, Any], kind: str, unnamed: str) -> tuple[AnyEvent, int | None]:
+    """An event of which `type`, `id` and `ts` may be left out, and its time if it has one."""
+    if given.get("type", kind) != kind:
+        raise InvalidEvent(f"{unnamed}: type must be {kind!r}, got {given['type']!r}")
+    try:
+        line = msgspec.json.encode({"type": kind, "id": unnamed, "ts": NO_TS, **given})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidEvent(f"{unnamed}: cannot be written as JSON: {error}") from None
+    try:
+        event = decode_event(line)
+        stamp = parse_timestamp(event.ts)
+    except InvalidEvent as error:
+        raise InvalidEvent(f"{unnamed}: {error}") from None
+    return event, stamp if "ts" in given else None

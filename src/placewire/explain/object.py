@@ -1,0 +1,138 @@
+"""The object of a pair: one that is given as JSON, or one that a state retains."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.explain.context import Ground, NotKept, read_given
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import points_to_codes
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import ObjectEvent, check_point, check_text, compact_data
+from placewire.model.times import format_timestamp
+from placewire.objects.sections import Section, rows_of_id
+from placewire.text.words import words_of_terms
+
+
+class Alone(NamedTuple):
+    """A block of one object, as `make_probe` takes it."""
+
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+
+
+class Seen(NamedTuple):
+    """The object: `terms` u64 ascending are the hashes of `words`; `seq` None if it is in no log.
+
+    `namesakes` counts other retained objects of its id, all of them earlier.
+    """
+
+    id: str | None
+    seq: int | None
+    ts_us: int | None
+    lon: float
+    lat: float
+    words: dict[int, str]
+    terms: NDArray[np.uint64]
+    namesakes: int = 0
+
+    def columns(self, now_us: int) -> Alone:
+        """The object as a block of one."""
+        lon, lat = np.array([self.lon]), np.array([self.lat])
+        return Alone(
+            read_only(points_to_codes(lon, lat)),
+            read_only(lon),
+            read_only(lat),
+            read_only(np.array([now_us])),
+            read_only(np.array([0, self.terms.size])),
+            read_only(self.terms),
+        )
+
+
+def give_object(ground: Ground, given: dict[str, Any]) -> Seen:
+    """An object that is in no log; raises InvalidEvent."""
+    event, ts_us = read_given(given, "object", "object")
+    assert isinstance(event, ObjectEvent)
+    try:
+        check_point(event.lon, event.lat)
+        text = check_text(event.text)
+        compact_data(event.data)
+        now_us = ground.manifest.now_us if ground.manifest is not None else None
+        ahead_us = ground.settings.max_ahead_us
+        if ts_us is not None and now_us is not None and ts_us - now_us > ahead_us:
+            now = format_timestamp(now_us)
+            raise InvalidEvent(f"ts is more than max_ahead past now, got {event.ts}, now is {now}")
+    except InvalidEvent as error:
+        raise InvalidEvent(f"object: {error}") from None
+    texts = np.frombuffer(text, np.uint8), np.array([0]), np.array([len(text)])
+    terms = ground.analyzer.analyse(*texts)
+    words, _ = words_of_terms(ground.analyzer, terms, *texts)
+    return Seen(
+        event.id if "id" in given else None,
+        None,
+        ts_us,
+        float(event.lon),
+        float(event.lat),
+        spell(words.hashes, words.offsets, words.raw),
+        terms.hashes,
+    )
+
+
+def spell(
+    hashes: NDArray[np.uint64], offsets: NDArray[np.int64], raw: NDArray[np.uint8]
+) -> dict[int, str]:
+    """Words by their hashes."""
+    edges, whole = offsets.tolist(), raw.tobytes()
+    return {h: whole[edges[i] : edges[i + 1]].decode() for i, h in enumerate(hashes.tolist())}
+
+
+def find_object(ground: Ground, wanted: int | str) -> Seen:
+    """A retained object by its seq, or the latest of an id; raises NotKept."""
+    if ground.manifest is None:
+        raise InvalidEvent(f"object {wanted!r}: needs a state to be found in")
+    found: list[tuple[int, Section, int]] = []
+    for section in ground.sections:
+        kept = section.retained
+        if isinstance(wanted, int):
+            rows = np.flatnonzero(kept.seq == wanted)
+        else:
+            rows = rows_of_id(kept.id_offsets, kept.id_bytes, wanted)
+        found += [(int(kept.seq[row]), section, row) for row in rows.tolist()]
+    if not found:
+        raise NotKept(not_retained(ground, wanted))
+    seq, section, row = max(found, key=lambda one: one[0])
+    kept = section.retained
+    numbers = kept.terms[kept.term_offsets[row] : kept.term_offsets[row + 1]]
+    words = {
+        int(kept.word_hash[n]): kept.word_bytes[kept.word_offsets[n] : kept.word_offsets[n + 1]]
+        .tobytes()
+        .decode()
+        for n in numbers.tolist()
+    }
+    return Seen(
+        kept.id_bytes[kept.id_offsets[row] : kept.id_offsets[row + 1]].tobytes().decode(),
+        seq,
+        int(kept.ts_us[row]),
+        float(kept.lon[row]),
+        float(kept.lat[row]),
+        words,
+        np.sort(kept.word_hash[numbers]),
+        len(found) - 1,
+    )
+
+
+def not_retained(ground: Ground, wanted: int | str) -> str:
+    """Why there is no such object."""
+    assert ground.manifest is not None
+    if isinstance(wanted, str):
+        return f"object {wanted!r}: no retained object has this id"
+    if wanted >= ground.manifest.next_seq:
+        return f"object {wanted}: the state ends before seq {ground.manifest.next_seq}"
+    return f"object {wanted}: is not retained, or the event of this seq is no object"

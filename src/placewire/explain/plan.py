@@ -1,0 +1,91 @@
+"""Where a pair falls under the plan of a state: the leaf of the object, the worker of the pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from placewire.explain.context import Ground
+from placewire.explain.cost import find_posts, reaches
+from placewire.explain.object import Seen
+from placewire.explain.subscription import Subscribed
+from placewire.kinds.boolean.kernels.postings import ANY_TERM
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT
+from placewire.plans.leaves import NOTHING
+from placewire.plans.ref import NearRef, PlanRef, RelevantRef, read_plan
+from placewire.plans.route.protocol import Route
+from placewire.plans.sample.sample import SIDE
+from placewire.storage.layout import StateDir
+
+
+def explain_plan(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str, Any] | None:
+    """The plan of the subscription's kind, and who works on the pair; None without one."""
+    manifest, state = ground.manifest, ground.state
+    if manifest is None or state is None:
+        return None
+    saved = {BOOLEAN: manifest.plan, NEAREST: manifest.near_plan, RELEVANT: manifest.relevant_plan}
+    plan = saved.get(subscribed.kind) or {}
+    if "workers" not in plan:
+        return None
+    root = str(state.root)
+    told: dict[str, Any] = {
+        "name": plan["name"],
+        "version": plan["version"],
+        "workers": plan["workers"],
+    }
+    route: Route
+    if subscribed.kind == BOOLEAN:
+        if "file" not in plan or "live" not in plan:
+            return told
+        beside = plan.get("beside", {})
+        at = subscribed.indexed
+        if at is not None and at.live.entry.name in beside.get("segments", ()):
+            told |= {"name": beside["method"], "version": beside["version"]}
+            plan = plan | beside
+        leaves = read_plan(state.file(plan["file"])).leaves
+        ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
+        return told | look_at_leaf(ref, root, subscribed, seen)
+    if subscribed.kind == NEAREST and plan.get("leaves"):
+        leaf_ref = PlanRef(plan["workers"], NOTHING, plan["leaves"], plan["live"])
+        route = NearRef(plan["workers"], root, leaves=leaf_ref).open()
+    elif subscribed.kind == NEAREST and plan.get("balls"):
+        route = NearRef(plan["workers"], root, balls=plan["balls"]).open()
+    elif subscribed.kind == RELEVANT and plan.get("terms"):
+        route = RelevantRef(plan["workers"], root, plan["terms"]).open()
+    else:
+        return told
+    codes, _, _, _, offsets, terms = seen.columns(0)
+    told["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
+    parts = {post.part for post in find_posts(subscribed)} if subscribed.indexed else set()
+    if not plan.get("leaves"):
+        told["subscription_is_at"] = sorted(part % plan["workers"] for part in parts)
+    return told
+
+
+def look_at_leaf(ref: PlanRef, root: str, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
+    """The leaf that the object is in, which workers it is sent to, and for which of its terms."""
+    route = ref.open(root)
+    codes, _, _, _, offsets, terms = seen.columns(0)
+    at = int(np.searchsorted(route.tables.range_start, codes[0], "right")) - 1
+    leaf = int(route.tables.range_leaf[at])
+    owners = route.own(codes, offsets, terms)
+    worker = {int(term): int(who) for term, who in zip(terms, owners.of_pair, strict=True)}
+    worker[int(ANY_TERM)] = int(owners.alone[0])
+    if owners.of_object[0] >= 0:  # one worker has all of them
+        worker = {term: int(owners.of_object[0]) for term in worker}
+    code = int(codes[0])
+    met = {worker[post.term] for post in find_posts(subscribed) if reaches(post, seen, code)}
+    west, south, east, north = read_plan(StateDir.at(root).file(ref.file)).leaves.box[leaf].tolist()
+    across, down = 360 / SIDE, 180 / SIDE
+    return {
+        "leaf": leaf,
+        "leaf_box": [
+            west * across - 180,
+            south * down - 90,
+            east * across - 180,
+            north * down - 90,
+        ],
+        "object_goes_to": sorted({who for who in worker.values() if who >= 0}),
+        "pair_meets_at": sorted(who for who in met if who >= 0),
+    }

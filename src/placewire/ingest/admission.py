@@ -1,0 +1,85 @@
+"""Admission: one event checked on its own, as the pipeline will check it in its batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from placewire.ingest.changes import ChangesBuilder
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import (
+    AnyEvent,
+    ObjectEvent,
+    QueryEvent,
+    SubscribeEvent,
+    check_point,
+    check_text,
+    compact_data,
+    decode_event,
+)
+from placewire.model.settings import Settings
+from placewire.model.times import format_timestamp, parse_timestamp
+from placewire.text.analyzer import open_analyzer
+from placewire.text.lexicon import Lexicon
+
+FORGET_AFTER = 256  # subscriptions: a builder collects what it checks
+
+
+class Admitted(NamedTuple):
+    """A valid event, its line, and its time."""
+
+    line: bytes
+    event: AnyEvent
+    ts_us: int
+
+
+def say_leap(ts_us: int, now_us: int) -> str:
+    """What is wrong with a time that is too far ahead."""
+    return (
+        f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
+        f" now is {format_timestamp(now_us)}"
+    )
+
+
+class Admission:
+    """Says whether the pipeline will take an event, but for the clock; `admit_at` has that too."""
+
+    def __init__(self, settings: Settings, lexicon: Lexicon | None = None) -> None:
+        self.settings = settings
+        self.lexicon = lexicon
+        self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not looked at
+        self.now_us: int | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self.builder = ChangesBuilder(self.analyzer, self.settings, self.lexicon)
+
+    def admit(self, line: bytes) -> Admitted:
+        """The event of a line; raises InvalidEvent."""
+        if b"\n" in line:
+            raise InvalidEvent("an event must be one line, got a newline in it")
+        event = decode_event(line)
+        try:
+            ts_us = parse_timestamp(event.ts)
+        except InvalidEvent as error:
+            raise InvalidEvent(f"ts: {error}") from None
+        if isinstance(event, ObjectEvent):
+            check_point(event.lon, event.lat)
+            check_text(event.text)
+            compact_data(event.data)
+        elif isinstance(event, SubscribeEvent):
+            self.builder.subscribe(0, ts_us, 0, event)
+            if len(self.builder.events) >= FORGET_AFTER:
+                self._forget()
+        elif isinstance(event, QueryEvent):
+            raise InvalidEvent("type: must be object, subscribe or unsubscribe, got 'query'")
+        return Admitted(line, event, ts_us)
+
+    def advance(self, ts_us: int) -> None:
+        """Move the clock by an event that is about to be written; raises InvalidEvent if it leaps.
+
+        Events must come in the order in which they are written.
+        """
+        now_us = self.now_us
+        if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
+            raise InvalidEvent(say_leap(ts_us, now_us))
+        self.now_us = ts_us if now_us is None else max(now_us, ts_us)

@@ -1,0 +1,341 @@
+"""Changes that only the strict reader understands: regions, expressions and terms to columns."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.fields import (
+    check_kind,
+    read_alpha,
+    read_expires,
+    read_k,
+    read_metres,
+    read_mode,
+    read_reach,
+    read_window,
+)
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
+from placewire.kernels.json.changes import PlainChanges, scan_changes
+from placewire.kernels.text.siphash import slices_hash
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import UNSET, SubscribeEvent, check_point, compact_data
+from placewire.model.expression import ANY_TEXT, COVER_ALL, COVER_ONE, Program, compile_expression
+from placewire.model.regions import (
+    CIRCLE,
+    EVERYWHERE,
+    NOWHERE_SPECIAL,
+    WORLD,
+    Region,
+    circle_bounds,
+    read_region,
+)
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import (
+    BOOLEAN,
+    NEAREST,
+    NEVER_US,
+    RELEVANT,
+    TRENDING,
+    SubscriptionRows,
+    concat_offsets,
+    concat_rows,
+    lengths_to_offsets,
+    no_rows,
+    take_rows,
+    take_slices,
+)
+from placewire.text.analyzer import Analyzer
+from placewire.text.lexicon import Lexicon, weigh_terms
+from placewire.text.query import parse_keywords, parse_where
+
+USUAL = Settings()
+
+
+class ChangesBuilder:
+    """Collects the changes of one block; terms are hashed together at the end."""
+
+    def __init__(
+        self, analyzer: Analyzer, settings: Settings = USUAL, lexicon: Lexicon | None = None
+    ) -> None:
+        self.analyzer = analyzer
+        self.settings = settings
+        self.lexicon = lexicon
+        self.events: list[int] = []
+        self.times: list[int] = []
+        self.subscribes: list[bool] = []
+        self.kinds: list[int] = []
+        self.ks: list[int] = []
+        self.begin: list[int] = []
+        self.expires: list[int] = []
+        self.ids: list[bytes] = []
+        self.regions: list[int] = []
+        self.boxes: list[tuple[float, float, float, float]] = []
+        self.shapes: list[float] = []
+        self.shape_lengths: list[int] = []
+        self.modes: list[int] = []
+        self.literals: list[int] = []
+        self.terms: list[str] = []
+        self.on_true: list[int] = []
+        self.on_false: list[int] = []
+        self.cover: list[int] = []
+        self.paces: list[tuple[int, tuple[int, ...]]] = []  # where in the terms, the times
+
+    def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
+        """Add one subscription; raises InvalidEvent and leaves the builder as it was."""
+        try:
+            check_kind(event)
+            expires = NEVER_US if event.expires is UNSET else read_expires(event.expires)
+            if event.data is not UNSET:
+                compact_data(event.data)
+            kind, k = BOOLEAN, 0
+            times: tuple[int, ...] = ()
+            if event.kind == "boolean":
+                region, program = self._read_boolean(event)
+            elif event.kind == "nearest":
+                kind, k = NEAREST, read_k(event.k)
+                region, program = self._read_nearest(event)
+            elif event.kind == "relevant":
+                kind, k = RELEVANT, read_k(event.k)
+                region, program = self._read_relevant(event)
+            else:
+                kind, k, program = TRENDING, read_k(event.k), ANY_TEXT
+                region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
+                times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
+        except InvalidEvent as error:
+            raise InvalidEvent(f"subscription {event.id!r}: {error}") from None
+        flags = [0] * len(program.terms)
+        for literal in program.cover:
+            flags[literal] = 1
+        if times:
+            # Times stand in the place of terms; what is put here for them is never looked up.
+            self.paces.append((len(self.terms), times))
+            flags = [0] * len(times)
+            program = program._replace(terms=[""] * 3, on_true=flags, on_false=flags)
+        self.modes.append(program.cover_mode)
+        self.literals.append(len(flags))
+        self.terms += program.terms
+        self.on_true += program.on_true
+        self.on_false += program.on_false
+        self.cover += flags
+        self._note(number, ts_us, event.id, True)
+        self.kinds.append(kind)
+        self.ks.append(k)
+        self.begin.append(seq)
+        self.expires.append(expires)
+        self.regions.append(region.kind)
+        self.boxes.append(region.box)
+        self.shapes += region.shape
+        self.shape_lengths.append(len(region.shape))
+
+    def _read_boolean(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """Where a boolean subscription looks, and for which texts."""
+        if event.region is UNSET and event.where is UNSET:
+            raise InvalidEvent("needs a region or a where, got neither")
+        region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
+        if event.where is UNSET:
+            return region, ANY_TEXT
+        return region, compile_expression(parse_where(event.where, self.analyzer.tokens))
+
+    def _read_nearest(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """The circle in which a `nearest` looks, perhaps the world, and its terms.
+
+        Its program is only a list of terms and a cover: there is nothing to jump to.
+        """
+        check_point(event.lon, event.lat)  # type: ignore[arg-type]
+        point = float(event.lon), float(event.lat)  # type: ignore[arg-type]
+        every = read_mode(event.mode)
+        terms = parse_keywords(event.keywords, self.analyzer.tokens)
+        nowhere = [0] * len(terms)
+        mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
+        program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
+        if event.within_m is UNSET:
+            return NOWHERE_SPECIAL._replace(shape=(*point, math.inf)), program
+        within = read_metres(event.within_m, "within_m")
+        return Region(CIRCLE, circle_bounds(*point, within), (*point, within)), program
+
+    def _read_relevant(self, event: SubscribeEvent) -> tuple[Region, Program]:
+        """Where a `relevant` stands and how it weighs place and words, and its terms."""
+        check_point(event.lon, event.lat)  # type: ignore[arg-type]
+        reach = read_reach(event, self.settings)
+        alpha = read_alpha(event.alpha)  # type: ignore[arg-type]
+        terms = sorted(parse_keywords(event.keywords, self.analyzer.tokens))
+        weights, norm = weigh_terms(terms, self.lexicon)
+        nowhere = [0] * len(terms)
+        shape = (float(event.lon), float(event.lat), alpha, reach, norm, *weights)  # type: ignore[arg-type]
+        program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
+        return NOWHERE_SPECIAL._replace(shape=shape), program
+
+    def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
+        """Add a change that makes no row."""
+        self._note(number, ts_us, name, False)
+
+    def _note(self, number: int, ts_us: int, name: str, subscribes: bool) -> None:
+        self.events.append(number)
+        self.times.append(ts_us)
+        self.ids.append(name.encode("utf-8"))
+        self.subscribes.append(subscribes)
+
+    def finish(self) -> ChangeColumns:
+        """All changes as columns."""
+        return ChangeColumns(
+            np.array(self.events, np.uint32),
+            np.array(self.times, np.int64),
+            np.array(self.subscribes, np.bool_),
+            lengths_to_offsets(np.array([len(name) for name in self.ids], np.int64)),
+            np.frombuffer(b"".join(self.ids), np.uint8),
+            self._rows(),
+        )
+
+    def _rows(self) -> SubscriptionRows:
+        """All added subscriptions, without their ids."""
+        if not self.begin:
+            return no_rows()
+        known = {term: number for number, term in enumerate(dict.fromkeys(self.terms))}
+        hashes = self.analyzer.hash_terms(list(known))
+        numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
+        terms = hashes[numbers] if numbers.size else np.empty(0, np.uint64)
+        for at, times in self.paces:
+            terms[at : at + len(times)] = np.array(times, np.int64).view(np.uint64)
+        return SubscriptionRows(
+            kind=np.array(self.kinds, np.uint8),
+            k=np.array(self.ks, np.uint16),
+            begin_seq=np.array(self.begin, np.int64),
+            expires_us=np.array(self.expires, np.int64),
+            id_hash=np.zeros(len(self.begin), np.uint64),
+            id_offsets=np.zeros(len(self.begin) + 1, np.int64),
+            id_bytes=np.empty(0, np.uint8),
+            region_kind=np.array(self.regions, np.uint8),
+            box=np.array(self.boxes, np.float64).reshape(-1, 4),
+            shape_offsets=lengths_to_offsets(np.array(self.shape_lengths, np.int64)),
+            shape=np.array(self.shapes, np.float64),
+            cover_mode=np.array(self.modes, np.uint8),
+            literal_offsets=lengths_to_offsets(np.array(self.literals, np.int64)),
+            literal_term=terms,
+            literal_true=np.array(self.on_true, np.int16),
+            literal_false=np.array(self.on_false, np.int16),
+            literal_cover=np.array(self.cover, np.uint8),
+        )
+
+
+class ChangeColumns(NamedTuple):
+    """Changes in log order; those that subscribe have their rows in `rows`, in the same order.
+
+    The rows' own ids are left empty until `finish_rows` takes them from here.
+    """
+
+    event: NDArray[np.uint32]
+    ts_us: NDArray[np.int64]
+    subscribes: NDArray[np.bool_]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+    rows: SubscriptionRows
+
+
+def plain_changes(
+    raw: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    lines: NDArray[np.uint32],
+    first_seq: int,
+    analyzer: Analyzer,
+    reach_m: float,
+) -> tuple[ChangeColumns, NDArray[np.uint32]]:
+    """The changes among `lines` that the scanner can read, and the other lines.
+
+    `reach_m` is the usual reach of `relevant` subscriptions. 0 leaves them to the strict reader, as
+    a lexicon asks for, because here every term weighs 1, and stems, because terms must be in order.
+    """
+    found, slow = scan_changes(
+        raw, offsets, lines, analyzer.k0, analyzer.k1, analyzer.mapping(), reach_m
+    )
+    id_offsets, id_bytes = slices_to_buffer(
+        read_only(raw), read_only(found.id_start), read_only(found.id_end)
+    )
+    box = found.figures
+    circles = found.region_kind == CIRCLE
+    shape_offsets, shape = _shapes_of(found)
+    for row in np.flatnonzero(circles).tolist():
+        box[row] = circle_bounds(*box[row, :3].tolist())
+    box[found.region_kind == EVERYWHERE] = WORLD
+    rows = SubscriptionRows(
+        kind=found.kind,
+        k=found.k,
+        begin_seq=first_seq + found.line[found.subscribes].astype(np.int64),
+        expires_us=found.expires_us,
+        id_hash=np.zeros(found.expires_us.size, np.uint64),
+        id_offsets=np.zeros(found.expires_us.size + 1, np.int64),
+        id_bytes=np.empty(0, np.uint8),
+        region_kind=found.region_kind,
+        box=box,
+        shape_offsets=shape_offsets,
+        shape=shape,
+        cover_mode=found.cover_mode,
+        literal_offsets=found.literal_offsets,
+        literal_term=found.literal_term,
+        literal_true=found.literal_true,
+        literal_false=found.literal_false,
+        literal_cover=np.ones(found.literal_term.size, np.uint8),
+    )
+    return ChangeColumns(
+        found.line, found.ts_us, found.subscribes, id_offsets, id_bytes, rows
+    ), slow
+
+
+def _shapes_of(found: PlainChanges) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The shapes of all rows as a CSR column."""
+    relevant = found.kind == RELEVANT
+    shaped = (found.region_kind == CIRCLE) | (found.kind == NEAREST) | relevant
+    terms = np.diff(found.literal_offsets)
+    offsets = lengths_to_offsets(np.where(relevant, 5 + terms, 3 * shaped))
+    shape = np.ones(int(offsets[-1]), np.float64)  # and every idf is 1
+    starts = offsets[:-1]
+    shape[starts[shaped, None] + np.arange(3)] = found.figures[shaped, :3]
+    shape[starts[relevant] + 3] = found.figures[relevant, 3]
+    shape[starts[relevant] + 4] = np.sqrt(terms[relevant])
+    return offsets, shape
+
+
+def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:
+    """The changes of both, in log order."""
+    if other.event.size == 0:
+        return one
+    if one.event.size == 0:
+        return other
+    event = np.concatenate([one.event, other.event])
+    order = np.argsort(event, kind="stable")
+    id_offsets, positions = take_slices(concat_offsets([one.id_offsets, other.id_offsets]), order)
+    rows = concat_rows([one.rows, other.rows])
+    if one.rows.total and other.rows.total:
+        rows = take_rows(rows, np.argsort(rows.begin_seq, kind="stable"))
+    return ChangeColumns(
+        event[order],
+        np.concatenate([one.ts_us, other.ts_us])[order],
+        np.concatenate([one.subscribes, other.subscribes])[order],
+        id_offsets,
+        np.concatenate([one.id_bytes, other.id_bytes])[positions],
+        rows,
+    )
+
+
+def finish_rows(
+    changes: ChangeColumns, analyzer: Analyzer
+) -> tuple[SubscriptionRows, NDArray[np.uint64], NDArray[np.int32]]:
+    """The rows with their ids, the hashes of all changes' ids, and each change's row or -1."""
+    hashes = slices_hash(
+        read_only(changes.id_bytes),
+        read_only(changes.id_offsets[:-1]),
+        read_only(changes.id_offsets[1:]),
+        analyzer.k0,
+        analyzer.k1,
+    )
+    coming = np.flatnonzero(changes.subscribes)
+    id_offsets, positions = take_slices(changes.id_offsets, coming)
+    rows = changes.rows._replace(
+        id_hash=hashes[coming], id_offsets=id_offsets, id_bytes=changes.id_bytes[positions]
+    )
+    numbers = np.where(changes.subscribes, np.cumsum(changes.subscribes) - 1, -1)
+    return rows, hashes, numbers.astype(np.int32)

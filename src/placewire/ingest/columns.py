@@ -1,0 +1,223 @@
+"""Objects that come as columns: an Arrow table to a decoded block, validated once and for all.
+
+Columns are `id`, `ts`, `lon`, `lat`, `text`, and where objects carry data `data`, compact JSON, or
+`data_text`, which may be any text. Where coordinates could not be read, `lon_text` and `lat_text`
+have what stood there. A row that is no valid object becomes a dead letter, as a line
+does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from placewire.ingest.decode import DeadLetter, DecodedBlock, ObjectColumns, finish_block
+from placewire.kernels.jit import read_only
+from placewire.kernels.json.timestamps import slices_to_timestamps
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import (
+    MOST_DATA_BYTES,
+    MOST_ID_CHARACTERS,
+    MOST_TEXT_BYTES,
+    compact_data,
+)
+from placewire.model.times import parse_timestamp
+from placewire.text.analyzer import Analyzer
+
+COLUMNS = ("id", "ts", "lon", "lat", "text")
+UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
+# Where else a column's value may stand.
+STANDS_FOR = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
+SHOWN = 64  # characters of it
+FIRST_US = -62_135_596_800_000_000  # year 1
+LAST_US = 253_402_300_799_999_999  # the end of year 9999
+
+
+def decode_columns(
+    table: pa.Table, analyzer: Analyzer, now_us: int | None, ahead_us: int
+) -> DecodedBlock:
+    """Validate the objects of a table and analyse them."""
+    table, unreadable = mend_texts(table)
+    ids, texts = as_strings(table["id"]), as_strings(table["text"])
+    carried = as_strings(table["data"]) if "data" in table.column_names else None
+    mistakes: dict[int, str] = {}
+    if "data_text" in table.column_names:
+        carried, mistakes = read_data(table["data_text"])
+    ts_us, timeless = read_times(table["ts"])
+    lon, lat = (plain(table[name].cast(pa.float64()), np.nan) for name in ("lon", "lat"))
+    characters = plain(pc.utf8_length(ids), 0)
+    (id_raw, id_at), (text_raw, text_at) = slices_of(ids), slices_of(texts)
+    data_raw, data_at = slices_of(carried) if carried is not None else (id_raw[:0], None)
+    faults = {
+        "id": plain(pc.is_null(ids), True) | (characters < 1) | (characters > MOST_ID_CHARACTERS),
+        "ts": timeless | (ts_us < FIRST_US) | (ts_us > LAST_US),
+        "lon": ~((lon >= -180) & (lon <= 180)),
+        "lat": ~((lat >= -90) & (lat <= 90)),
+        "text": plain(pc.is_null(texts), True) | (np.diff(text_at) > MOST_TEXT_BYTES),
+    }
+    if data_at is not None:
+        faults["data"] = np.diff(data_at) > MOST_DATA_BYTES
+        faults["data"][list(mistakes)] = True
+    for name, rows in unreadable.items():
+        if STANDS_FOR.get(name, name) in faults:
+            faults[STANDS_FOR.get(name, name)][rows] = True
+    bad = np.logical_or.reduce(list(faults.values()))
+    good = np.flatnonzero(~bad)
+    shift, further = id_raw.size, id_raw.size + text_raw.size
+    nothing = np.zeros(good.size, np.uint32)
+    columns = ObjectColumns(
+        raw=np.concatenate([id_raw, text_raw, data_raw]),
+        event=good.astype(np.uint32),
+        ts_us=ts_us[good],
+        lon=lon[good],
+        lat=lat[good],
+        id_start=id_at[:-1][good].astype(np.uint32),
+        id_end=id_at[1:][good].astype(np.uint32),
+        text_start=(text_at[:-1][good] + shift).astype(np.uint32),
+        text_end=(text_at[1:][good] + shift).astype(np.uint32),
+        data_start=nothing if data_at is None else (data_at[:-1][good] + further).astype("u4"),
+        data_end=nothing if data_at is None else (data_at[1:][good] + further).astype("u4"),
+    )
+    none = np.empty(0, np.uint32), np.empty(0, np.int64)
+    block = finish_block(table.num_rows, columns, *none, analyzer, now_us, ahead_us)
+    dead = []
+    for row in np.flatnonzero(bad).tolist():
+        name = next(name for name, fault in faults.items() if fault[row])
+        if any(STANDS_FOR.get(n, n) == name and row in rows for n, rows in unreadable.items()):
+            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_text(table, row)))
+            continue
+        if name == "data" and row in mistakes:
+            dead.append(DeadLetter(row, mistakes[row], row_text(table, row)))
+            continue
+        got = table[UNREAD[name]][row].as_py() if UNREAD.get(name) in table.column_names else None
+        said = say_fault(name, table[name][row].as_py(), got)
+        dead.append(DeadLetter(row, said, row_text(table, row)))
+    leaps = [leap._replace(line=row_text(table, leap.event)) for leap in block.leaps]
+    return block._replace(dead=dead, leaps=leaps)
+
+
+def mend_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
+    """A table whose texts are all UTF-8, and for each column which rows were not.
+
+    Spark gives texts as they are in the files; what reads them here trusts them.
+    """
+    unreadable: dict[str, list[int]] = {}
+    for at, field in enumerate(table.schema):
+        if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            continue
+        try:
+            table.column(at).validate(full=True)
+        except pa.ArrowInvalid:
+            raw = table.column(at).cast(pa.large_binary()).to_pylist()
+            texts = [None if value is None else value.decode("utf-8", "replace") for value in raw]
+            unreadable[field.name] = [
+                row
+                for row, (value, text) in enumerate(zip(raw, texts, strict=True))
+                if text is not None and text.encode() != value
+            ]
+            table = table.set_column(at, field, pa.chunked_array([pa.array(texts, field.type)]))
+    return table, unreadable
+
+
+def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Microseconds of timestamps, integers or RFC 3339 texts, and which rows have none."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
+    if pa.types.is_integer(column.type):
+        return plain(column.cast(pa.int64()), 0), plain(pc.is_null(column), True)
+    texts = as_strings(column)
+    raw, offsets = slices_of(texts)
+    valid, times = slices_to_timestamps(
+        read_only(raw), read_only(offsets[:-1].copy()), read_only(offsets[1:].copy())
+    )
+    for row in np.flatnonzero(~valid).tolist():
+        try:
+            times[row] = parse_timestamp(texts[row].as_py() or "")
+            valid[row] = True
+        except InvalidEvent:
+            pass
+    return times, ~valid
+
+
+def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Texts as compact JSON, and what is wrong with those that are none, by row."""
+    compact: list[bytes | None] = []
+    mistakes = {}
+    for row, text in enumerate(column.to_pylist()):
+        compact.append(None)
+        if text is None:
+            continue
+        try:
+            compact[-1] = compact_data(msgspec.json.decode(text))
+        except InvalidEvent as error:
+            mistakes[row] = str(error)
+        except (msgspec.DecodeError, RecursionError) as error:
+            mistakes[row] = f"data: is not JSON: {error}"
+    return pa.chunked_array([pa.array(compact, pa.large_binary())]).cast(
+        pa.large_string()
+    ), mistakes
+
+
+def say_fault(name: str, value: Any, got: str | None = None) -> str:
+    """What is wrong with a column's value; `got` stood there and could not be read."""
+    if value is None and got is not None and got.startswith("WKB "):
+        return f"point: must be a WKB point, got {got.removeprefix('WKB ') or 'nothing'}"
+    if value is None and got is not None:
+        return f"{name}: must be a number, got {got[:SHOWN]!r}"
+    if value is None:
+        return f"{name}: is missing, got null"
+    if name == "id":
+        return f"id must have 1 to 256 characters, got {len(str(value))}"
+    if name in ("lon", "lat"):
+        most = 180 if name == "lon" else 90
+        return f"{name} must be in [-{most}, {most}], got {value}"
+    if name == "ts":
+        return f"ts: must be a time of the years 1 to 9999 with an offset or Z, got {value}"
+    size = len(str(value).encode("utf-8", "replace"))
+    most = MOST_TEXT_BYTES if name == "text" else MOST_DATA_BYTES
+    return f"{name} must be at most {most} bytes, got {size}"
+
+
+def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids may be numbers; everything becomes large strings in one chunk."""
+    return pa.chunked_array([column.cast(pa.large_string()).combine_chunks()])
+
+
+def plain(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
+    """A column without nulls as numpy."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.null_count:
+        column = column.fill_null(missing)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bytes and offsets of a large-string column in one chunk."""
+    if column.num_chunks == 0 or len(column) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    array = column.chunk(0)
+    _, offsets, data = array.buffers()
+    raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return raw, np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+
+
+def row_text(table: pa.Table, row: int) -> bytes:
+    """A row as JSON, for its dead letter."""
+    values = table.slice(int(row), 1).to_pylist()[0]
+    for name, unread in UNREAD.items():
+        got = values.pop(unread, None)
+        values[name] = got if values.get(name) is None else values[name]
+    return msgspec.json.encode({name: show(value) for name, value in values.items()})
+
+
+def show(value: Any) -> Any:
+    """A value as JSON can have it."""
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,197 @@
+"""The log of a Delta table as a stream: the files of a snapshot, then what each commit adds.
+
+delta-rs gives snapshots; a commit is read from its file, as Delta's protocol has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+
+from placewire.model.errors import Unusable
+from placewire.storage.delta_tables import TablePlace, check_readable, in_one_line
+from placewire.storage.filesystem import Unreachable
+
+
+class DataFile(NamedTuple):
+    """A Parquet file of a table, from its folder, with the values of its partition."""
+
+    path: str
+    values: dict[str, Any]
+
+
+class Position(NamedTuple):
+    """How far a stream is: so many files of a version, which has `of`.
+
+    The version `snapshot` stands for all files that the table had then, each later one for those
+    that it added; before anything is taken both are -1.
+    """
+
+    table: str = ""
+    snapshot: int = -1
+    version: int = -1
+    files: int = 0
+    of: int = 0
+
+
+class Forgiven(NamedTuple):
+    """Commits that a stream may leave out, by the names of Delta's own options."""
+
+    deletes: bool = False  # ignoreDeletes: what was only removed
+    changes: bool = False  # skipChangeCommits: all commits that remove data
+
+
+class DeltaLog:
+    """The files of a table by its versions; `known` is the version whose columns the stream has."""
+
+    def __init__(self, place: TablePlace, known: int, forgiven: Forgiven) -> None:
+        self.place = place
+        self.known = known
+        self.forgiven = forgiven
+        self.system = place.files()
+        self.found: dict[int, list[DataFile]] = {}
+
+    def latest(self, start: Position) -> Position:
+        """The table's last version, for a stream that is at `start`; raises Unusable."""
+        table = self.place.open()
+        id_ = str(table.metadata().id)
+        if start.table and (id_ != start.table or table.version() < start.version):
+            raise Unusable(
+                f"{self.place.label}: is another table than the one that the state has read"
+            )
+        snapshot = table.version() if start.snapshot < 0 else start.snapshot
+        return Position(id_, snapshot, table.version())
+
+    def advance(self, start: Position, last: Position, most: int) -> Position:
+        """The end of a portion of so many files at most.
+
+        Raises Unusable for a version that cannot be taken, if it is the first of the portion.
+        """
+        end = start._replace(table=last.table, snapshot=last.snapshot)
+        self.found = {v: files for v, files in self.found.items() if v >= end.version}
+        left = most
+        while left and (end.files < end.of or end.version < last.version):
+            if end.files == end.of:
+                version = end.version + 1 if end.version >= 0 else end.snapshot
+                try:
+                    files = self.files(version, end.snapshot)
+                except Unusable:
+                    if left < most:
+                        return end  # what came before is taken first
+                    raise
+                end = end._replace(version=version, files=0, of=len(files))
+            some = min(left, end.of - end.files)
+            end, left = end._replace(files=end.files + some), left - some
+        return end
+
+    def between(self, start: Position, end: Position) -> Iterator[DataFile]:
+        """The files from one position to another, in order."""
+        at = max(start.version, end.snapshot)
+        if start.version >= 0 and start.files == start.of:
+            at += 1
+        for version in range(at, end.version + 1):
+            files = self.files(version, end.snapshot)
+            first = start.files if version == start.version else 0
+            yield from files[first : end.files if version == end.version else None]
+
+    def files(self, version: int, snapshot: int) -> list[DataFile]:
+        """What a version stands for; raises Unusable."""
+        if version not in self.found:
+            whole = version == snapshot
+            self.found[version] = self._list(version) if whole else self._read(version)
+        return self.found[version]
+
+    def _list(self, version: int) -> list[DataFile]:
+        """All files of a snapshot, in the order of their times."""
+        table = self.place.open(version)
+        check_table(self.place, table)
+        adds = pa.table(table.get_add_actions()).to_pylist()
+        adds.sort(key=lambda add: (add["modification_time"], add["path"]))
+        return [self._file(add["path"], add.get("partition") or {}) for add in adds]
+
+    def _read(self, version: int) -> list[DataFile]:
+        """The files that a commit adds."""
+        try:
+            with self.system.open_input_stream(log_file(version)) as stream:
+                actions = list(read_actions(stream.read()))
+        except FileNotFoundError:
+            raise Unusable(
+                f"{self.place.label}: version {version} is gone from its log before it was read;"
+                " begin a new state"
+            ) from None
+        except OSError as error:
+            raise Unreachable(
+                f"{self.place.label}: version {version} cannot be read: {in_one_line(error)}"
+            ) from None
+        adds = [facts for name, facts in actions if name == "add" and facts["dataChange"]]
+        removes = [facts for name, facts in actions if name == "remove" and facts["dataChange"]]
+        self._check(version, actions)
+        if removes:
+            self._forgive(version, bool(adds))
+            return []
+        if any(add.get("deletionVector") for add in adds):
+            raise Unusable(
+                f"{self.place.label}: version {version} has deletion vectors, which are not read"
+            )
+        return [self._file(add["path"], add["partitionValues"]) for add in adds]
+
+    def _check(self, version: int, actions: list[tuple[str, dict[str, Any]]]) -> None:
+        """What a commit changes about the table must leave it readable."""
+        label = f"{self.place.label}: version {version}"
+        for name, facts in actions:
+            if name == "protocol":
+                features = facts.get("readerFeatures") or ()
+                check_readable(label, facts["minReaderVersion"], features, {})
+            elif name == "metaData":
+                check_readable(label, 1, (), facts.get("configuration") or {})
+                if version > self.known:
+                    raise Unreachable(f"{label} may have other columns; it is read with these next")
+
+    def _forgive(self, version: int, adds: bool) -> None:
+        """A commit that removes data is left out if that is asked for; raises Unusable."""
+        if self.forgiven.changes or (self.forgiven.deletes and not adds):
+            return
+        what = "changes rows" if adds else "deletes rows"
+        option = "skipChangeCommits" if adds else "ignoreDeletes"
+        raise Unusable(
+            f"{self.place.label}: version {version} {what}, and a stream only takes what is added;"
+            f" with the option {option} it is left out"
+        )
+
+    def _file(self, path: str, values: dict[str, Any]) -> DataFile:
+        if "://" in path or path.startswith("/"):
+            raise Unusable(f"{self.place.label}: has files of another table, got {path}")
+        return DataFile(unquote(path), values)
+
+
+def check_table(place: TablePlace, table: Any) -> None:
+    """A snapshot that would be read wrong is refused; raises Unusable."""
+    protocol = table.protocol()
+    features = protocol.reader_features or ()
+    check_readable(
+        place.label, protocol.min_reader_version, features, table.metadata().configuration
+    )
+    if "deletionVectors" in features:
+        with place.telling("its deletion vectors cannot be read"):
+            rows = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all().num_rows
+        if rows:
+            raise Unusable(f"{place.label}: has deletion vectors, which are not read")
+    for name in table.metadata().partition_columns:
+        if pa.types.is_binary(pa.schema(table.schema()).field(name).type):
+            raise Unusable(f"{place.label}: column {name} parts the table and is binary")
+
+
+def log_file(version: int) -> str:
+    """The file of a commit."""
+    return f"_delta_log/{version:020d}.json"
+
+
+def read_actions(commit: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The actions of a commit, each by its name."""
+    for line in commit.splitlines():
+        if line.strip():
+            yield from msgspec.json.decode(line).items()

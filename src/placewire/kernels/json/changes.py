@@ -1,0 +1,405 @@
+"""Plain subscribes and unsubscribes read from a block of JSON Lines, as plain objects are.
+
+Plain is a subscribe of the kind `boolean` with a box or a circle and a `where` of lower-case words
+joined by one operator, one of the kind `nearest` or `relevant` with lower-case words as keywords,
+or an unsubscribe: known keys, no escapes, no `data`. It is held to every rule of the format. A line
+in doubt stays slow, for a reader that knows the whole format.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placewire.kernels.jit import inlined, kernel, read_only
+from placewire.kernels.json.change_values import (
+    BY_AND,
+    BY_OR,
+    FAILED,
+    MOST_KEYWORDS,
+    MOST_WORDS,
+    Terms,
+    after_colon,
+    k_at,
+    keywords_at,
+    region_at,
+    sort_terms,
+    words_at,
+)
+from placewire.kernels.json.numbers import number_at_byte
+from placewire.kernels.json.objects import LINE_FEED, MOST_ID_CHARACTERS, Positions
+from placewire.kernels.json.strings import QUOTE, Bytes, after_blanks, byte_at, spells, string_end
+from placewire.kernels.json.timestamps import timestamp_of_bytes
+from placewire.kernels.text.term_map import Mapping
+from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
+from placewire.model.regions import CIRCLE, EVERYWHERE
+from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US, RELEVANT
+
+SUBSCRIBE_WORD, UNSUBSCRIBE_WORD = b'subscribe"', b'unsubscribe"'
+BOOLEAN_WORD, NEAREST_WORD, RELEVANT_WORD = b'boolean"', b'nearest"', b'relevant"'
+ANY_WORD, ALL_WORD = b'any"', b'all"'
+
+
+class PlainChanges(NamedTuple):
+    """The plain changes of a block, in line order.
+
+    `subscribes` marks those that make a row; the columns after it have one entry a row. `figures`
+    is the box, or the circle's lon, lat and radius; of a `nearest` its point and the farthest
+    distance, of a `relevant` its point, alpha and reach. Literals are cut by `literal_offsets`.
+    """
+
+    line: Positions
+    ts_us: npt.NDArray[np.int64]
+    id_start: npt.NDArray[np.int64]
+    id_end: npt.NDArray[np.int64]
+    subscribes: npt.NDArray[np.bool_]
+    kind: npt.NDArray[np.uint8]
+    k: npt.NDArray[np.uint16]
+    expires_us: npt.NDArray[np.int64]
+    region_kind: npt.NDArray[np.uint8]
+    figures: npt.NDArray[np.float64]
+    cover_mode: npt.NDArray[np.uint8]
+    literal_offsets: npt.NDArray[np.int64]
+    literal_term: Terms
+    literal_true: npt.NDArray[np.int16]
+    literal_false: npt.NDArray[np.int16]
+
+
+class _Change(NamedTuple):
+    """One plain change: the place of its line feed (FAILED for others), its keys and their values.
+
+    Its figures and terms are written where they belong should it turn out to be plain.
+    """
+
+    end: int
+    seen: int
+    ts_us: int
+    id_start: int
+    id_end: int
+    expires_us: int
+    kind: int
+    k: int
+    region_kind: int
+    words: int
+    joint: int
+
+
+@inlined
+def _figure_at(raw: Bytes, at: int, key: int, figures: npt.NDArray[np.float64]) -> int:
+    """Read the number of one key into its place in the figures; the place after it or FAILED."""
+    at, value = number_at_byte(raw, at)
+    if key == LON:
+        figures[0] = value
+        fits = abs(value) <= 180.0
+    elif key == LAT:
+        figures[1] = value
+        fits = abs(value) <= 90.0
+    elif key == ALPHA:
+        figures[2] = value
+        fits = 0.0 <= value <= 1.0
+    else:
+        figures[2 if key == WITHIN else 3] = value
+        fits = value > 0.0
+    return at if fits else FAILED
+
+
+@kernel
+def _change_of_line(
+    raw: Bytes,
+    start: int,
+    k0: np.uint64,
+    k1: np.uint64,
+    mapping: Mapping | None,
+    reach_m: float,
+    figures: npt.NDArray[np.float64],
+    terms: Terms,
+    first: int,
+    starts: npt.NDArray[np.int64],
+) -> _Change:
+    """The plain change of the line that begins at `start`; `starts` is room for its keywords."""
+    failed = _Change(FAILED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    ts_us = id_start = id_end = words = joint = k = 0
+    expires_us = NEVER_US
+    kind = BOOLEAN
+    region_kind = EVERYWHERE
+    comes = all_of_them = False
+    seen = 0
+    at = after_blanks(raw, start)
+    if byte_at(raw, at) != ord("{"):
+        return failed
+    while True:
+        at = after_blanks(raw, at + 1)
+        if byte_at(raw, at) != QUOTE:
+            return failed
+        key, at = key_at(raw, at + 1)
+        if key == 0 or seen & key:
+            return failed
+        seen |= key
+        at = after_colon(raw, at)
+        if at < 0:
+            return failed
+        if key == REGION:
+            region_kind, at = region_at(raw, at, figures)
+        elif key == KEYWORDS:
+            at, words = keywords_at(raw, at, k0, k1, mapping, terms, first, starts)
+        elif key == K:
+            at, k = k_at(raw, at)
+        elif key & FIGURES:
+            at = _figure_at(raw, at, key, figures)
+        else:
+            if byte_at(raw, at) != QUOTE:
+                return failed
+            at += 1
+            quote, characters = string_end(raw, at)
+            if quote < 0:
+                return failed
+            if key == TYPE:
+                comes = spells(raw, at, SUBSCRIBE_WORD)
+                if not comes and not spells(raw, at, UNSUBSCRIBE_WORD):
+                    return failed
+            elif key == KIND:
+                if spells(raw, at, BOOLEAN_WORD):
+                    kind = BOOLEAN
+                elif spells(raw, at, NEAREST_WORD):
+                    kind = NEAREST
+                elif spells(raw, at, RELEVANT_WORD) and reach_m > 0.0:
+                    kind = RELEVANT
+                else:
+                    return failed
+            elif key == MODE:
+                all_of_them = spells(raw, at, ALL_WORD)
+                if not all_of_them and not spells(raw, at, ANY_WORD):
+                    return failed
+            elif key == ID:
+                if characters < 1 or characters > MOST_ID_CHARACTERS:
+                    return failed
+                id_start, id_end = at, quote
+            elif key == WHERE:
+                words, joint = words_at(raw, at, quote, k0, k1, mapping, terms, first)
+                if words < 0:
+                    return failed
+            else:
+                valid, time_us = timestamp_of_bytes(raw, at, quote)
+                if not valid:
+                    return failed
+                if key == TS:
+                    ts_us = time_us
+                else:
+                    expires_us = time_us
+            at = quote + 1
+        if at < 0:
+            return failed
+        at = after_blanks(raw, at)
+        if byte_at(raw, at) != ord(","):
+            break
+    if byte_at(raw, at) != ord("}") or not keys_complete(seen, comes, kind):
+        return failed
+    if comes and kind == NEAREST:
+        joint = BY_AND if all_of_them else BY_OR
+        region_kind = CIRCLE if seen & WITHIN else EVERYWHERE
+        if not seen & WITHIN:
+            figures[2] = np.inf
+    elif comes and kind == RELEVANT:
+        joint = BY_OR
+        sort_terms(raw, starts, terms, first, words)
+        if not seen & REACH:
+            figures[3] = reach_m
+    at = after_blanks(raw, at + 1)
+    return _Change(
+        at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, joint
+    )
+
+
+@kernel
+def _scan_closed_lines(
+    raw: Bytes,
+    line_offsets: npt.NDArray[np.int64],
+    lines: Positions,
+    k0: np.uint64,
+    k1: np.uint64,
+    mapping: Mapping | None,
+    reach_m: float,
+    room: int,
+) -> tuple[PlainChanges, Positions]:
+    """`scan_changes`; `room` is enough for all terms."""
+    size = len(lines)
+    line_of = np.empty(size, np.uint32)
+    ts_us = np.empty(size, np.int64)
+    id_start = np.empty(size, np.int64)
+    id_end = np.empty(size, np.int64)
+    subscribes = np.empty(size, np.bool_)
+    kind = np.empty(size, np.uint8)
+    wanted = np.empty(size, np.uint16)
+    expires_us = np.empty(size, np.int64)
+    region_kind = np.empty(size, np.uint8)
+    figures = np.zeros((size + 1, 4), np.float64)
+    cover_mode = np.empty(size, np.uint8)
+    offsets = np.zeros(size + 1, np.int64)
+    terms = np.empty(room, np.uint64)
+    on_true = np.empty(room, np.int16)
+    on_false = np.empty(room, np.int16)
+    slow = np.empty(size, np.uint32)
+    starts = np.empty(MOST_KEYWORDS, np.int64)
+    change = row = 0
+    for k in range(size):
+        line = np.int64(lines[k])
+        start, last = line_offsets[line], line_offsets[line + 1] - 1
+        first = offsets[row]
+        plain = False
+        if last >= start and byte_at(raw, last) == LINE_FEED:
+            found = _change_of_line(
+                raw, start, k0, k1, mapping, reach_m, figures[row], terms, first, starts
+            )
+            plain = found.end == last
+        if not plain:
+            slow[k - change] = line
+            continue
+        line_of[change] = line
+        ts_us[change] = found.ts_us
+        id_start[change] = found.id_start
+        id_end[change] = found.id_end
+        subscribes[change] = found.seen != UNSUBSCRIBE_KEYS
+        if found.seen != UNSUBSCRIBE_KEYS:
+            words, by_or = found.words, found.joint == BY_OR
+            kind[row] = found.kind
+            wanted[row] = found.k
+            expires_us[row] = found.expires_us
+            region_kind[row] = found.region_kind
+            if words == 0:
+                cover_mode[row] = COVER_ANY
+            elif by_or and (words > 1 or found.kind == RELEVANT):
+                cover_mode[row] = COVER_ALL
+            else:
+                cover_mode[row] = COVER_ONE
+            for w in range(words):
+                onward = w + 1 if w + 1 < words else (REJECT if by_or else ACCEPT)
+                on_true[first + w] = ACCEPT if by_or else onward
+                on_false[first + w] = onward if by_or else REJECT
+                if found.kind != BOOLEAN:  # only a list of terms: there is nothing to jump to
+                    on_true[first + w] = on_false[first + w] = 0
+            row += 1
+            offsets[row] = first + words
+        change += 1
+    total = offsets[row]
+    changes = PlainChanges(
+        line_of[:change],
+        ts_us[:change],
+        id_start[:change],
+        id_end[:change],
+        subscribes[:change],
+        kind[:row],
+        wanted[:row],
+        expires_us[:row],
+        region_kind[:row],
+        figures[:row],
+        cover_mode[:row],
+        offsets[: row + 1],
+        terms[:total].copy(),
+        on_true[:total].copy(),
+        on_false[:total].copy(),
+    )
+    return changes, slow[: size - change]
+
+
+def scan_changes(
+    raw: Bytes,
+    line_offsets: npt.NDArray[np.int64],
+    lines: Positions,
+    k0: np.uint64,
+    k1: np.uint64,
+    mapping: Mapping | None,
+    reach_m: float,
+) -> tuple[PlainChanges, Positions]:
+    """The plain changes among `lines` of the block, terms hashed, and the numbers of the others.
+
+    `mapping` is what words stand for; None if each stands for itself. `reach_m` is for `relevant`
+    lines that have none of their own; 0 leaves that kind alone.
+    The last line of a log may lack its line feed; it is slow then.
+    """
+    at = lines.astype(np.int64)
+    # Every word but the first has a byte before it. Pages that are not written to cost nothing.
+    room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_WORDS
+    return _scan_closed_lines(
+        read_only(raw), line_offsets, lines, k0, k1, mapping, float(reach_m), room
+    )
+
+
+TYPE, ID, TS, KIND, EXPIRES, REGION, WHERE = 1, 2, 4, 8, 16, 32, 64
+LON, LAT, KEYWORDS, K, MODE, WITHIN, ALPHA, REACH = (1 << n for n in range(7, 15))
+UNSUBSCRIBE_KEYS = TYPE | ID | TS
+SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
+COMMON_KEYS = SUBSCRIBE_KEYS | EXPIRES
+BOOLEAN_KEYS = REGION | WHERE
+NEEDED_OF_NEAREST = LON | LAT | KEYWORDS | K
+NEAREST_KEYS = NEEDED_OF_NEAREST | MODE | WITHIN
+NEEDED_OF_RELEVANT = LON | LAT | KEYWORDS | K | ALPHA
+RELEVANT_KEYS = NEEDED_OF_RELEVANT | REACH
+FIGURES = LON | LAT | WITHIN | ALPHA | REACH
+
+TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
+EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
+LON_KEY, LAT_KEY, KEYWORDS_KEY, K_KEY = b'lon"', b'lat"', b'keywords"', b'k"'
+MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', b'reach_m"'
+
+
+@inlined
+def key_at(raw: Bytes, at: int) -> tuple[int, int]:
+    """The bit of the key whose inside begins at `at`, and the place after its quote; 0 unknown."""
+    first = byte_at(raw, at)
+    if first == ord("t"):
+        if spells(raw, at, TYPE_KEY):
+            return TYPE, at + len(TYPE_KEY)
+        if spells(raw, at, TS_KEY):
+            return TS, at + len(TS_KEY)
+    elif first == ord("i"):
+        if spells(raw, at, ID_KEY):
+            return ID, at + len(ID_KEY)
+    elif first == ord("k"):
+        if spells(raw, at, KIND_KEY):
+            return KIND, at + len(KIND_KEY)
+        if spells(raw, at, KEYWORDS_KEY):
+            return KEYWORDS, at + len(KEYWORDS_KEY)
+        if spells(raw, at, K_KEY):
+            return K, at + len(K_KEY)
+    elif first == ord("r"):
+        if spells(raw, at, REGION_KEY):
+            return REGION, at + len(REGION_KEY)
+        if spells(raw, at, REACH_KEY):
+            return REACH, at + len(REACH_KEY)
+    elif first == ord("w"):
+        if spells(raw, at, WHERE_KEY):
+            return WHERE, at + len(WHERE_KEY)
+        if spells(raw, at, WITHIN_KEY):
+            return WITHIN, at + len(WITHIN_KEY)
+    elif first == ord("l"):
+        if spells(raw, at, LON_KEY):
+            return LON, at + len(LON_KEY)
+        if spells(raw, at, LAT_KEY):
+            return LAT, at + len(LAT_KEY)
+    elif first == ord("m"):
+        if spells(raw, at, MODE_KEY):
+            return MODE, at + len(MODE_KEY)
+    elif first == ord("a"):
+        if spells(raw, at, ALPHA_KEY):
+            return ALPHA, at + len(ALPHA_KEY)
+    elif first == ord("e") and spells(raw, at, EXPIRES_KEY):
+        return EXPIRES, at + len(EXPIRES_KEY)
+    return 0, at
+
+
+@inlined
+def keys_complete(seen: int, comes: bool, kind: int) -> bool:
+    """Whether the keys are those of an unsubscribe, or of a subscribe of this kind."""
+    if not comes:
+        return seen == UNSUBSCRIBE_KEYS
+    if seen & SUBSCRIBE_KEYS != SUBSCRIBE_KEYS:
+        return False
+    if kind == BOOLEAN:
+        return seen & BOOLEAN_KEYS != 0 and seen & ~(COMMON_KEYS | BOOLEAN_KEYS) == 0
+    if kind == NEAREST:
+        needed, own = NEEDED_OF_NEAREST, NEAREST_KEYS
+    else:
+        needed, own = NEEDED_OF_RELEVANT, RELEVANT_KEYS
+    return seen & needed == needed and seen & ~(COMMON_KEYS | own) == 0

@@ -1,0 +1,263 @@
+"""Plain objects read from a block of JSON Lines in one pass over its bytes.
+
+Nearly every line of a log is an object event as any JSON writer puts it: six known keys, no
+escapes, no `data`. Such a line is *plain*: it is decoded here and held to every rule of the format.
+All other lines, rare spellings of valid objects and everything invalid among them, are *slow*: they
+are left to a reader that knows the whole format and words the errors. A line in doubt is slow.
+
+Reading stops at the first byte that does not fit. A line feed fits nowhere, so a line that ends in
+one needs no other guard against running past its end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.json.numbers import number_at_byte
+from placewire.kernels.json.strings import (
+    QUOTE,
+    Bytes,
+    after_blanks,
+    byte_at,
+    spells,
+    string_end,
+    zero_bytes,
+)
+from placewire.kernels.json.timestamps import timestamp_of_bytes
+
+Positions = npt.NDArray[np.uint32]
+
+LINE_FEED = 0x0A
+MOST_ID_CHARACTERS = 256
+MOST_TEXT_BYTES = 65_536
+
+EVERY_LINE_FEED = np.uint64(0x0A0A0A0A0A0A0A0A)
+
+# One bit for each key that a plain object has.
+TYPE, ID, TS, LON, LAT, TEXT = 1, 2, 4, 8, 16, 32
+ALL_KEYS = TYPE | ID | TS | LON | LAT | TEXT
+
+OBJECT = b'object"'
+
+NOT_PLAIN = (-1, 0, 0.0, 0.0, 0, 0, 0, 0)
+
+
+class PlainObjects(NamedTuple):
+    """The plain objects of a block, in line order; id and text are byte ranges of the block."""
+
+    line: Positions
+    ts_us: npt.NDArray[np.int64]
+    lon: npt.NDArray[np.float64]
+    lat: npt.NDArray[np.float64]
+    id_start: Positions
+    id_end: Positions
+    text_start: Positions
+    text_end: Positions
+
+
+@inlined
+def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
+    """The bit of the key whose inside begins at `at`, and its closing quote; 0 when unknown."""
+    first = byte_at(raw, at)
+    if first == ord("t"):
+        second = byte_at(raw, at + 1)
+        if second == ord("s"):
+            return TS, at + 2
+        if (
+            second == ord("y")
+            and byte_at(raw, at + 2) == ord("p")
+            and byte_at(raw, at + 3) == ord("e")
+        ):
+            return TYPE, at + 4
+        if (
+            second == ord("e")
+            and byte_at(raw, at + 2) == ord("x")
+            and byte_at(raw, at + 3) == ord("t")
+        ):
+            return TEXT, at + 4
+    elif first == ord("l"):
+        second = byte_at(raw, at + 1)
+        if second == ord("o") and byte_at(raw, at + 2) == ord("n"):
+            return LON, at + 3
+        if second == ord("a") and byte_at(raw, at + 2) == ord("t"):
+            return LAT, at + 3
+    elif first == ord("i") and byte_at(raw, at + 1) == ord("d"):
+        return ID, at + 2
+    return 0, at
+
+
+@inlined
+def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int, int, int, int]:
+    """The line feed of the plain object that begins at `start`, and its fields; -1 for others."""
+    ts_us = id_start = id_end = text_start = text_end = 0
+    lon = lat = 0.0
+    at = after_blanks(raw, start)
+    if byte_at(raw, at) != ord("{"):
+        return NOT_PLAIN
+    seen = 0
+    while True:
+        at = after_blanks(raw, at + 1)
+        if byte_at(raw, at) != QUOTE:
+            return NOT_PLAIN
+        key, at = _key_at(raw, at + 1)
+        if key == 0 or seen & key or byte_at(raw, at) != QUOTE:
+            return NOT_PLAIN
+        seen |= key
+        at = after_blanks(raw, at + 1)
+        if byte_at(raw, at) != ord(":"):
+            return NOT_PLAIN
+        at = after_blanks(raw, at + 1)
+
+        if key & (LON | LAT):
+            at, value = number_at_byte(raw, at)
+            limit = 180.0 if key == LON else 90.0
+            if at < 0 or value < -limit or value > limit:
+                return NOT_PLAIN
+            if key == LON:
+                lon = value
+            else:
+                lat = value
+        else:
+            if byte_at(raw, at) != QUOTE:
+                return NOT_PLAIN
+            inside = at + 1
+            if key == TYPE:
+                if not spells(raw, inside, OBJECT):
+                    return NOT_PLAIN
+                quote = inside + 6
+            else:
+                quote, characters = string_end(raw, inside)
+                if quote < 0:
+                    return NOT_PLAIN
+                if key == TS:
+                    valid, ts_us = timestamp_of_bytes(raw, inside, quote)
+                    if not valid:
+                        return NOT_PLAIN
+                elif key == ID:
+                    if characters < 1 or characters > MOST_ID_CHARACTERS:
+                        return NOT_PLAIN
+                    id_start = inside
+                    id_end = quote
+                else:
+                    if quote - inside > MOST_TEXT_BYTES:
+                        return NOT_PLAIN
+                    text_start = inside
+                    text_end = quote
+            at = quote + 1
+
+        at = after_blanks(raw, at)
+        if byte_at(raw, at) != ord(","):
+            break
+    if byte_at(raw, at) != ord("}") or seen != ALL_KEYS:
+        return NOT_PLAIN
+    at = after_blanks(raw, at + 1)
+    return at, ts_us, lon, lat, id_start, id_end, text_start, text_end
+
+
+@kernel
+def _scan_closed_lines(
+    raw: Bytes, line_offsets: npt.NDArray[np.int64]
+) -> tuple[PlainObjects, Positions]:
+    """`scan_objects`; lines that do not end in a line feed are slow."""
+    lines = len(line_offsets) - 1
+    line_of = np.empty(lines, dtype=np.uint32)
+    ts_us = np.empty(lines, dtype=np.int64)
+    lon = np.empty(lines, dtype=np.float64)
+    lat = np.empty(lines, dtype=np.float64)
+    id_start = np.empty(lines, dtype=np.uint32)
+    id_end = np.empty(lines, dtype=np.uint32)
+    text_start = np.empty(lines, dtype=np.uint32)
+    text_end = np.empty(lines, dtype=np.uint32)
+    slow = np.empty(lines, dtype=np.uint32)
+    row = 0
+    for line in range(lines):
+        start, last = line_offsets[line], line_offsets[line + 1] - 1
+        plain = False
+        if last >= start and byte_at(raw, last) == LINE_FEED:
+            fields = _object_of_line(raw, start)
+            plain = fields[0] == last
+        if plain:
+            line_of[row] = line
+            _, ts_us[row], lon[row], lat[row] = fields[:4]
+            id_start[row], id_end[row], text_start[row], text_end[row] = fields[4:]
+            row += 1
+        else:
+            slow[line - row] = line
+    objects = PlainObjects(
+        line_of[:row],
+        ts_us[:row],
+        lon[:row],
+        lat[:row],
+        id_start[:row],
+        id_end[:row],
+        text_start[:row],
+        text_end[:row],
+    )
+    return objects, slow[: lines - row]
+
+
+def scan_objects(raw: Bytes, line_offsets: npt.NDArray[np.int64]) -> tuple[PlainObjects, Positions]:
+    """The plain objects of the block (under 2 GiB), and the numbers of all its other lines."""
+    if len(raw) and raw[-1] != LINE_FEED and line_offsets[-1] == len(raw):
+        # Once a log, at its end: a copy of the block costs less than a guard at every byte.
+        raw = np.append(raw, np.uint8(LINE_FEED))
+        line_offsets = line_offsets.copy()
+        line_offsets[-1] += 1
+    # One view of the block, whatever the caller's: the kernel is compiled for one type.
+    raw = raw.view()
+    raw.flags.writeable = False
+    return _scan_closed_lines(raw, line_offsets)
+
+
+@kernel
+def count_lines(raw: Bytes) -> int:
+    """The number of lines of the block; the last line may lack its line feed."""
+    size = len(raw)
+    whole = size - size % 128
+    count = 0
+    for base in range(0, whole, 128):
+        # A sum of at most 128 fits a byte, which lets the compiler add whole registers of them.
+        feeds = np.uint8(0)
+        for at in range(base, base + 128):
+            feeds = np.uint8(feeds + np.uint8(raw[at] == LINE_FEED))
+        count += int(np.int64(feeds))
+    for at in range(whole, size):
+        count += int(np.int64(raw[at] == LINE_FEED))
+    if size > 0 and raw[size - 1] != LINE_FEED:
+        count += 1
+    return count
+
+
+@kernel
+def find_lines(raw: Bytes) -> npt.NDArray[np.int64]:
+    """Where each line begins and, last, the block's length, as int64[lines + 1].
+
+    Line i is raw[offsets[i] : offsets[i + 1]] with its line feed, which the last line may lack.
+    """
+    size = len(raw)
+    line_offsets = np.empty(count_lines(raw) + 1, dtype=np.int64)
+    line_offsets[0] = 0
+    head = min(size, -raw.ctypes.data % 8)  # the bytes before the first aligned word
+    words = raw[head : size - (size - head) % 8].view(np.uint64)
+    found = 0
+    for at in range(head):
+        if raw[at] == LINE_FEED:
+            found += 1
+            line_offsets[found] = at + 1
+    for word in range(len(words)):
+        if zero_bytes(words[word] ^ EVERY_LINE_FEED):
+            base = head + 8 * word
+            for at in range(base, base + 8):
+                if raw[at] == LINE_FEED:
+                    found += 1
+                    line_offsets[found] = at + 1
+    for at in range(head + 8 * len(words), size):
+        if raw[at] == LINE_FEED:
+            found += 1
+            line_offsets[found] = at + 1
+    line_offsets[-1] = size
+    return line_offsets

@@ -1,0 +1,147 @@
+"""Balls: the discs about a `nearest` subscription's point in which an object may still enter.
+
+A ball is tested in three steps, each cheaper and looser than the next: the bounding box in a
+posting, the square of the chord between two points on the unit sphere in 32-bit floats (its limit
+is padded for their rounding, by some metres), and the exact distance.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.model.regions import EARTH_RADIUS_M, PADDING_DEG
+
+CHORD_PADDING = 4e-7  # of the earth's radius: 2.5 m
+EVERYWHERE_LIMIT = np.float32(5.0)  # no chord on the unit sphere is longer than 2
+
+
+@kernel
+def points_to_units(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
+    """Points f64[n], f64[n] on the unit sphere: f32[n, 3]."""
+    units = np.empty((lons.size, 3), np.float32)
+    for i in range(lons.size):
+        phi = math.radians(lats[i])
+        theta = math.radians(lons[i])
+        units[i, 0] = math.cos(phi) * math.cos(theta)
+        units[i, 1] = math.cos(phi) * math.sin(theta)
+        units[i, 2] = math.sin(phi)
+    return units
+
+
+@kernel
+def radii_to_limits(radii_m: np.ndarray) -> np.ndarray:
+    """The largest square of a chord that may lie within each radius f64[n]: f32[n]."""
+    limits = np.empty(radii_m.size, np.float32)
+    for i in range(radii_m.size):
+        half = radii_m[i] / (2.0 * EARTH_RADIUS_M)
+        if half >= math.pi / 2.0:
+            limits[i] = EVERYWHERE_LIMIT
+        else:
+            chord = 2.0 * math.sin(half) + CHORD_PADDING
+            limits[i] = np.float32(chord * chord * (1.0 + 1e-6))
+    return limits
+
+
+@kernel
+def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
+    """The share of the earth that a ball of each radius covers: f64[n]."""
+    areas = np.empty(radii_m.size, np.float64)
+    for i in range(radii_m.size):
+        angle = min(radii_m[i] / EARTH_RADIUS_M, math.pi)
+        areas[i] = math.sin(angle / 2.0) ** 2
+    return areas
+
+
+@inlined
+def bound_ball(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
+    """Write the box f64[4] around a ball, as `model.regions.circle_bounds` has it."""
+    angle = radius_m / EARTH_RADIUS_M
+    reach_deg = math.degrees(angle) + PADDING_DEG
+    south, north = lat - reach_deg, lat + reach_deg
+    box[0], box[2] = -180.0, 180.0
+    box[1], box[3] = max(south, -90.0), min(north, 90.0)
+    if south <= -90.0 or north >= 90.0 or angle >= math.pi / 2.0:
+        return  # a pole is in it
+    # How far a circle of this angle leans east and west of its centre.
+    sine = math.sin(math.radians(reach_deg)) / math.cos(math.radians(lat))
+    if sine >= 1.0:
+        return
+    lean_deg = math.degrees(math.asin(sine)) + PADDING_DEG
+    west, east = lon - lean_deg, lon + lean_deg
+    box[0] = west + 360.0 if west < -180.0 else west
+    box[2] = east - 360.0 if east > 180.0 else east
+
+
+@kernel
+def balls_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
+    """A box f64[n, 4] that contains each ball; west > east when it crosses the antimeridian."""
+    boxes = np.empty((lons.size, 4), np.float64)
+    for i in range(lons.size):
+        bound_ball(lons[i], lats[i], radii_m[i], boxes[i])
+    return boxes
+
+
+@inlined
+def enclose_ball(lon: float, lat: float, radius_m: float, rectangle: np.ndarray) -> None:
+    """Write the rectangle f64[4] around a ball; all longitudes if it crosses the antimeridian."""
+    bound_ball(lon, lat, radius_m, rectangle)
+    if rectangle[0] > rectangle[2]:
+        rectangle[0], rectangle[2] = -180.0, 180.0
+
+
+@kernel
+def balls_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
+    """The rectangles f64[n, 4] (west, south, east, north; west <= east) around balls."""
+    rectangles = np.empty((lons.size, 4), np.float64)
+    for i in range(lons.size):
+        enclose_ball(lons[i], lats[i], radii_m[i], rectangles[i])
+    return rectangles
+
+
+@kernel
+def rectangles_enclosed(rectangles: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The one rectangle f64[4] around those, of f64[n, 4], of some rows; there is one or more."""
+    around = rectangles[rows[0]].copy()
+    for row in rows:
+        around[0] = min(around[0], rectangles[row, 0])
+        around[1] = min(around[1], rectangles[row, 1])
+        around[2] = max(around[2], rectangles[row, 2])
+        around[3] = max(around[3], rectangles[row, 3])
+    return around
+
+
+@inlined
+def height_between(south: float, north: float) -> float:
+    """The share of the globe's axis between two latitudes, which areas on it go by."""
+    return math.sin(math.radians(north)) - math.sin(math.radians(south))
+
+
+@kernel
+def rectangles_overlapping_most(rectangles: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """For each of `others` f64[n, 4] the rectangle that shares most area with it, or -1: i64[n].
+
+    Area is that on the globe. Of several that share the same the smallest is taken, since many
+    may hold the whole of a small one; of equal ones the first.
+    """
+    areas = np.empty(rectangles.shape[0], np.float64)
+    for r in range(rectangles.shape[0]):
+        width = rectangles[r, 2] - rectangles[r, 0]
+        areas[r] = width * height_between(rectangles[r, 1], rectangles[r, 3])
+    chosen = np.full(others.shape[0], -1, np.int64)
+    for i in range(others.shape[0]):
+        most = 0.0
+        for r in range(rectangles.shape[0]):
+            west = max(rectangles[r, 0], others[i, 0])
+            south = max(rectangles[r, 1], others[i, 1])
+            east = min(rectangles[r, 2], others[i, 2])
+            north = min(rectangles[r, 3], others[i, 3])
+            if west >= east or south >= north:
+                continue
+            shared = (east - west) * height_between(south, north)
+            if shared > most or (shared == most and chosen[i] >= 0 and areas[r] < areas[chosen[i]]):
+                most = shared
+                chosen[i] = r
+    return chosen

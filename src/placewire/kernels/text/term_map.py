@@ -1,0 +1,104 @@
+"""Terms that stand for others, or for nothing: tables of hashes to hashes, looked up by block.
+
+A table is one of (key, value) pairs as in `kernels/text/hash_table.py`, at most half full.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kernels.text.siphash import ONE
+from placewire.kernels.text.tokens import hashes_made_distinct
+
+NOTHING = EMPTY - ONE  # what a stop word stands for
+
+Hashes = NDArray[np.uint64]
+
+
+class Mapping(NamedTuple):
+    """A table, and whether terms that are not in it stand for themselves or are unknown."""
+
+    table: Hashes
+    others_stay: bool
+
+
+@inlined
+def term_mapped(term: np.uint64, mapping: Mapping) -> np.uint64:
+    """What a term stands for: a term, NOTHING, or EMPTY if that is not known."""
+    found = mapping.table[entry_of_hash(mapping.table, term) + ONE]
+    if found == EMPTY and mapping.others_stay:
+        return term
+    return found
+
+
+@kernel
+def put_pairs(table: Hashes, keys: Hashes, values: Hashes) -> None:
+    """Put new pairs into a table that has room for them; keys that it has get the new value."""
+    for k in range(keys.size):
+        at = entry_of_hash(table, keys[k])
+        table[at] = keys[k]
+        table[at + ONE] = values[k]
+
+
+@kernel
+def put_table(table: Hashes, old: Hashes) -> None:
+    """Put all pairs of a smaller table into an empty one."""
+    for at in range(0, old.size, 2):
+        if old[at + 1] != EMPTY:
+            entry = entry_of_hash(table, old[at])
+            table[entry] = old[at]
+            table[entry + ONE] = old[at + 1]
+
+
+@kernel
+def values_of_hashes(hashes: Hashes, table: Hashes) -> tuple:  # type: ignore[type-arg]
+    """What each hash stands for, EMPTY if that is not known: u64[n], and how many of those."""
+    values = np.empty(hashes.size, np.uint64)
+    unknown = 0
+    for i in range(hashes.size):
+        values[i] = table[entry_of_hash(table, hashes[i]) + ONE]
+        unknown += values[i] == EMPTY
+    return values, unknown
+
+
+@kernel
+def drop_terms(offsets: NDArray[np.int64], hashes: Hashes, table: Hashes) -> None:
+    """Take the terms that are in the table out of all sets (see `TermSets`), in place."""
+    count = 0
+    first = offsets[0]
+    for row in range(offsets.size - 1):
+        last = offsets[row + 1]
+        for at in range(first, last):
+            hashes[count] = hashes[at]
+            count += table[entry_of_hash(table, hashes[at]) + ONE] == EMPTY
+        offsets[row + 1] = count
+        first = last
+
+
+@kernel
+def make_sets(offsets: NDArray[np.int64], hashes: Hashes) -> None:
+    """Sort the terms of each row and drop repeats, in place."""
+    count = np.uint64(0)
+    first = np.uint64(offsets[0])
+    for row in range(offsets.size - 1):
+        last = np.uint64(offsets[row + 1])
+        top = count
+        for at in range(first, last):
+            hashes[count] = hashes[at]
+            count += ONE
+        count = hashes_made_distinct(hashes, top, count)
+        offsets[row + 1] = np.int64(count)
+        first = last
+
+
+def make_table(pairs: int) -> Hashes:
+    """An empty table with room for so many pairs."""
+    size = 16
+    while size < 4 * pairs:
+        size *= 2
+    return np.full(size, EMPTY, np.uint64)

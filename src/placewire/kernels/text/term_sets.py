@@ -1,0 +1,101 @@
+"""Term sets: what an object's sorted distinct terms contain, satisfy and cover."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+
+HINT_SHIFT = 52  # a hint is the first 12 bits of a term's hash
+
+
+@inlined
+def signature_of_term(term: np.uint64) -> np.uint64:
+    """One of 64 bits for a term: the one that the first 6 bits of its hash number."""
+    return np.uint64(1) << (term >> np.uint64(58))
+
+
+@inlined
+def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
+    """Where in the ascending slice the term is, or -1."""
+    while last - first > 8:
+        middle = (first + last) >> 1
+        if terms[middle] <= term:
+            first = middle
+        else:
+            last = middle
+    for at in range(first, last):
+        if terms[at] == term:
+            return at
+    return -1
+
+
+@inlined
+def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
+    """Whether the ascending slice has the term."""
+    return place_of_term(terms, first, last, term) >= 0
+
+
+@inlined
+def terms_satisfy_literals(
+    terms: np.ndarray,
+    first_term: int,
+    last_term: int,
+    literal_term: np.ndarray,
+    literal_true: np.ndarray,
+    literal_false: np.ndarray,
+    first: int,
+    last: int,
+) -> bool:
+    """Run a row's compiled expression over the object's terms; no literals accept anything."""
+    if first == last:
+        return True
+    at = 0
+    while at >= 0:
+        if terms_contain(terms, first_term, last_term, literal_term[first + at]):
+            at = literal_true[first + at]
+        else:
+            at = literal_false[first + at]
+    return at == -1
+
+
+@kernel
+def objects_to_signatures(term_offsets: np.ndarray, terms: np.ndarray) -> np.ndarray:
+    """The union of the terms' signatures of each object: u64[n]."""
+    signatures = np.zeros(term_offsets.size - 1, np.uint64)
+    for i in range(signatures.size):
+        bits = np.uint64(0)
+        for at in range(term_offsets[i], term_offsets[i + 1]):
+            bits |= signature_of_term(terms[at])
+        signatures[i] = bits
+    return signatures
+
+
+@inlined
+def terms_have_hint(terms: np.ndarray, first: int, last: int, hint: int) -> bool:
+    """Whether any term's hash begins with the bits of `hint`."""
+    for at in range(first, last):
+        if terms[at] >> np.uint64(HINT_SHIFT) == np.uint64(hint):
+            return True
+    return False
+
+
+@inlined
+def row_covers_earlier(
+    terms: np.ndarray,
+    first_term: int,
+    last_term: int,
+    literal_term: np.ndarray,
+    literal_cover: np.ndarray,
+    first: int,
+    last: int,
+    posted: np.uint64,
+) -> bool:
+    """Whether the object has a covering term of the row that comes before the posted one."""
+    for at in range(first, last):
+        if literal_cover[at]:
+            if literal_term[at] == posted:
+                return False
+            if terms_contain(terms, first_term, last_term, literal_term[at]):
+                return True
+    return False

@@ -1,0 +1,304 @@
+"""Words: the tokens behind term hashes, found again in their texts, and brought into order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kernels.text.siphash import bytes_hash
+from placewire.kernels.text.tokens import (
+    CONTEXT_SHIFT,
+    CONTEXTS,
+    GROWTH_BYTES,
+    JOINER,
+    MANNER_SHIFT,
+    POOL_BREAK,
+    POOL_END,
+    POOL_SHIFT,
+    SEPARATOR,
+    STARTER,
+    UNSAFE,
+    WORD,
+    CodePoints,
+    Scripts,
+    piece_at,
+)
+
+FEW = 48  # words that begin alike are put in order one by one; more are left to Python
+
+
+@kernel
+def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) -> np.ndarray:
+    """The rows u8[n] in which some of `count` numbers, of CSR lists of them, appears first."""
+    seen = np.zeros(count, np.bool_)
+    first = np.zeros(offsets.size - 1, np.uint8)
+    for row in range(offsets.size - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            if not seen[numbers[at]]:
+                seen[numbers[at]] = True
+                first[row] = 1
+    return first
+
+
+@inlined
+def note_word(
+    pool: np.ndarray,
+    first: int,
+    end: int,
+    table: np.ndarray,
+    k0: np.uint64,
+    k1: np.uint64,
+    word_start: np.ndarray,
+    word_size: np.ndarray,
+) -> bool:
+    """Note pool[first:end] as the word of its hash, if that is asked for and has none yet."""
+    entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
+    number = table[entry + np.uint64(1)]
+    if number == EMPTY or word_size[number] != 0:
+        return False
+    word_start[number] = first
+    word_size[number] = end - first
+    return True
+
+
+@inlined
+def keep_word(
+    pool: np.ndarray,
+    first: int,
+    end: int,
+    table: np.ndarray,
+    k0: np.uint64,
+    k1: np.uint64,
+    scripts: Scripts,
+    word_start: np.ndarray,
+    word_size: np.ndarray,
+) -> int:
+    """Note the terms of the token pool[first:end] that have no word yet; gives where to go on."""
+    if end == first:
+        return first
+    if scripts is None:  # `note_word` written out: called here it takes a tenth longer
+        entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
+        number = table[entry + np.uint64(1)]
+        if number == EMPTY or word_size[number] != 0:
+            return first
+        word_start[number] = first
+        word_size[number] = end - first
+        return end
+    kept = False
+    at = first
+    paired = False
+    while at < end:
+        stop, onward, paired = piece_at(pool, at, end, paired, scripts)
+        if stop > at:
+            kept |= note_word(pool, at, stop, table, k0, k1, word_start, word_size)
+        at = onward
+    return end if kept else first
+
+
+@kernel
+def words_of_texts(
+    raw: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    rows: np.ndarray,
+    first_row: int,
+    used: int,
+    points: CodePoints,
+    table: np.ndarray,
+    k0: np.uint64,
+    k1: np.uint64,
+    scripts: Scripts,
+    word_start: np.ndarray,
+    word_size: np.ndarray,
+    pool: np.ndarray,
+    unsafe: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """Find the words of hashes, whose numbers are in `table`, in texts that were analysed before.
+
+    Writes where in `pool` u8 each number's word is, i64, and its size i32, which is 0 before. Rows
+    whose code points need their neighbours are marked in `unsafe` u8 and left alone. Begins with
+    rows[first_row] and the pool from `used` on; gives the same for the next call, which is needed
+    if the pool was too small.
+    """
+    for i in range(first_row, rows.size):
+        row = rows[i]
+        at, stop = starts[row], ends[row]
+        if used + GROWTH_BYTES * (stop - at) > pool.size:
+            return i, used
+        first = used
+        end = used
+        left = 0
+        while at < stop:
+            byte = raw[at]
+            if byte < 0x80:
+                entry = int(points.entries[byte])
+                left = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+                if entry & 3 == SEPARATOR:
+                    first = keep_word(
+                        pool, first, end, table, k0, k1, scripts, word_start, word_size
+                    )
+                    end = first
+                else:
+                    pool[end] = byte | 0x20 if 0x41 <= byte <= 0x5A else byte
+                    end += 1
+                at += 1
+                continue
+            if byte < 0xE0:
+                width = 2
+                code = int(byte & 0x1F)
+            elif byte < 0xF0:
+                width = 3
+                code = int(byte & 0x0F)
+            else:
+                width = 4
+                code = int(byte & 0x07)
+            for step in range(1, width):
+                code = (code << 6) | int(raw[at + step] & 0x3F)
+            entry = int(points.entries[code])
+            manner = (entry >> MANNER_SHIFT) & 3
+            context = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+            if manner == STARTER:
+                left = context
+            elif manner == UNSAFE or points.conflicts[left, context]:
+                unsafe[i] = 1
+                break
+            elif manner == JOINER:
+                left = 0
+            action = entry & 3
+            if action == WORD:
+                for step in range(width):
+                    pool[end + step] = raw[at + step]
+                end += width
+            elif action == SEPARATOR:
+                first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
+                end = first
+            else:
+                place = entry >> POOL_SHIFT
+                while points.pool[place] != POOL_END:
+                    run = int(points.pool[place])
+                    place += 1
+                    if run == POOL_BREAK:
+                        first = keep_word(
+                            pool, first, end, table, k0, k1, scripts, word_start, word_size
+                        )
+                        end = first
+                    for step in range(run):
+                        pool[end + step] = points.pool[place + step]
+                    end += run
+                    place += run
+            at += width
+        if not unsafe[i]:
+            first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
+        used = first
+    return rows.size, used
+
+
+@inlined
+def compare_slices(raw: np.ndarray, a: int, a_end: int, b: int, b_end: int) -> int:
+    """Less than, equal to or greater than 0 as the first slice is before the second."""
+    size = min(a_end - a, b_end - b)
+    for k in range(size):
+        if raw[a + k] != raw[b + k]:
+            return np.int64(raw[a + k]) - np.int64(raw[b + k])
+    return (a_end - a) - (b_end - b)
+
+
+@kernel
+def slices_to_prefixes(offsets: np.ndarray, raw: np.ndarray) -> np.ndarray:
+    """The first eight bytes of each slice as a big-endian number u64[n], zeros after its end."""
+    prefixes = np.empty(offsets.size - 1, np.uint64)
+    for i in range(prefixes.size):
+        prefix = np.uint64(0)
+        for k in range(8):
+            at = offsets[i] + k
+            byte = np.uint64(raw[at]) if at < offsets[i + 1] else np.uint64(0)
+            prefix = (prefix << np.uint64(8)) | byte
+        prefixes[i] = prefix
+    return prefixes
+
+
+@kernel
+def sort_alike(
+    order: np.ndarray, prefixes: np.ndarray, offsets: np.ndarray, raw: np.ndarray
+) -> np.ndarray:
+    """Sort, in place, those neighbours of `order` i64[n] that have one prefix, by all their bytes.
+
+    Gives begin and end of the runs i64[r, 2] that are too long for this.
+    """
+    left = np.empty((order.size // FEW + 1, 2), np.int64)
+    count = 0
+    begin = 0
+    for end in range(1, order.size + 1):
+        if end < order.size and prefixes[order[end]] == prefixes[order[begin]]:
+            continue
+        if end - begin > FEW:
+            left[count, 0], left[count, 1] = begin, end
+            count += 1
+        else:
+            for i in range(begin + 1, end):
+                moved = order[i]
+                k = i
+                while k > begin and (
+                    compare_slices(
+                        raw,
+                        offsets[moved],
+                        offsets[moved + 1],
+                        offsets[order[k - 1]],
+                        offsets[order[k - 1] + 1],
+                    )
+                    < 0
+                ):
+                    order[k] = order[k - 1]
+                    k -= 1
+                order[k] = moved
+        begin = end
+    return left[:count]
+
+
+@kernel
+def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """The rank u32[n] of each slice in `order`, equal ones alike, and the first of each rank."""
+    ranks = np.empty(order.size, np.uint32)
+    firsts = np.empty(order.size, np.int64)
+    count = 0
+    for i in range(order.size):
+        here = order[i]
+        if i > 0:
+            before = order[i - 1]
+            if (
+                compare_slices(
+                    raw, offsets[before], offsets[before + 1], offsets[here], offsets[here + 1]
+                )
+                == 0
+            ):
+                ranks[here] = count - 1
+                continue
+        firsts[count] = here
+        ranks[here] = count
+        count += 1
+    return ranks, firsts[:count].copy()
+
+
+@kernel
+def place_of_slice(offsets: np.ndarray, raw: np.ndarray, word: np.ndarray) -> int:
+    """Where among ascending slices `word` u8 is, or -1."""
+    first, last = 0, offsets.size - 1
+    while first < last:
+        middle = (first + last) >> 1
+        begin, end = offsets[middle], offsets[middle + 1]
+        size = min(end - begin, word.size)
+        order = 0
+        for k in range(size):
+            if raw[begin + k] != word[k]:
+                order = -1 if raw[begin + k] < word[k] else 1
+                break
+        if order == 0:
+            if end - begin == word.size:
+                return middle
+            order = -1 if end - begin < word.size else 1
+        if order < 0:
+            first = middle + 1
+        else:
+            last = middle
+    return -1

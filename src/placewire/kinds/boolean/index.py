@@ -1,0 +1,146 @@
+"""The boolean worker index: postings of subscriptions by term and hierarchical cell.
+
+For every covering term there is a short directory: runs of levels, in each run the cells that
+have postings, in code order, and for each cell a list of postings. A rare term has one list at the
+root cell; a frequent one has many short lists in cells that fit its subscriptions' regions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
+from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers, numbers_to_groups
+from placewire.kinds.boolean.kernels.postings import (
+    ANY_TERM,
+    WORDS,
+    groups_to_cells,
+    placements_to_postings,
+    placements_to_runs,
+    rows_to_covers,
+)
+from placewire.model.subscriptions import SubscriptionRows
+
+# Levels at which a list may stop. Few levels mean few look-ups an object; see docs/decisions.
+STOP_LEVELS = (0, 5, 8, 10, 11, 12, 13, 14, 16)
+MOST_CELLS = 8
+SHORT_LIST = 16
+
+
+class BooleanIndex(NamedTuple):
+    """Postings and their directory; every array can be mapped from disk."""
+
+    term_table: NDArray[np.uint64]
+    run_offsets: NDArray[np.uint32]
+    run_level: NDArray[np.int8]
+    run_cells: NDArray[np.uint32]
+    cell_code: NDArray[np.uint32]
+    cell_offsets: NDArray[np.int64]
+    postings: NDArray[np.uint32]
+
+
+def build_index(
+    rows: SubscriptionRows,
+    literal_count: NDArray[np.int64] | None = None,
+    *,
+    stop_levels: tuple[int, ...] = STOP_LEVELS,
+    most_cells: int = MOST_CELLS,
+    short_list: int = SHORT_LIST,
+) -> BooleanIndex:
+    """Index `rows`; their order does not matter.
+
+    `literal_count` says how frequent each literal's term is, by default among these rows: where
+    several terms would each do, a subscription is posted under the rarest.
+    """
+    if rows.total == 0:
+        return empty_index()
+    literals = rows.literal_term
+    if literal_count is None:
+        literal_count = counts_among_rows(rows)
+    post_row, post_literal = rows_to_covers(
+        rows.cover_mode, rows.literal_offsets, rows.literal_cover, literal_count
+    )
+    post_term = posted_terms(rows, post_row, post_literal)
+    table, post_number, terms = hashes_to_numbers(post_term)
+    term_offsets, term_posts = numbers_to_groups(post_number, terms.size)
+    ranges = boxes_to_ranges(rows.box)
+    levels = np.array(stop_levels, np.int64)
+    is_stop = np.zeros(MAX_LEVEL + 1, np.bool_)
+    is_stop[levels] = True
+    placed_term, placed_level, placed_code, placed_post = groups_to_cells(
+        term_offsets,
+        term_posts,
+        post_row,
+        ranges,
+        ranges_finest_levels(ranges, levels, most_cells),
+        is_stop,
+        short_list,
+    )
+    _, order = numbers_to_groups(placed_term, terms.size)
+    runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets = placements_to_runs(
+        order, placed_term, placed_level, placed_code, terms.size
+    )
+    postings = placements_to_postings(
+        order,
+        placed_level,
+        placed_code,
+        placed_post,
+        post_row,
+        post_literal,
+        rows.region_kind,
+        rows.box,
+        rows.expires_us,
+        rows.cover_mode,
+        rows.literal_offsets,
+        literals,
+        rows.literal_true,
+        rows.literal_cover,
+    )
+    return BooleanIndex(
+        table, runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets, postings
+    )
+
+
+def empty_index() -> BooleanIndex:
+    """An index that nothing matches."""
+    return BooleanIndex(
+        term_table=np.full(16, EMPTY, np.uint64),
+        run_offsets=np.zeros(1, np.uint32),
+        run_level=np.empty(0, np.int8),
+        run_cells=np.zeros(1, np.uint32),
+        cell_code=np.empty(0, np.uint32),
+        cell_offsets=np.zeros(1, np.int64),
+        postings=np.empty((0, WORDS), np.uint32),
+    )
+
+
+def cover_posts(
+    rows: SubscriptionRows, literal_count: NDArray[np.int64]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    """The (row, term) pairs to post, rows ascending; `literal_count` says how frequent each is."""
+    post_row, post_literal = rows_to_covers(
+        rows.cover_mode, rows.literal_offsets, rows.literal_cover, literal_count
+    )
+    return post_row, posted_terms(rows, post_row, post_literal)
+
+
+def posted_terms(
+    rows: SubscriptionRows, post_row: NDArray[np.uint32], post_literal: NDArray[np.int32]
+) -> NDArray[np.uint64]:
+    """The term of each posted literal; ANY_TERM for literal -1."""
+    post_term = np.full(post_row.size, ANY_TERM, np.uint64)
+    has_term = post_literal >= 0
+    positions = rows.literal_offsets[:-1][post_row] + post_literal
+    post_term[has_term] = rows.literal_term[positions[has_term]]
+    return post_term
+
+
+def counts_among_rows(rows: SubscriptionRows) -> NDArray[np.int64]:
+    """How many subscriptions could be posted under each literal's term."""
+    _, numbers, distinct = hashes_to_numbers(rows.literal_term)
+    counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
+    frequent: NDArray[np.int64] = counts[numbers].astype(np.int64)
+    return frequent

@@ -1,0 +1,225 @@
+"""A worker's part for `nearest`: objects that may enter results, by the balls of the last commit.
+
+Of one block only those are handed on that could enter if the block were all there is: an object
+that k others of the block precede and beat would not enter anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.circles import points_to_units, radii_to_limits
+from placewire.kinds.boolean.match import ALL_OF_THEM, Matches, Probe, make_probe
+from placewire.kinds.nearest.kernels.match import objects_near_postings, objects_near_rows
+from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
+from placewire.model.subscriptions import NEVER_US, take_slices
+from placewire.segments.segment import NONE_DEAD, Segment
+
+LEAST_ROOM = 4_096
+FIRST_STRETCH = 64  # objects
+ROOM = 1_000_000  # candidates that a stretch may have, about
+NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
+
+
+class NearTarget(NamedTuple):
+    """What objects are held against: a segment, its parts here, its balls' limits, ended rows."""
+
+    segment: Segment
+    parts: Sequence[int]
+    limits: NDArray[np.float32]
+    dead: NDArray[np.uint64] = NONE_DEAD
+    own: bool = False  # whether the limits are a copy
+
+    def shrink(self, rows: NDArray[np.uint32], radius: NDArray[np.float64]) -> NearTarget:
+        """The same with smaller balls of some rows; the limits that others see stay."""
+        limits = self.limits if self.own else self.limits.copy()
+        limits[rows] = np.minimum(limits[rows], radii_to_limits(radius))
+        return self._replace(limits=limits, own=True)
+
+
+class NearColumns(NamedTuple):
+    """Objects in cell order, as `make_probe` takes them."""
+
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8] = ALL_OF_THEM
+
+    def probe(self, picked: NDArray[np.int64]) -> Probe:
+        """Some of the objects, ready for matching; no subscription is met without a term."""
+        term_offsets, at = take_slices(self.term_offsets, picked)
+        return make_probe(
+            self.codes[picked],
+            self.lon[picked],
+            self.lat[picked],
+            self.now_us[picked],
+            term_offsets,
+            self.terms[at],
+            self.probed[at] if self.probed.size else self.probed,
+            np.zeros(picked.size, np.uint8),
+        )
+
+
+class Stretches:
+    """The objects of a block by stretches of the log, each in cell order.
+
+    The next one is as long as what the last one found allows.
+    """
+
+    def __init__(self, events: NDArray[np.uint32], first: int = 0) -> None:
+        self.order = np.argsort(events, kind="stable")
+        self.at = int(np.searchsorted(events[self.order], first))
+        self.size = FIRST_STRETCH
+        self.last = 0
+
+    @property
+    def left(self) -> int:
+        return int(self.order.size) - self.at
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        while self.left:
+            picked = np.sort(self.order[self.at : self.at + self.size])
+            self.at += picked.size
+            self.last = int(picked.size)
+            yield picked
+
+    def found(self, candidates: int) -> None:
+        """Say how many candidates the last stretch had."""
+        each = max(candidates / max(self.last, 1), 0.1)
+        self.size = max(FIRST_STRETCH, int(ROOM / each))
+
+
+def find_near(probe: Probe, target: NearTarget) -> Matches:
+    """The objects of a block that may enter results of a segment's rows; some pairs come twice."""
+    segment = target.segment
+    assert segment.balls is not None
+    rows = segment.rows
+    units = read_only(points_to_units(probe.lon, probe.lat))
+    found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
+    looked = 0
+    for part in target.parts:
+        room = max(LEAST_ROOM, 2 * segment.balls.longest[part])
+        aside = np.empty(room, np.uint32), np.empty(room, np.uint32)
+        out = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.float64)
+        cursor = np.zeros(5, np.int64)
+        while True:
+            objects_near_postings(
+                *probe,
+                units,
+                *segment.balls.parts[part],
+                rows.expires_us,
+                rows.cover_mode,
+                rows.literal_offsets,
+                rows.literal_term,
+                rows.shape,
+                segment.balls.centres,
+                read_only(target.limits),
+                read_only(target.dead),
+                *aside,
+                *out,
+                cursor,
+            )
+            written = int(cursor[3])
+            found.append(tuple(column[:written].copy() for column in out))
+            cursor[3] = 0
+            if cursor[0] == probe.group_term.size:
+                break
+        looked += int(cursor[4])
+    objects, of, distance = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Matches(objects, of, NEVER_US, looked, distance)
+
+
+def scan_near(probe: Probe, target: NearTarget) -> Matches:
+    """The same by looking at every pair."""
+    rows = target.segment.rows
+    objects, of, distance = objects_near_rows(
+        probe.lon,
+        probe.lat,
+        probe.now_us,
+        probe.term_offsets,
+        probe.terms,
+        rows.expires_us,
+        rows.cover_mode,
+        rows.literal_offsets,
+        rows.literal_term,
+        rows.shape,
+        read_only(target.dead),
+    )
+    return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)
+
+
+class Sifted(NamedTuple):
+    """Candidates by (row, event), each once, without those that k others precede and beat."""
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    event: NDArray[np.uint32]
+    distance: NDArray[np.float64]
+    full: NDArray[np.uint32]  # rows that have k of them
+    radius: NDArray[np.float64]  # how far the k-th of these is
+
+
+def sift_near(
+    matches: Matches,
+    events: NDArray[np.uint32],
+    sure: NDArray[np.bool_],
+    ks: NDArray[np.uint16],
+    before: Sifted | None = None,
+) -> Sifted:
+    """Those candidates that could enter, with those of earlier stretches of the block.
+
+    `events` has the event of each object; one that is not `sure` may yet be refused.
+    """
+    assert matches.distance is not None
+    objects, rows, distance = matches.object, matches.row, matches.distance
+    if before is not None:
+        objects = np.concatenate([before.object, objects])
+        rows = np.concatenate([before.row, rows])
+        distance = np.concatenate([before.distance, distance])
+    key = (rows.astype(np.uint64) << np.uint64(32)) | events[objects]
+    _, first = np.unique(key, return_index=True)
+    objects, rows, distance = objects[first], rows[first], distance[first]
+    enters, full, radius = candidates_entering_rows(
+        read_only(rows), read_only(distance), read_only(sure[objects]), read_only(ks)
+    )
+    objects = objects[enters]
+    return Sifted(objects, rows[enters], events[objects], distance[enters], full, radius)
+
+
+def match_near(
+    columns: NearColumns,
+    target: NearTarget,
+    events: NDArray[np.uint32],
+    sure: NDArray[np.bool_],
+    scan: bool = False,
+) -> Matches:
+    """Candidates of a block for a segment's rows, by the index or by scanning.
+
+    The block is taken in stretches of the log, so many objects at a time that their candidates
+    have room: subscriptions with fewer than k objects want everything that has their terms, and
+    only after a stretch it is known how far away is too far.
+    """
+    find = scan_near if scan else find_near
+    stretches = Stretches(events)
+    sifted: Sifted | None = None
+    looked = passed = 0
+    for picked in stretches:
+        found = find(columns.probe(picked), target)
+        looked += found.candidates
+        passed += int(found.object.size)
+        stretches.found(int(found.object.size))
+        found = found._replace(object=picked[found.object].astype(np.uint32))
+        sifted = sift_near(found, events, sure, target.segment.rows.k, sifted)
+        if stretches.left and sifted.full.size:
+            target = target.shrink(sifted.full, sifted.radius)
+    if sifted is None:
+        return Matches(*NOTHING_FOUND[:2], NEVER_US, 0, NOTHING_FOUND[2])
+    return Matches(sifted.object, sifted.row, NEVER_US, looked, sifted.distance, passed)

@@ -1,0 +1,180 @@
+"""The index of `relevant` subscriptions: postings by term, cell and group of like alpha.
+
+A group's postings need ever more text the later they come, so that a search of it ends early. The
+index holds for thresholds that are not below those it was made with (docs/decisions/0010).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import points_to_codes
+from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers, numbers_to_groups
+from placewire.kinds.relevant.kernels.groups import (
+    ALPHA_OF,
+    NEED,
+    cells_to_groups,
+    groups_to_bounds,
+    lists_to_cells,
+    rows_to_facts,
+    rows_to_weights,
+)
+from placewire.kinds.relevant.kernels.score import IDF, LAT, LON
+from placewire.model.subscriptions import SubscriptionRows, take_slices
+
+GROUPS = 10
+LEAF_ROWS = 2_000
+ALL_POSTED = np.empty(0, np.bool_)
+
+
+class GroupIndex(NamedTuple):
+    """Terms numbered from the rarest, their cells, groups, chunks and postings.
+
+    Every array can be mapped from disk. `posted` says which literals of the rows are in the index;
+    it is empty if all are. `longest` is how many postings the largest cell has.
+    """
+
+    term_table: NDArray[np.uint64]
+    term_idf: NDArray[np.float64]
+    term_cells: NDArray[np.int64]
+    cell_offsets: NDArray[np.int64]
+    cell_groups: NDArray[np.int64]
+    cell_bounds: NDArray[np.float32]
+    group_offsets: NDArray[np.int64]
+    group_chunks: NDArray[np.int64]
+    chunk_bounds: NDArray[np.float32]
+    facts: NDArray[np.float32]
+    posting_row: NDArray[np.uint32]
+    posting_hints: NDArray[np.uint64]
+    posted: NDArray[np.bool_]
+    longest: NDArray[np.int64]
+
+
+def build_groups(
+    rows: SubscriptionRows,
+    theta: NDArray[np.int32],
+    *,
+    picked: NDArray[np.int64] | None = None,
+    posted: NDArray[np.bool_] | None = None,
+    often: NDArray[np.float64] | None = None,
+    groups: int = GROUPS,
+    leaf_rows: int = LEAF_ROWS,
+    dropping: bool = True,
+) -> GroupIndex:
+    """Index `rows` for thresholds that are at least `theta` i32[n], in billionths.
+
+    With `picked` only some rows are indexed, with `posted` only some of their literals: a pair is
+    found if the object has a posted term of the row. With `often` f64[literals] terms are ordered
+    by how often they come, and a pair is found only if the first of the row's terms that the object
+    has is posted: so that of several indexes of the same rows one finds it. A cell has at most
+    `leaf_rows` postings of a term, in at most `groups` groups. Unless `dropping` is off, postings
+    are left out by which no object could reach the threshold.
+    """
+    wanted = np.arange(rows.total, dtype=np.int64) if picked is None else picked
+    _, literals = take_slices(rows.literal_offsets, wanted)
+    mask = ALL_POSTED if posted is None or posted[literals].all() else posted
+    table, numbers, idf = number_terms(rows, wanted, literals, often)
+    literal_number = np.zeros(rows.literal_term.size, np.uint32)
+    literal_number[literals] = numbers
+    shape_offsets, shape = read_only(rows.shape_offsets), read_only(rows.shape)
+    post_literal, post_row, near, later, hints = rows_to_weights(
+        read_only(wanted),
+        shape_offsets,
+        shape,
+        read_only(rows.literal_offsets),
+        read_only(rows.literal_term),
+        literal_number,
+        read_only(mask),
+        often is not None,
+        read_only(theta),
+        dropping,
+    )
+    facts = rows_to_facts(post_row, near, later, shape_offsets, shape, read_only(theta))
+    starts = rows.shape_offsets[:-1]
+    codes = points_to_codes(rows.shape[starts + LON], rows.shape[starts + LAT])[post_row]
+    list_offsets, order = numbers_to_groups(literal_number[post_literal], idf.size)
+    term_cells, cell_offsets = lists_to_cells(list_offsets, order, codes, leaf_rows)
+    cell_groups, group_offsets, group_chunks = cells_to_groups(
+        cell_offsets, order, facts[ALPHA_OF], facts[NEED], groups
+    )
+    cell_bounds, chunk_bounds, by_group = groups_to_bounds(
+        cell_offsets, group_offsets, group_chunks, order, facts
+    )
+    return GroupIndex(
+        table,
+        idf,
+        term_cells,
+        cell_offsets,
+        cell_groups,
+        cell_bounds,
+        group_offsets,
+        group_chunks,
+        chunk_bounds,
+        by_group,
+        post_row[order],
+        hints[order],
+        mask if often is None else ALL_POSTED,
+        np.diff(cell_offsets).max(initial=0, keepdims=True),
+    )
+
+
+def number_terms(
+    rows: SubscriptionRows,
+    picked: NDArray[np.int64],
+    literals: NDArray[np.int64],
+    often: NDArray[np.float64] | None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
+    """Number the terms of the picked rows' literals from the rarest to the most frequent.
+
+    Returns the table of hashes, the number of each literal and the idf of each term.
+    """
+    table, numbers, distinct = hashes_to_numbers(read_only(rows.literal_term[literals]))
+    count = np.bincount(numbers, minlength=distinct.size)
+    by_count = np.argsort(count, kind="stable")
+    if often is not None:
+        frequency = np.zeros(distinct.size)
+        frequency[numbers] = often[literals]
+        by_count = np.lexsort((distinct, frequency))
+    rank = np.empty(distinct.size, np.uint32)
+    rank[by_count] = np.arange(distinct.size, dtype=np.uint32)
+    filled = np.flatnonzero(table[1::2] != EMPTY)
+    table[2 * filled + 1] = rank[table[2 * filled + 1].astype(np.int64)]
+    numbers = rank[numbers]
+    lengths = (rows.literal_offsets[1:] - rows.literal_offsets[:-1])[picked]
+    # The idf of a row's i-th literal stands IDF + i after the start of its shape.
+    ahead = np.repeat(
+        rows.shape_offsets[:-1][picked] + IDF - rows.literal_offsets[:-1][picked], lengths
+    )
+    idf = np.zeros(distinct.size, np.float64)
+    np.maximum.at(idf, numbers, rows.shape[literals + ahead])
+    return table, numbers, idf
+
+
+class LiteralDeal(NamedTuple):
+    """Postings dealt out to parts: the part of each literal, or -1 if it is not posted.
+
+    Where those of a row are in several parts, `often` f64[literals] gives their order.
+    """
+
+    parts: int
+    owner: NDArray[np.int32]
+    often: NDArray[np.float64] | None = None
+
+
+def index_parts(
+    rows: SubscriptionRows, theta: NDArray[np.int32], dealt: LiteralDeal | None
+) -> tuple[GroupIndex, ...]:
+    """An index for every part that postings are dealt out to, or one of all."""
+    if dealt is None:
+        return (build_groups(rows, theta),)
+    row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
+    indexes = []
+    for part in range(dealt.parts):
+        posted = dealt.owner == part
+        here = np.unique(row[posted])
+        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=dealt.often))
+    return tuple(indexes)

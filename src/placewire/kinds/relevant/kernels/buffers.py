@@ -1,0 +1,250 @@
+"""Buffers of `relevant` rows: the objects that a result may need, by rank, as the window slides.
+
+Row r's buffer is in slots offsets[r]:offsets[r + 1], the first counts[r] of them by rank: score
+descending, then seq descending. Scores are whole numbers of 1e-9 (`nano`). `exp` says when an
+object leaves the window: as soon as the horizon reaches it. An object dominates another of lower
+rank if it stays at least as long; `dom` counts those that dominate an object. With k of them it can
+never be in the result again, and is left out.
+
+A buffer has every object of the window that ranks at or above (theta, theta_seq) and is not left
+out; if theta is ALL, simply every candidate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.blocks import NEVER, ranks_before
+from placewire.kernels.jit import inlined, kernel
+
+ALL = -1
+DONE = -1  # the status of a row that needs no refill
+MOST_K = 1_000
+
+
+class Buffers(NamedTuple):
+    """Buffers of n rows with room for m objects.
+
+    In a window of the last objects an object leaves in the order of seq: `exp` is `seq` itself.
+    """
+
+    offsets: NDArray[np.int64]  # [n + 1]
+    counts: NDArray[np.int32]  # [n]
+    nano: NDArray[np.int32]  # [m], as are the next three
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+    dom: NDArray[np.uint16]
+    theta: NDArray[np.int32]  # [n]
+    theta_seq: NDArray[np.int64]  # [n]
+
+
+@inlined
+def first_reaching(values: np.ndarray, value: int) -> int:
+    """The first of ascending values that is at least `value`."""
+    low, high = 0, values.size
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def enter_buffer(
+    row: int,
+    nano: int,
+    seq: int,
+    exp: int,
+    k: int,
+    dominance: bool,
+    trim: bool,
+    buffers: Buffers,
+) -> int:
+    """Put an object into a buffer; gives its place there, or -1 if k others keep it out.
+
+    A full buffer lets the lowest go and remembers that it did: theta rises. With `trim` it then
+    makes room for a while, so that what comes next need not rank so high.
+    """
+    offsets, counts = buffers.offsets, buffers.counts
+    theta, theta_seq = buffers.theta, buffers.theta_seq
+    nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
+    first = offsets[row]
+    room = offsets[row + 1] - first
+    held = np.int64(counts[row])
+    place = held
+    while place > 0 and ranks_before(
+        nano, seq, np.int64(nanos[first + place - 1]), seqs[first + place - 1]
+    ):
+        place -= 1
+    own = 0
+    if dominance:
+        for at in range(first, first + place):
+            if exps[at] >= exp:
+                own += 1
+        if own >= k:
+            return -1
+        kept = first + place
+        for at in range(first + place, first + held):
+            dom = np.int64(doms[at])
+            if exps[at] <= exp:
+                dom += 1
+                if dom >= k:
+                    continue
+            nanos[kept], seqs[kept], exps[kept] = nanos[at], seqs[at], exps[at]
+            doms[kept] = dom
+            kept += 1
+        held = kept - first
+    full = held == room
+    if full:
+        held = min(room - 1, k + (room - k) // 2) if trim else room - 1
+        if place > held or (trim and place == held):
+            counts[row] = held if trim else room
+            lowest = first + counts[row] - 1
+            theta[row], theta_seq[row] = nanos[lowest], seqs[lowest]
+            return -1
+    for at in range(first + held, first + place, -1):
+        nanos[at], seqs[at], exps[at] = nanos[at - 1], seqs[at - 1], exps[at - 1]
+        doms[at] = doms[at - 1]
+    at = first + place
+    nanos[at], seqs[at], exps[at], doms[at] = nano, seq, exp, own
+    counts[row] = held + 1
+    if full:
+        theta[row], theta_seq[row] = nanos[first + held], seqs[first + held]
+    return place
+
+
+@inlined
+def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
+    """Let the objects go that the horizon has reached."""
+    nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
+    first = buffers.offsets[row]
+    kept = first
+    for at in range(first, first + buffers.counts[row]):
+        if exps[at] > horizon:
+            nanos[kept], seqs[kept], exps[kept] = nanos[at], seqs[at], exps[at]
+            doms[kept] = doms[at]
+            kept += 1
+    buffers.counts[row] = kept - first
+
+
+@inlined
+def soonest_in_buffer(row: int, buffers: Buffers) -> np.int64:
+    """When the first object of a buffer leaves."""
+    soonest = NEVER
+    first = buffers.offsets[row]
+    for at in range(first, first + buffers.counts[row]):
+        soonest = min(soonest, buffers.exp[at])
+    return soonest
+
+
+@inlined
+def copy_slot(source: Buffers, at: int, buffers: Buffers, to: int) -> None:
+    buffers.nano[to], buffers.seq[to] = source.nano[at], source.seq[at]
+    buffers.exp[to], buffers.dom[to] = source.exp[at], source.dom[at]
+
+
+@kernel
+def entrants_into_buffers(
+    rows: np.ndarray,
+    entrant_nano: np.ndarray,
+    entrant_seq: np.ndarray,
+    entrant_exp: np.ndarray,
+    horizon: int,
+    ks: np.ndarray,
+    dominance: bool,
+    buffers: Buffers,
+) -> None:
+    """Put objects that entered the buffers of rows[i] there again, in place."""
+    for i in range(rows.size):
+        if entrant_exp[i] > horizon:
+            enter_buffer(
+                np.int64(rows[i]),
+                np.int64(entrant_nano[i]),
+                entrant_seq[i],
+                entrant_exp[i],
+                np.int64(ks[rows[i]]),
+                dominance,
+                False,
+                buffers,
+            )
+
+
+@kernel
+def buffers_above_theta(buffers: Buffers) -> None:
+    """Leave out what ranks below (theta, theta_seq), in place."""
+    counts, nanos, seqs = buffers.counts, buffers.nano, buffers.seq
+    theta, theta_seq = buffers.theta, buffers.theta_seq
+    for row in range(counts.size):
+        if theta[row] == ALL:
+            continue
+        first = buffers.offsets[row]
+        while counts[row] and ranks_before(
+            np.int64(theta[row]),
+            theta_seq[row],
+            np.int64(nanos[first + counts[row] - 1]),
+            seqs[first + counts[row] - 1],
+        ):
+            counts[row] -= 1
+
+
+@kernel
+def buffers_past_horizon(horizon: int, buffers: Buffers) -> np.ndarray:
+    """Leave out what has left the window, in place; gives when the next object of each row does."""
+    soonest = np.empty(buffers.counts.size, np.int64)
+    for row in range(soonest.size):
+        leave_buffer(row, horizon, buffers)
+        soonest[row] = soonest_in_buffer(row, buffers)
+    return soonest
+
+
+@kernel
+def buffers_taken(picked: np.ndarray, since_seq: int, source: Buffers, taken: Buffers) -> None:
+    """Copy what came at `since_seq` or later in the buffers of the picked rows to others.
+
+    These have room for it; they get their counts, not their thresholds.
+    """
+    for i in range(picked.size):
+        row = np.int64(picked[i])
+        first = source.offsets[row]
+        to = taken.offsets[i]
+        for at in range(first, first + source.counts[row]):
+            if source.seq[at] >= since_seq:
+                copy_slot(source, at, taken, to)
+                to += 1
+        taken.counts[i] = to - taken.offsets[i]
+
+
+@kernel
+def newcomers_counted(picked: np.ndarray, since_seq: int, buffers: Buffers) -> np.ndarray:
+    """How many objects in the buffers of the picked rows came at `since_seq` or later: i64[n]."""
+    newcomers = np.zeros(picked.size, np.int64)
+    for i in range(picked.size):
+        row = np.int64(picked[i])
+        first = buffers.offsets[row]
+        for at in range(first, first + buffers.counts[row]):
+            if buffers.seq[at] >= since_seq:
+                newcomers[i] += 1
+    return newcomers
+
+
+@kernel
+def buffers_put(rows: np.ndarray, source: Buffers, buffers: Buffers) -> None:
+    """Copy buffers to those of some rows; what finds no room there is below theta."""
+    theta, theta_seq = buffers.theta, buffers.theta_seq
+    for i in range(rows.size):
+        row = rows[i]
+        first = buffers.offsets[row]
+        room = buffers.offsets[row + 1] - first
+        held = min(np.int64(source.counts[i]), room)
+        for slot in range(held):
+            copy_slot(source, source.offsets[i] + slot, buffers, first + slot)
+        buffers.counts[row] = held
+        theta[row], theta_seq[row] = source.theta[i], source.theta_seq[i]
+        if held < source.counts[i]:
+            lowest = first + held - 1
+            theta[row], theta_seq[row] = buffers.nano[lowest], buffers.seq[lowest]

@@ -1,0 +1,389 @@
+"""Prunings of the search for `relevant` rows, each to be switched off, and what it counts.
+
+docs/decisions/0010 says what they are and what each is worth.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kernels.text.term_sets import signature_of_term
+from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH
+from placewire.model.regions import EARTH_RADIUS_M
+
+# Prunings, each a bit.
+CELL_PRUNING = 1  # Lemma 6
+GROUP_PRUNING = 2  # Theorem 3
+EARLY_TERMINATION = 4  # Theorem 4
+OUTER_BOUND = 8  # the object's distance from a cell
+INNER_BOUND = 16  # the row's place in the cell
+PREFIX = 32  # Lemma 3
+MAX_WEIGHT = 64  # Theorem 1
+UNSEEN_BOUND = 128  # Theorem 2
+HINTS = 256  # terms that the object surely lacks
+ALL_PRUNINGS = 511
+COUNT_POSTINGS = 512  # say which pruning skips a posting; slow
+
+# Counters: cells and groups met and skipped; the postings in them, those that a search of a group
+# ended before, and those looked at; of these, those that each bound skipped (the first three only
+# with COUNT_POSTINGS); and candidates whose threshold has risen since, and that were scored.
+COUNTER_NAMES = (
+    *("cells", "cells_skipped", "groups", "groups_skipped"),
+    *("in_cells", "in_groups", "cut", "looked"),
+    *("by_prefix", "by_inner", "by_unseen", "by_hints"),
+    *("raised", "verified"),
+)
+CELLS, CELLS_SKIPPED, GROUPS, GROUPS_SKIPPED = 0, 1, 2, 3
+IN_CELLS, IN_GROUPS, CUT, LOOKED = 4, 5, 6, 7
+BY_PREFIX, BY_INNER, BY_UNSEEN, BY_HINTS = 8, 9, 10, 11
+RAISED, VERIFIED = 12, 13
+
+
+# Facts of a posting; a group's postings have them one fact after another.
+NEED, NEAR, LATER, PULL, ALPHA_OF, UNIT_X, UNIT_Y, UNIT_Z = 0, 1, 2, 3, 4, 5, 6, 7
+FACTS = 8
+BOUNDS = 5  # the first of these, as least and largest
+BOX = 5  # where a cell's box begins among its bounds: three least and three largest coordinates
+CHUNK = 16  # postings of a group that share bounds
+LEAST_GROUP = 32  # postings, unless the cell has fewer
+NEED_PADDING = 2e-6  # more than 32-bit floats and the rounding of a score may add up to
+WEIGHT_PADDING = 1e-6
+NOT_POSTED = 1 << 40  # more than any number of a term
+MOST_PULL = 1e30  # a reach of nothing at all, still a number
+
+
+@kernel
+def rows_to_weights(
+    picked: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
+    literal_number: np.ndarray,
+    posted: np.ndarray,
+    in_place: bool,
+    theta: np.ndarray,
+    dropping: bool,
+) -> tuple:  # type: ignore[type-arg]
+    """The postings of picked rows: literal i64[p], row u32[p], near, later f32[p], hints u64[p].
+
+    A row's terms are taken in the order of their numbers, those that are not posted (bool, empty:
+    all are) last unless they stay `in_place`: then a pair is found by another index if an object
+    has one of them before. If `dropping`, a posting is left out whose row could not reach `theta`
+    by it even with an object at its place.
+    """
+    total = 0
+    longest = 1
+    for row in picked:
+        total += literal_offsets[row + 1] - literal_offsets[row]
+        longest = max(longest, literal_offsets[row + 1] - literal_offsets[row])
+    post_literal = np.empty(total, np.int64)
+    post_row = np.empty(total, np.uint32)
+    post_near = np.empty(total, np.float32)
+    post_later = np.empty(total, np.float32)
+    post_hints = np.empty(total, np.uint64)
+    key = np.empty(longest, np.int64)
+    place = np.empty(longest, np.int64)
+    k = 0
+    for row in picked:
+        first, last = literal_offsets[row], literal_offsets[row + 1]
+        at = shape_offsets[row]
+        alpha, norm = shape[at + ALPHA], shape[at + NORM]
+        for i in range(last - first):
+            its = np.int64(literal_number[first + i])
+            if posted.size and not posted[first + i] and not in_place:
+                its += NOT_POSTED
+            to = i
+            while to > 0 and key[to - 1] > its:
+                key[to], place[to] = key[to - 1], place[to - 1]
+                to -= 1
+            key[to], place[to] = its, i
+        later, squares = 0.0, 0.0
+        hints = np.uint64(0)
+        for to in range(last - first - 1, -1, -1):
+            i = place[to]
+            weight = shape[at + IDF + i] / norm if norm != 0.0 else 0.0
+            squares += weight * weight
+            reached = alpha + (1.0 - alpha) * math.sqrt(squares) + NEED_PADDING >= 1e-9 * theta[row]
+            here = posted.size == 0 or posted[first + i]
+            if here and (reached or not dropping):
+                post_literal[k] = first + i
+                post_row[k] = row
+                post_near[k] = (1.0 - alpha) * weight * (1.0 + WEIGHT_PADDING)
+                post_later[k] = (1.0 - alpha) * later * (1.0 + WEIGHT_PADDING)
+                post_hints[k] = hints
+                k += 1
+            later += weight
+            hints |= signature_of_term(literal_term[first + i])
+    return post_literal[:k], post_row[:k], post_near[:k], post_later[:k], post_hints[:k]
+
+
+@kernel
+def rows_to_facts(
+    post_row: np.ndarray,
+    post_near: np.ndarray,
+    post_later: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    theta: np.ndarray,
+) -> np.ndarray:
+    """The facts f32[FACTS, p] of postings."""
+    facts = np.empty((FACTS, post_row.size), np.float32)
+    for p in range(post_row.size):
+        row = np.int64(post_row[p])
+        at = shape_offsets[row]
+        alpha = shape[at + ALPHA]
+        facts[NEED, p] = 1e-9 * theta[row] - alpha - NEED_PADDING
+        facts[NEAR, p] = post_near[p]
+        facts[LATER, p] = post_later[p]
+        facts[PULL, p] = min(alpha * (EARTH_RADIUS_M / shape[at + REACH]), MOST_PULL)
+        facts[ALPHA_OF, p] = alpha
+        phi, turn = math.radians(shape[at + LAT]), math.radians(shape[at + LON])
+        facts[UNIT_X, p] = math.cos(phi) * math.cos(turn)
+        facts[UNIT_Y, p] = math.cos(phi) * math.sin(turn)
+        facts[UNIT_Z, p] = math.sin(phi)
+    return facts
+
+
+@kernel
+def lists_to_cells(
+    list_offsets: np.ndarray, order: np.ndarray, codes: np.ndarray, leaf: int
+) -> tuple:  # type: ignore[type-arg]
+    """Sort each list of postings along the curve and cut it into cells of at most `leaf` of them.
+
+    Writes into `order` i64[p]; `codes` u32[p] are of postings. Returns how many cells each list
+    has, as offsets i64[n + 1], and the postings of each cell, as offsets i64[c + 1].
+    """
+    list_cells = np.zeros(list_offsets.size, np.int64)
+    cell_offsets = np.zeros(1024, np.int64)
+    cells = 0
+    stack = np.empty((128, 3), np.int64)
+    for t in range(list_offsets.size - 1):
+        begin, end = list_offsets[t], list_offsets[t + 1]
+        if end - begin > leaf:
+            here = order[begin:end].copy()
+            order[begin:end] = here[np.argsort(codes[here], kind="mergesort")]
+        depth = 1
+        stack[0, 0], stack[0, 1], stack[0, 2] = begin, end, 32
+        while depth:
+            depth -= 1
+            first, last, shift = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+            if first == last:
+                continue
+            if last - first <= leaf or shift == 0:
+                if cells + 2 > cell_offsets.size:
+                    cell_offsets = np.append(cell_offsets, np.zeros(cells, np.int64))
+                cells += 1
+                cell_offsets[cells] = last
+                continue
+            shift -= 2
+            # The last quarter goes below, so that cells come out in order.
+            to = last
+            for quarter in range(3, -1, -1):
+                low, high = first, to
+                while low < high:
+                    middle = (low + high) >> 1
+                    if (np.int64(codes[order[middle]]) >> shift) & 3 < quarter:
+                        low = middle + 1
+                    else:
+                        high = middle
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = low, to, shift
+                depth += 1
+                to = low
+        list_cells[t + 1] = cells
+    return list_cells, cell_offsets[: cells + 1].copy()
+
+
+@inlined
+def groups_of(postings: int, groups: int) -> int:
+    """How many groups a cell is cut into."""
+    return max(1, min(groups, postings // LEAST_GROUP))
+
+
+@kernel
+def cells_to_groups(
+    cell_offsets: np.ndarray,
+    order: np.ndarray,
+    alphas: np.ndarray,
+    needs: np.ndarray,
+    groups: int,
+) -> tuple:  # type: ignore[type-arg]
+    """Cut each cell into groups of like alpha, of as many postings each, by rising need.
+
+    Writes into `order`. Returns the groups of each cell, the postings and the chunks of each group,
+    all as offsets i64.
+    """
+    cells = cell_offsets.size - 1
+    cell_groups = np.zeros(cells + 1, np.int64)
+    for c in range(cells):
+        count = groups_of(cell_offsets[c + 1] - cell_offsets[c], groups)
+        cell_groups[c + 1] = cell_groups[c] + count
+    group_offsets = np.zeros(cell_groups[cells] + 1, np.int64)
+    group_chunks = np.zeros(cell_groups[cells] + 1, np.int64)
+    for c in range(cells):
+        begin, end = cell_offsets[c], cell_offsets[c + 1]
+        count = cell_groups[c + 1] - cell_groups[c]
+        if count > 1:
+            here = order[begin:end].copy()
+            order[begin:end] = here[np.argsort(alphas[here], kind="mergesort")]
+        for i in range(count):
+            g = cell_groups[c] + i
+            first = begin + (end - begin) * i // count
+            last = begin + (end - begin) * (i + 1) // count
+            if last - first > 1:
+                inside = order[first:last].copy()
+                order[first:last] = inside[np.argsort(needs[inside], kind="mergesort")]
+            group_offsets[g + 1] = last
+            group_chunks[g + 1] = group_chunks[g] + (last - first + CHUNK - 1) // CHUNK
+    return cell_groups, group_offsets, group_chunks
+
+
+@inlined
+def widen_bounds(bounds: np.ndarray, facts: np.ndarray, p: int) -> None:
+    """Take a posting into bounds f32[>= BOUNDS]."""
+    bounds[NEED] = min(bounds[NEED], facts[NEED, p])
+    bounds[NEAR] = max(bounds[NEAR], facts[NEAR, p])
+    bounds[LATER] = max(bounds[LATER], facts[LATER, p])
+    bounds[PULL] = min(bounds[PULL], facts[PULL, p])
+    bounds[ALPHA_OF] = min(bounds[ALPHA_OF], facts[ALPHA_OF, p])
+
+
+@kernel
+def groups_to_bounds(
+    cell_offsets: np.ndarray,
+    group_offsets: np.ndarray,
+    group_chunks: np.ndarray,
+    order: np.ndarray,
+    facts: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """Bounds of cells f32[c, BOX + 6] and chunks f32[k, BOUNDS], and facts by group f32[8 p].
+
+    The bounds of a chunk are of it and all after it in its group: those of the first are the
+    group's.
+    """
+    cell_bounds = np.empty((cell_offsets.size - 1, BOX + 6), np.float32)
+    for c in range(cell_offsets.size - 1):
+        bounds = cell_bounds[c]
+        bounds[:] = np.inf
+        bounds[NEAR], bounds[LATER] = 0.0, 0.0
+        bounds[BOX + 3 :] = -np.inf
+        for k in range(cell_offsets[c], cell_offsets[c + 1]):
+            p = order[k]
+            widen_bounds(bounds, facts, p)
+            for axis in range(3):
+                bounds[BOX + axis] = min(bounds[BOX + axis], facts[UNIT_X + axis, p])
+                bounds[BOX + 3 + axis] = max(bounds[BOX + 3 + axis], facts[UNIT_X + axis, p])
+    groups = group_offsets.size - 1
+    chunk_bounds = np.empty((group_chunks[groups], BOUNDS), np.float32)
+    by_group = np.empty(FACTS * order.size, np.float32)
+    for g in range(groups):
+        first, last = group_offsets[g], group_offsets[g + 1]
+        for chunk in range(group_chunks[g + 1] - group_chunks[g] - 1, -1, -1):
+            bounds = chunk_bounds[group_chunks[g] + chunk]
+            if group_chunks[g] + chunk + 1 == group_chunks[g + 1]:
+                bounds[:] = np.inf
+                bounds[NEAR], bounds[LATER] = 0.0, 0.0
+            else:
+                bounds[:] = chunk_bounds[group_chunks[g] + chunk + 1]
+            for k in range(first + chunk * CHUNK, min(last, first + (chunk + 1) * CHUNK)):
+                widen_bounds(bounds, facts, order[k])
+        for fact in range(FACTS):
+            to = FACTS * first + fact * (last - first)
+            for k in range(first, last):
+                by_group[to + k - first] = facts[fact, order[k]]
+    return cell_bounds, chunk_bounds, by_group
+
+
+NO_BOUND = 1e6  # a weight that no text has
+
+
+@inlined
+def weights_of(weight: float, most: float, prunings: int) -> tuple[float, float]:
+    """The weights x and y of a pair, by its term's and the largest of the others', padded."""
+    x, y = NO_BOUND, NO_BOUND
+    if prunings & UNSEEN_BOUND:
+        x, y = weight, most
+        if not prunings & MAX_WEIGHT:
+            y = 1.0
+    elif prunings & PREFIX:
+        x = max(weight, most) if prunings & MAX_WEIGHT else 1.0
+        y = x
+    return x * (1.0 + WEIGHT_PADDING), y * (1.0 + WEIGHT_PADDING)
+
+
+@kernel
+def objects_to_pairs(
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    norms: np.ndarray,
+    term_table: np.ndarray,
+    term_idf: np.ndarray,
+    in_order: bool,
+    prunings: int,
+) -> tuple:  # type: ignore[type-arg]
+    """Pairs of objects and terms that the index knows, in lists by term, objects ascending.
+
+    Returns the number i32 of each term or -1; the numbers i32[l] and offsets i64[l + 1] of lists;
+    and for each pair its object u32[p], weights x and y f32[p] and hints u64[p] of the terms after
+    it. Unless `in_order`, a row may have any of the other terms after it.
+    """
+    term_number = np.full(terms.size, -1, np.int32)
+    owner = np.empty(terms.size, np.uint32)
+    places = np.empty(terms.size, np.int64)
+    pairs = 0
+    for o in range(norms.size):
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            owner[at] = o
+            entry = entry_of_hash(term_table, terms[at])
+            if term_table[entry + np.uint64(1)] != EMPTY:
+                term_number[at] = np.int32(term_table[entry + np.uint64(1)])
+                places[pairs] = at
+                pairs += 1
+    places = places[:pairs]
+    places = places[np.argsort(term_number[places], kind="mergesort")]
+    list_number = np.empty(pairs, np.int32)
+    list_offsets = np.zeros(pairs + 1, np.int64)
+    lists = 0
+    pair_object = np.empty(pairs, np.uint32)
+    pair_x = np.empty(pairs, np.float32)
+    pair_y = np.empty(pairs, np.float32)
+    pair_hints = np.zeros(pairs, np.uint64)
+    weights = np.zeros(pairs, np.float64)
+    others = np.zeros(pairs, np.float64)
+    # Of each object, the largest weight and the signatures of the terms met: from the last term to
+    # the first and, if the terms before count as well, back again.
+    for backwards in (True, False):
+        most = np.zeros(norms.size, np.float64)
+        hints = np.zeros(norms.size, np.uint64)
+        for step in range(pairs if backwards or not in_order else 0):
+            k = pairs - 1 - step if backwards else step
+            o = owner[places[k]]
+            weight = 0.0
+            if norms[o] != 0.0:
+                weight = term_idf[term_number[places[k]]] / norms[o]
+            weights[k] = weight
+            others[k] = max(others[k], most[o])
+            pair_hints[k] |= hints[o]
+            most[o] = max(most[o], weight)
+            hints[o] |= signature_of_term(terms[places[k]])
+    for k in range(pairs):
+        pair_object[k] = owner[places[k]]
+        pair_x[k], pair_y[k] = weights_of(weights[k], others[k], prunings)
+        number = term_number[places[k]]
+        if k == 0 or number != list_number[lists - 1]:
+            list_number[lists] = number
+            lists += 1
+        list_offsets[lists] = k + 1
+    return (
+        term_number,
+        list_number[:lists],
+        list_offsets[: lists + 1],
+        pair_object,
+        pair_x,
+        pair_y,
+        pair_hints,
+    )

@@ -1,0 +1,214 @@
+"""Relevance: the score of an object for a `relevant` row, and every pair by looking at each.
+
+Scores are whole billionths ("nano", i32), as the specification rounds them. A row's shape is lon,
+lat, alpha, reach_m, norm and the idf of each of its terms (`model.subscriptions`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.space.regions import distance_m
+from placewire.kernels.text.term_sets import place_of_term
+
+LON, LAT, ALPHA, REACH, NORM, IDF = 0, 1, 2, 3, 4, 5  # places in a row's shape
+BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
+TOUCHED = 128  # rows touched before they are read
+
+
+@inlined
+def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int) -> bool:
+    """Whether a row has ended or expired."""
+    if dead.size and (dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
+        return True
+    return bool(expires_us[row] <= now_us)
+
+
+@inlined
+def row_similarity(
+    number: int,
+    terms: np.ndarray,
+    term_number: np.ndarray,
+    first_term: int,
+    last_term: int,
+    norm: float,
+    literal_term: np.ndarray,
+    posted: np.ndarray,
+    first: int,
+    last: int,
+    shape: np.ndarray,
+    shape_at: int,
+) -> float:
+    """TSim of the specification's section 7, in the order of the row's terms; -1 if not asked for.
+
+    That is, if none is shared, or one that is posted and whose number is below `number`.
+    """
+    row_norm = shape[shape_at + NORM]
+    textual = -1.0
+    for at in range(first, last):
+        place = place_of_term(terms, first_term, last_term, literal_term[at])
+        if place < 0:
+            continue
+        if term_number[place] < number and (posted.size == 0 or posted[at]):
+            return -1.0
+        textual = max(textual, 0.0)
+        if row_norm != 0.0 and norm != 0.0:
+            idf = shape[shape_at + IDF + at - first]
+            textual += (idf / row_norm) * (idf / norm)
+    return textual
+
+
+@inlined
+def score_nano(
+    lon: float, lat: float, textual: float, shape: np.ndarray, shape_at: int
+) -> np.int32:
+    """The score of the specification's section 7 in billionths."""
+    alpha = shape[shape_at + ALPHA]
+    distance = distance_m(shape[shape_at + LON], shape[shape_at + LAT], lon, lat)
+    spatial = max(0.0, 1.0 - distance / shape[shape_at + REACH])
+    return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
+
+
+@kernel
+def objects_relevant_to_rows(
+    lons: np.ndarray,
+    lats: np.ndarray,
+    nows_us: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    norms: np.ndarray,
+    expires_us: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
+    theta: np.ndarray,
+    dead: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """Every (object u32, row u32, score i32) with a shared term and a score of at least `theta`.
+
+    By looking at each pair: the oracle of the index, and its null form.
+    """
+    room = 1024
+    objects = np.empty(room, np.uint32)
+    rows = np.empty(room, np.uint32)
+    nanos = np.empty(room, np.int32)
+    found = 0
+    no_numbers = np.zeros(terms.size, np.int32)
+    all_posted = np.empty(0, np.bool_)
+    for o in range(lons.size):
+        for row in range(expires_us.size):
+            if row_is_over(dead, expires_us, row, nows_us[o]):
+                continue
+            textual = row_similarity(
+                0,
+                terms,
+                no_numbers,
+                term_offsets[o],
+                term_offsets[o + 1],
+                norms[o],
+                literal_term,
+                all_posted,
+                literal_offsets[row],
+                literal_offsets[row + 1],
+                shape,
+                shape_offsets[row],
+            )
+            if textual < 0.0:
+                continue
+            nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+            if nano < theta[row]:
+                continue
+            if found == room:
+                objects = np.append(objects, np.empty(room, np.uint32))
+                rows = np.append(rows, np.empty(room, np.uint32))
+                nanos = np.append(nanos, np.empty(room, np.int32))
+                room *= 2
+            objects[found] = o
+            rows[found] = row
+            nanos[found] = nano
+            found += 1
+    return objects[:found], rows[:found], nanos[:found]
+
+
+@kernel
+def candidates_reaching_rows(
+    objects: np.ndarray,
+    rows: np.ndarray,
+    numbers: np.ndarray,
+    bounds: np.ndarray,
+    # the objects
+    lons: np.ndarray,
+    lats: np.ndarray,
+    nows_us: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    norms: np.ndarray,
+    term_number: np.ndarray,
+    # the rows
+    expires_us: np.ndarray,
+    shape_offsets: np.ndarray,
+    shape: np.ndarray,
+    literal_offsets: np.ndarray,
+    literal_term: np.ndarray,
+    posted: np.ndarray,
+    theta: np.ndarray,
+    dead: np.ndarray,
+    nanos: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """Score candidates, move those that reach `theta` to the front, write their scores to `nanos`.
+
+    Candidates are objects u32, rows u32, the number i32 of the term by which a pair was found and
+    a bound f32 of its score; one whose first posted term is another one is found by that. Returns
+    how many reach and how many were scored.
+    """
+    # What is needed of rows is all over memory: let it come before it is read.
+    felt = np.int64(0)
+    left = 0
+    found = 0
+    for begin in range(0, rows.size, TOUCHED):
+        end = min(rows.size, begin + TOUCHED)
+        for k in range(begin, end):
+            felt += np.int64(theta[np.int64(rows[k])])
+        to = begin
+        for k in range(begin, end):
+            objects[to], rows[to], numbers[to] = objects[k], rows[k], numbers[k]
+            to += 1e9 * (bounds[k] + BOUND_PADDING) >= theta[np.int64(rows[k])]
+        for k in range(begin, to):
+            row = np.int64(rows[k])
+            felt += literal_offsets[row] + shape_offsets[row] + expires_us[row]
+        for k in range(begin, to):
+            row = np.int64(rows[k])
+            at = shape_offsets[row]
+            felt += np.int64(shape[at] + shape[at + NORM] > 0.0)
+            felt += np.int64(literal_term[literal_offsets[row]] & np.uint64(1))
+        left += to - begin
+        for k in range(begin, to):
+            o = np.int64(objects[k])
+            row = np.int64(rows[k])
+            if row_is_over(dead, expires_us, row, nows_us[o]):
+                continue
+            textual = row_similarity(
+                numbers[k],
+                terms,
+                term_number,
+                term_offsets[o],
+                term_offsets[o + 1],
+                norms[o],
+                literal_term,
+                posted,
+                literal_offsets[row],
+                literal_offsets[row + 1],
+                shape,
+                shape_offsets[row],
+            )
+            if textual < 0.0:
+                continue
+            nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+            if nano >= theta[row]:
+                objects[found], rows[found], nanos[found] = o, row, nano
+                found += 1
+    if felt == 1 and found < 0:
+        left += 1  # keeps the compiler from leaving out the touching
+    return found, left

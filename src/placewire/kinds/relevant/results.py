@@ -1,0 +1,354 @@
+"""Buffers: what `relevant` subscriptions hold of the sliding window, and what a batch changed.
+
+A segment's file has the buffers of its rows as they were when it was written. Each batch adds a
+delta: what entered and is still there, thresholds that changed, and whole buffers that were filled
+anew. Applying the deltas in order, without what has left the window, gives the buffers of the last
+commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kinds.relevant.kernels.buffers import (
+    ALL,
+    Buffers,
+    buffers_above_theta,
+    buffers_past_horizon,
+    buffers_put,
+    buffers_taken,
+    entrants_into_buffers,
+    newcomers_counted,
+)
+from placewire.model.errors import Unusable
+from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
+from placewire.objects.kernels.best_of_rows import cheapest_sizes
+from placewire.storage.arrays import open_arrays
+from placewire.storage.manifest import DeltaEntry
+
+EVERY_SEQ = -1
+
+
+class Entrants(NamedTuple):
+    """Objects and the rows whose buffers they entered."""
+
+    row: NDArray[np.uint32]
+    nano: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+
+
+class BufferDelta(NamedTuple):
+    """What a batch changed: rows and objects that entered, thresholds, buffers filled anew."""
+
+    entrant_row: NDArray[np.uint32]
+    entrant_nano: NDArray[np.int32]
+    entrant_seq: NDArray[np.int64]
+    entrant_exp: NDArray[np.int64]
+    theta_row: NDArray[np.uint32]
+    theta: NDArray[np.int32]
+    theta_seq: NDArray[np.int64]
+    refill_row: NDArray[np.uint32]
+    refill_counts: NDArray[np.int32]
+    refill_nano: NDArray[np.int32]
+    refill_seq: NDArray[np.int64]
+    refill_exp: NDArray[np.int64]
+
+    def entrants(self) -> tuple[Entrants, Entrants]:
+        """Those of buffers that were filled anew, and the others."""
+        rows = np.repeat(self.refill_row, self.refill_counts)
+        return Entrants(rows, self.refill_nano, self.refill_seq, self.refill_exp), Entrants(
+            *self[:4]
+        )
+
+
+def empty_buffers(lengths: NDArray[np.int64], by_time: bool) -> Buffers:
+    """Buffers without objects and with room for as many as said, complete."""
+    offsets = lengths_to_offsets(lengths)
+    slots = int(offsets[-1])
+    seq = np.zeros(slots, np.int64)
+    return Buffers(
+        offsets,
+        np.zeros(lengths.size, np.int32),
+        np.zeros(slots, np.int32),
+        seq,
+        np.zeros(slots, np.int64) if by_time else seq,
+        np.zeros(slots, np.uint16),
+        np.full(lengths.size, ALL, np.int32),
+        np.zeros(lengths.size, np.int64),
+    )
+
+
+def take_buffers(
+    buffers: Buffers,
+    picked: NDArray[np.int64],
+    by_time: bool,
+    room: NDArray[np.int64] | None = None,
+    since_seq: int = EVERY_SEQ,
+) -> Buffers:
+    """The buffers of some rows, with room for as many objects as said, or as there are.
+
+    With `since_seq` only the objects that came then or later.
+    """
+    # Mapped from a file or made here: one type to the compiler.
+    source = Buffers(*map(read_only, buffers))
+    if room is None:
+        room = buffers.counts[picked].astype(np.int64)
+        if since_seq > 0:
+            room = newcomers_counted(picked, since_seq, source)
+    taken = empty_buffers(room, by_time)
+    buffers_taken(picked, since_seq, source, taken)
+    return taken._replace(theta=buffers.theta[picked], theta_seq=buffers.theta_seq[picked])
+
+
+def concat_buffers(parts: Sequence[Buffers], by_time: bool) -> Buffers:
+    """The buffers of all rows of `parts`, which have room for no more than there are."""
+    columns = [np.concatenate([part[i] for part in parts]) for i in range(1, len(Buffers._fields))]
+    joined = Buffers(concat_offsets([part.offsets for part in parts]), *columns)
+    return joined if by_time else joined._replace(exp=joined.seq)
+
+
+def buffer_arrays(buffers: Buffers) -> dict[str, NDArray[Any]]:
+    """Buffers as arrays of a file."""
+    arrays = {f"buffers.{name}": array for name, array in buffers._asdict().items()}
+    if buffers.exp is buffers.seq:
+        del arrays["buffers.exp"]
+    return arrays
+
+
+def read_buffers(arrays: dict[str, NDArray[Any]]) -> Buffers:
+    """Buffers of a file."""
+    columns = {name: arrays.get(f"buffers.{name}") for name in Buffers._fields}
+    if columns["exp"] is None:
+        columns["exp"] = columns["seq"]
+    return Buffers(**columns)  # type: ignore[arg-type]
+
+
+def make_delta(
+    buffers: Buffers,
+    touched: NDArray[np.int64],
+    refilled: NDArray[np.int64],
+    since_seq: int,
+    by_time: bool,
+) -> BufferDelta:
+    """What changed since an event, of rows that were touched and of some filled anew."""
+    touched = np.setdiff1d(touched, refilled)
+    came = take_buffers(buffers, touched, by_time, since_seq=since_seq)
+    anew = take_buffers(buffers, refilled, by_time)
+    both = np.concatenate([touched, refilled])
+    return BufferDelta(
+        np.repeat(touched, came.counts).astype(np.uint32),
+        came.nano,
+        came.seq,
+        came.exp,
+        both.astype(np.uint32),
+        buffers.theta[both],
+        buffers.theta_seq[both],
+        refilled.astype(np.uint32),
+        anew.counts,
+        anew.nano,
+        anew.seq,
+        anew.exp,
+    )
+
+
+def delta_arrays(label: str, delta: BufferDelta) -> dict[str, NDArray[Any]]:
+    """A delta as arrays of a file."""
+    return {f"{label}.{name}": array for name, array in delta._asdict().items()}
+
+
+def read_delta(arrays: dict[str, NDArray[Any]], label: str) -> BufferDelta:
+    return BufferDelta(*(arrays[f"{label}.{name}"] for name in BufferDelta._fields))
+
+
+BUFFERS = ("cskyband", "skyband", "kmax")
+RISEN = 50_000_000  # the index is made anew once thresholds have risen so far, in the mean
+NOTHING = np.empty(0, np.int64)
+
+
+class BufferRule(NamedTuple):
+    """How buffers are kept: `kmax`, `skyband` or `cskyband`, and whether windows go by time.
+
+    `ratio`, of `skyband`, is how far below the k-th score its threshold is.
+    """
+
+    name: str = "cskyband"
+    by_time: bool = False
+    kmax: float = 3.0  # times k
+    ratio: float = 0.95
+
+    @property
+    def dominance(self) -> bool:
+        return self.name != "kmax"
+
+    @property
+    def trim(self) -> bool:
+        return self.name == "cskyband"
+
+    def room(self, ks: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """How many objects a buffer has room for."""
+        k = ks.astype(np.int64)
+        if self.name == "kmax":
+            return np.maximum((self.kmax * k).astype(np.int64), k + 1)
+        return 2 * k + 12 if self.name == "cskyband" else 4 * k + 40
+
+    def sizes(
+        self, ks: NDArray[np.uint16], looked: NDArray[np.float64], growth: float = 1.0
+    ) -> NDArray[np.int64]:
+        """How many of the best objects a buffer is filled with.
+
+        `growth` is how many objects arrive in the window for each that leaves it.
+        """
+        if self.name == "cskyband":
+            sizes: NDArray[np.int64] = cheapest_sizes(ks, looked, growth)
+            return sizes
+        return self.room(ks)
+
+
+def read_rule(name: str) -> BufferRule:
+    """The rule of a name; raises Unusable."""
+    if name not in BUFFERS:
+        raise Unusable(f"buffer: must be one of {', '.join(BUFFERS)}, got {name!r}")
+    return BufferRule(name)
+
+
+class LiveBuffers:
+    """Buffers with room, and the deltas that the next manifest will name."""
+
+    def __init__(
+        self,
+        filed: Buffers,
+        ks: NDArray[np.uint16],
+        rule: BufferRule,
+        horizon: int,
+        deltas: Sequence[DeltaEntry],
+        path: Callable[[str], Path],
+    ) -> None:
+        self.rule = rule
+        self.ks = ks
+        self.indexed = filed.theta  # thresholds by which the index was made
+        everybody = np.arange(ks.size)
+        room = np.maximum(rule.room(ks), filed.counts)
+        self.buffers = take_buffers(filed, everybody, rule.by_time, room)
+        self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search, if there was one
+        self.deltas = list(deltas)
+        self.touched: list[NDArray[np.int64]] = []  # rows, in the batch that is not committed yet
+        self.refilled: list[NDArray[np.int64]] = []
+        self.since: list[NDArray[np.int64]] | None = None  # rows, since a merge began to read
+        self.soonest: NDArray[np.int64] = self._let_go(horizon)
+        for delta in deltas:
+            self._apply(read_delta(open_arrays(path(delta.file)).arrays, delta.label), horizon)
+        self.soonest = self._let_go(horizon)
+
+    def _let_go(self, horizon: int) -> NDArray[np.int64]:
+        soonest: NDArray[np.int64] = buffers_past_horizon(horizon, self.buffers)
+        return soonest
+
+    def _change(
+        self,
+        rows: NDArray[np.int64],
+        theta: NDArray[np.int32],
+        theta_seq: NDArray[np.int64],
+        entrants: Sequence[Entrants],
+        horizon: int,
+    ) -> None:
+        """Put objects into the buffers of some rows again, which then have these thresholds.
+
+        The buffers that result fit; on the way to them, before all that they dominate has gone,
+        there may be more. So that happens in buffers with room for everything.
+        """
+        place = np.full(self.ks.size, -1)
+        place[rows] = np.arange(rows.size)
+        room = self.buffers.counts[rows].astype(np.int64)
+        for some in entrants:
+            room += np.bincount(place[some.row], minlength=rows.size)
+        wide = take_buffers(self.buffers, rows, self.rule.by_time, room + 1)
+        ks = read_only(self.ks[rows])
+        for some in entrants:
+            entrants_into_buffers(
+                read_only(place[some.row]),
+                read_only(some.nano),
+                read_only(some.seq),
+                read_only(some.exp),
+                horizon,
+                ks,
+                self.rule.dominance,
+                wide,
+            )
+        wide.theta[:], wide.theta_seq[:] = theta, theta_seq
+        buffers_above_theta(wide)
+        buffers_put(read_only(rows), wide, self.buffers)
+
+    def _apply(self, delta: BufferDelta, horizon: int) -> None:
+        """Change the buffers as a batch did."""
+        self.buffers.counts[delta.refill_row] = 0
+        rows = delta.theta_row.astype(np.int64)
+        self._change(rows, delta.theta, delta.theta_seq, delta.entrants(), horizon)
+
+    @property
+    def sunk(self) -> NDArray[np.int64]:
+        """Rows whose threshold is lower than the index knows: it would not find all for them."""
+        return np.flatnonzero(self.buffers.theta < self.indexed)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the index is of much lower thresholds, or deltas are more than the file."""
+        risen = int((self.buffers.theta.astype(np.int64) - self.indexed).sum())
+        if risen > RISEN * self.ks.size:
+            return True
+        held = int(self.buffers.counts.sum())
+        return sum(delta.entrants for delta in self.deltas) > held + 10_000
+
+    def note(self, touched: NDArray[np.int64], refilled: NDArray[np.int64]) -> None:
+        """Rows were changed, and buffers filled anew."""
+        for noted, rows in ((self.touched, touched), (self.refilled, refilled)):
+            if rows.size:
+                noted.append(rows)
+        if self.since is not None:
+            self.since += [touched, refilled]
+
+    def take_fresh(self, since_seq: int) -> BufferDelta | None:
+        """What the batch that began with `since_seq` changed; it is no longer fresh."""
+        if not self.touched and not self.refilled:
+            return None
+        touched = np.unique(np.concatenate([NOTHING, *self.touched]))
+        refilled = np.unique(np.concatenate([NOTHING, *self.refilled]))
+        self.touched, self.refilled = [], []
+        return make_delta(self.buffers, touched, refilled, since_seq, self.rule.by_time)
+
+    def fold(self, path: Callable[[str], Path]) -> BufferDelta:
+        """All deltas as one; they are no longer named."""
+        opened = [read_delta(open_arrays(path(d.file)).arrays, d.label) for d in self.deltas]
+        since_seq = min(delta.first_seq for delta in self.deltas)
+        self.deltas = []
+        touched = np.unique(np.concatenate([delta.theta_row for delta in opened]))
+        refilled = np.unique(np.concatenate([delta.refill_row for delta in opened]))
+        return make_delta(
+            self.buffers,
+            touched.astype(np.int64),
+            refilled.astype(np.int64),
+            since_seq,
+            self.rule.by_time,
+        )
+
+    def inherit(self, source: LiveBuffers, row_map: NDArray[np.int64]) -> None:
+        """Take what changed in a source since it was merged into this."""
+        if not source.since:
+            return
+        changed = np.unique(np.concatenate(source.since))
+        changed = changed[row_map[changed] >= 0]
+        heirs = row_map[changed]
+        taken = take_buffers(source.buffers, changed, self.rule.by_time)
+        self.buffers.counts[heirs] = 0
+        rows = np.repeat(heirs, taken.counts).astype(np.uint32)
+        entrants = Entrants(rows, taken.nano, taken.seq, taken.exp)
+        self._change(heirs, taken.theta, taken.theta_seq, [entrants], np.iinfo(np.int64).min)
+        self.soonest[heirs] = source.soonest[changed]
+        self.looked[heirs] = source.looked[changed]
+        self.note(NOTHING, heirs)

@@ -1,0 +1,237 @@
+"""Due reports: which `trending` subscriptions report in a batch, at which times, and in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.clock import BlockFacts, object_nows
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_rows,
+    read_pace,
+    take_rows,
+    take_slices,
+)
+from placewire.objects.sections import FAR_PAST
+from placewire.segments.changes import NEVER_SEQ
+from placewire.storage.manifest import StoreEntry
+
+GROUPS_A_TASK = 2_048
+
+
+class Advances(NamedTuple):
+    """The clock of a batch: the events that move it, and from where to where, in log order."""
+
+    seq: NDArray[np.int64]
+    to_us: NDArray[np.int64]
+    before_us: int  # before the batch; the far past if there was no event yet
+
+    def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`now` at events of the batch."""
+        last = np.searchsorted(self.seq, seqs, "right") - 1
+        if self.to_us.size == 0:
+            return np.full(seqs.size, self.before_us)
+        return np.where(last >= 0, self.to_us[last], self.before_us)
+
+
+def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances:
+    """Which valid events of a batch move the clock."""
+    before = FAR_PAST if now_us is None else now_us
+    seqs, nows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for fact in facts:
+        a = fact.arrays
+        events, times = [a["object.event"]], [object_nows(fact)]
+        for kind in ("change", "query"):
+            if f"{kind}.event" in a:
+                events.append(a[f"{kind}.event"])
+                times.append(fact.clock.nows(a[f"{kind}.event"], a[f"{kind}.now_us"]))
+        event, now = np.concatenate(events), np.concatenate(times)
+        order = np.argsort(event, kind="stable")
+        event, now = event[order], now[order]
+        valid = ~np.isin(event, fact.clock.refused_event)
+        seqs.append(fact.first_seq + event[valid].astype(np.int64))
+        nows.append(now[valid])
+    seq, now = np.concatenate(seqs), np.concatenate(nows)
+    moves = np.empty(now.size, np.bool_)
+    moves[:1] = now[:1] > before
+    moves[1:] = now[1:] > now[:-1]
+    return Advances(seq[moves], now[moves], before)
+
+
+class DueRows(NamedTuple):
+    """Rows of one segment that are due in a batch: at first_us, then every so often until until_us.
+
+    `place` is the same for rows of one region and window, and another for others.
+    """
+
+    rows: SubscriptionRows
+    picked: NDArray[np.int64]
+    place: NDArray[np.int64]
+    first_us: NDArray[np.int64]
+    until_us: NDArray[np.int64]
+
+
+def find_due(
+    rows: SubscriptionRows,
+    places: NDArray[np.int64],
+    live: NDArray[np.bool_],
+    end_seq: NDArray[np.int64],
+    advances: Advances,
+    first_seq: int,
+) -> DueRows:
+    """The `trending` rows with a due time in the batch; `end_seq` is NEVER_SEQ if none ends it."""
+    pace = read_pace(rows)
+    last_us = int(advances.to_us[-1]) if advances.to_us.size else advances.before_us
+    lo = np.full(rows.total, advances.before_us)
+    new = rows.begin_seq >= first_seq
+    lo[new] = advances.at(rows.begin_seq[new])
+    hi = np.full(rows.total, last_us)
+    ends = end_seq != NEVER_SEQ
+    hi[ends] = advances.at(end_seq[ends])
+    hi = np.minimum(hi, rows.expires_us)
+    picked = np.flatnonzero(live & (hi > lo))
+    steps = -((pace.begun_us[picked] - lo[picked]) // pace.every_us[picked])
+    first = pace.begun_us[picked] + np.maximum(steps, 1) * pace.every_us[picked]
+    is_due = first < hi[picked]
+    picked, first = picked[is_due], first[is_due]
+    return DueRows(rows, picked, places[picked], first, hi[picked])
+
+
+def places_of(rows: SubscriptionRows) -> NDArray[np.int64]:
+    """A number for each `trending` row that is the same for rows of one region and window."""
+    window = read_pace(rows).window_us
+    edges = rows.shape_offsets.tolist()
+    return np.fromiter(
+        (
+            hash(
+                (
+                    int(rows.region_kind[row]),
+                    rows.box[row].tobytes(),
+                    rows.shape[edges[row] : edges[row + 1]].tobytes(),
+                    int(window[row]),
+                )
+            )
+            for row in range(rows.total)
+        ),
+        np.int64,
+        rows.total,
+    )
+
+
+class Groups(NamedTuple):
+    """Due subscriptions by region, window and the seq after which objects count.
+
+    The columns up to `until_us` are of groups, the others of due subscriptions, CSR by group.
+    """
+
+    kind: NDArray[np.uint8]
+    box: NDArray[np.float64]
+    shape_offsets: NDArray[np.int64]
+    shape: NDArray[np.float64]
+    window_us: NDArray[np.int64]
+    after_seq: NDArray[np.int64]
+    first_us: NDArray[np.int64]
+    until_us: NDArray[np.int64]
+    due_offsets: NDArray[np.int64]
+    due_k: NDArray[np.int64]
+    due_every_us: NDArray[np.int64]
+    due_first_us: NDArray[np.int64]
+    due_until_us: NDArray[np.int64]
+    due_id_offsets: NDArray[np.int64]
+    due_id_bytes: NDArray[np.uint8]
+
+    @property
+    def total(self) -> int:
+        return int(self.kind.size)
+
+
+def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> Groups | None:
+    """Due rows by region, window and, where it matters, the event that they began with."""
+    found = [due for due in found if due.picked.size]
+    if not found:
+        return None
+    # Hashes of ids are in the directory of a mapped segment, and not needed here.
+    rows = concat_rows(
+        [
+            take_rows(due.rows._replace(id_hash=np.zeros(due.rows.total, np.uint64)), due.picked)
+            for due in found
+        ]
+    )
+    place, first, until = (
+        np.concatenate([getattr(due, name) for due in found])
+        for name in ("place", "first_us", "until_us")
+    )
+    pace = read_pace(rows)
+    after = count_after(rows.begin_seq, first - pace.window_us, store)
+    order = np.lexsort((after, place))
+    place, after = place[order], after[order]
+    begins = np.ones(order.size, np.bool_)
+    begins[1:] = (place[1:] != place[:-1]) | (after[1:] != after[:-1])
+    heads = np.flatnonzero(begins)
+    rows = take_rows(rows, order)
+    pace = read_pace(rows)
+    shape_offsets, at = take_slices(rows.shape_offsets, heads)
+    return Groups(
+        rows.region_kind[heads],
+        rows.box[heads],
+        shape_offsets,
+        rows.shape[at],
+        pace.window_us[heads],
+        after[heads],
+        np.minimum.reduceat(first[order], heads),
+        np.maximum.reduceat(until[order], heads),
+        np.append(heads, order.size),
+        rows.k.astype(np.int64),
+        pace.every_us.copy(),
+        first[order],
+        until[order],
+        rows.id_offsets,
+        rows.id_bytes,
+    )
+
+
+def count_after(
+    begin_seq: NDArray[np.int64], after_us: NDArray[np.int64], store: Sequence[StoreEntry]
+) -> NDArray[np.int64]:
+    """The seq after which objects count for each row; -1 if no object in its window is older."""
+    if not store:
+        return np.full(begin_seq.size, -1)
+    by_time = sorted(store, key=lambda entry: entry.last_us)
+    last = np.array([entry.last_us for entry in by_time])
+    first = np.array([entry.first_seq for entry in by_time] + [NEVER_SEQ])
+    oldest = np.minimum.accumulate(first[::-1])[::-1]  # of all files that end at this time or later
+    return np.where(oldest[np.searchsorted(last, after_us, "right")] > begin_seq, -1, begin_seq)
+
+
+def cut_groups(groups: Groups, size: int = GROUPS_A_TASK) -> list[Groups]:
+    """Groups in portions for tasks."""
+    return [take_groups(groups, first, first + size) for first in range(0, groups.total, size)]
+
+
+def take_groups(groups: Groups, first: int, last: int) -> Groups:
+    """Some of the groups."""
+    last = min(last, groups.total)
+    begin, end = int(groups.due_offsets[first]), int(groups.due_offsets[last])
+    shapes = groups.shape_offsets[first : last + 1]
+    ids = groups.due_id_offsets[begin : end + 1]
+    return Groups(
+        groups.kind[first:last],
+        groups.box[first:last],
+        shapes - shapes[0],
+        groups.shape[shapes[0] : shapes[-1]],
+        groups.window_us[first:last],
+        groups.after_seq[first:last],
+        groups.first_us[first:last],
+        groups.until_us[first:last],
+        groups.due_offsets[first : last + 1] - begin,
+        groups.due_k[begin:end],
+        groups.due_every_us[begin:end],
+        groups.due_first_us[begin:end],
+        groups.due_until_us[begin:end],
+        ids - ids[0],
+        groups.due_id_bytes[ids[0] : ids[-1]],
+    )

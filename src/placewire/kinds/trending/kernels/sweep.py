@@ -1,0 +1,230 @@
+"""Reports of frequent terms: for each group one sweep over time, with objects that come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kernels.text.words import compare_slices
+from placewire.kinds.trending.kernels.first_counts import longer
+
+
+@inlined
+def note_term(
+    table: np.ndarray, keys: np.ndarray, words: np.ndarray, known: int, key: np.uint64, word: int
+) -> tuple:  # type: ignore[type-arg]
+    """The number of a term by its hash, a new one if need be, and how many there are."""
+    at = entry_of_hash(table, key)
+    if table[at + np.uint64(1)] == EMPTY:
+        table[at] = key
+        table[at + np.uint64(1)] = np.uint64(known)
+        keys[known] = key
+        words[known] = word
+        return np.int64(known), known + 1
+    return np.int64(table[at + np.uint64(1)]), known
+
+
+@inlined
+def is_before(
+    counts: np.ndarray,
+    words: np.ndarray,
+    word_offsets: np.ndarray,
+    word_bytes: np.ndarray,
+    one: int,
+    other: int,
+) -> bool:
+    """Whether a term comes before another: more frequent, or as frequent and lower."""
+    if counts[one] != counts[other]:
+        return bool(counts[one] > counts[other])
+    a, b = words[one], words[other]
+    order = compare_slices(
+        word_bytes, word_offsets[a], word_offsets[a + 1], word_offsets[b], word_offsets[b + 1]
+    )
+    return bool(order < 0)
+
+
+@inlined
+def sift_down(
+    heap: np.ndarray,
+    size: int,
+    at: int,
+    counts: np.ndarray,
+    words: np.ndarray,
+    word_offsets: np.ndarray,
+    word_bytes: np.ndarray,
+) -> None:
+    """Let a term sink in a heap whose top is the last in order."""
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            return
+        if child + 1 < size and is_before(
+            counts, words, word_offsets, word_bytes, heap[child], heap[child + 1]
+        ):
+            child += 1
+        if is_before(counts, words, word_offsets, word_bytes, heap[child], heap[at]):
+            return
+        heap[at], heap[child] = heap[child], heap[at]
+        at = child
+
+
+@inlined
+def first_terms(
+    counts: np.ndarray,
+    words: np.ndarray,
+    known: int,
+    k: int,
+    heap: np.ndarray,
+    word_offsets: np.ndarray,
+    word_bytes: np.ndarray,
+) -> int:
+    """Write the first k terms in order into `heap`; gives how many there are."""
+    size = 0
+    for term in range(known):
+        if counts[term] <= 0:
+            continue
+        if size < k:
+            heap[size] = term
+            size += 1
+            if size == k:
+                for at in range(size // 2 - 1, -1, -1):
+                    sift_down(heap, size, at, counts, words, word_offsets, word_bytes)
+        elif is_before(counts, words, word_offsets, word_bytes, term, heap[0]):
+            heap[0] = term
+            sift_down(heap, size, 0, counts, words, word_offsets, word_bytes)
+    if size < k:
+        for at in range(size // 2 - 1, -1, -1):
+            sift_down(heap, size, at, counts, words, word_offsets, word_bytes)
+    for end in range(size - 1, 0, -1):
+        heap[0], heap[end] = heap[end], heap[0]
+        sift_down(heap, end, 0, counts, words, word_offsets, word_bytes)
+    return size
+
+
+@kernel
+def groups_reported(
+    due_offsets: np.ndarray,
+    due_k: np.ndarray,
+    due_every: np.ndarray,
+    due_first: np.ndarray,
+    due_until: np.ndarray,
+    start_offsets: np.ndarray,
+    start_word: np.ndarray,
+    start_count: np.ndarray,
+    start_objects: np.ndarray,
+    move_offsets: np.ndarray,
+    move_us: np.ndarray,
+    move_step: np.ndarray,
+    move_term_offsets: np.ndarray,
+    move_word: np.ndarray,
+    word_hash: np.ndarray,
+    word_offsets: np.ndarray,
+    word_bytes: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """All reports of all groups.
+
+    The due subscriptions of group g are due_offsets[g]:due_offsets[g + 1]. File f gives it the
+    words start_offsets[f, g]:start_offsets[f, g + 1] with their counts, of start_objects[g] objects
+    in all, and the moves move_offsets[f, g]:move_offsets[f, g + 1]: at move_us an object comes
+    (move_step 1) or goes (-1), with its words as a CSR column. Words are numbers of one pool, where
+    one word may have several. Gives the due row, the time and a CSR column of words and counts.
+    """
+    report_row, report_us = np.empty(256, np.int64), np.empty(256, np.int64)
+    report_offsets = np.zeros(257, np.int64)
+    out_word, out_count = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    reports = 0
+    used = 0
+    files = start_offsets.shape[0]
+    for g in range(due_offsets.size - 1):
+        begin, end = due_offsets[g], due_offsets[g + 1]
+        total = 0
+        moves = 0
+        for f in range(files):
+            total += start_offsets[f, g + 1] - start_offsets[f, g]
+            first, last = move_offsets[f, g], move_offsets[f, g + 1]
+            total += move_term_offsets[last] - move_term_offsets[first]
+            moves += last - first
+        if moves == 0 and start_objects[g] == 0:
+            continue
+        room = np.int64(16)
+        while room < 4 * total:
+            room *= 2
+        table = np.full(room, EMPTY, np.uint64)
+        keys = np.empty(total, np.uint64)
+        words = np.empty(total, np.int64)
+        counts = np.zeros(total, np.int64)
+        known = 0
+        for f in range(files):
+            for at in range(start_offsets[f, g], start_offsets[f, g + 1]):
+                word = np.int64(start_word[at])
+                term, known = note_term(table, keys, words, known, word_hash[word], word)
+                counts[term] += start_count[at]
+        times, places = np.empty(moves, np.int64), np.empty(moves, np.int64)
+        count = 0
+        for f in range(files):
+            for at in range(move_offsets[f, g], move_offsets[f, g + 1]):
+                times[count], places[count] = move_us[at], at
+                count += 1
+        order = np.argsort(times, kind="mergesort")
+        most = 0
+        until_us = due_until[begin]
+        for d in range(begin, end):
+            most = max(most, due_k[d])
+            until_us = max(until_us, due_until[d])
+        heap = np.empty(most, np.int64)
+        next_us = due_first[begin:end].copy()
+        objects = start_objects[g]
+        now_us = np.int64(np.iinfo(np.int64).min)
+        for i in range(moves + 1):
+            # Between two moves nothing changes: every due time there reports the same.
+            stop_us = times[order[i]] if i < moves else until_us
+            if objects > 0 and stop_us > now_us:
+                size = -1
+                for d in range(begin, end):
+                    at_us = next_us[d - begin]
+                    if at_us >= stop_us or at_us >= due_until[d]:
+                        continue
+                    if at_us < now_us:
+                        # There was no object for a while: on to the next time that can have one.
+                        at_us += -(-(now_us - at_us) // due_every[d]) * due_every[d]
+                    while at_us < stop_us and at_us < due_until[d]:
+                        if size < 0:
+                            size = first_terms(
+                                counts, words, known, most, heap, word_offsets, word_bytes
+                            )
+                        kept = min(size, int(due_k[d]))
+                        report_row, report_us = (
+                            longer(report_row, reports, 1),
+                            longer(report_us, reports, 1),
+                        )
+                        report_offsets = longer(report_offsets, reports + 1, 1)
+                        out_word, out_count = (
+                            longer(out_word, used, kept),
+                            longer(out_count, used, kept),
+                        )
+                        report_row[reports], report_us[reports] = d, at_us
+                        for rank in range(kept):
+                            out_word[used + rank] = words[heap[rank]]
+                            out_count[used + rank] = counts[heap[rank]]
+                        used += kept
+                        reports += 1
+                        report_offsets[reports] = used
+                        at_us += due_every[d]
+                    next_us[d - begin] = at_us
+            if i == moves:
+                break
+            now_us = stop_us
+            move = places[order[i]]
+            objects += move_step[move]
+            for at in range(move_term_offsets[move], move_term_offsets[move + 1]):
+                word = np.int64(move_word[at])
+                term, known = note_term(table, keys, words, known, word_hash[word], word)
+                counts[term] += move_step[move]
+    return (
+        report_row[:reports].copy(),
+        report_us[:reports].copy(),
+        report_offsets[: reports + 1].copy(),
+        out_word[:used].copy(),
+        out_count[:used].copy(),
+    )

@@ -1,0 +1,181 @@
+"""Regions over rows in cell order: which stretches of rows may lie in one, which surely do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.kernels.space.regions import distance_m, polygon_contains_point
+from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
+from placewire.objects.kernels.index import first_row_at
+
+OUTSIDE, EDGE, INSIDE = 0, 1, 2
+FEW = 24  # so many rows are looked at one by one
+MOST_STRETCHES = 512
+STACK = 4 * MAX_LEVEL + 4
+# Wider than any rounding of a coordinate to a column or of a test at a region's edge.
+PADDING_DEG = 1e-9
+PADDING_M = 0.01
+
+
+@inlined
+def box_over_cell(box: np.ndarray, west: float, south: float, east: float, north: float) -> int:
+    """How a box, which may cross the antimeridian, lies over a cell."""
+    if north < box[1] or south > box[3]:
+        return OUTSIDE
+    within = south >= box[1] and north <= box[3]
+    if box[0] <= box[2]:
+        if east < box[0] or west > box[2]:
+            return OUTSIDE
+        within = within and west >= box[0] and east <= box[2]
+    else:
+        if east < box[0] and west > box[2]:
+            return OUTSIDE
+        within = within and (west >= box[0] or east <= box[2])
+    return INSIDE if within else EDGE
+
+
+@inlined
+def circle_over_cell(
+    shape: np.ndarray, west: float, south: float, east: float, north: float
+) -> int:
+    """How a circle lies over a cell: by the distance of the cell's middle and its half size."""
+    middle = distance_m(shape[0], shape[1], (west + east) / 2.0, (south + north) / 2.0)
+    least = 0.0 if south <= 0.0 <= north else min(abs(south), abs(north))
+    # Along the meridian and then along the widest parallel is no shorter than straight.
+    half = EARTH_RADIUS_M * (
+        math.radians(north - south) + math.cos(math.radians(least)) * math.radians(east - west)
+    )
+    half = half / 2.0 + PADDING_M
+    if middle + half <= shape[2]:
+        return INSIDE
+    return OUTSIDE if middle - half > shape[2] else EDGE
+
+
+@inlined
+def polygon_over_cell(
+    shape: np.ndarray, west: float, south: float, east: float, north: float
+) -> int:
+    """How a polygon lies over a cell: if no edge comes near it, one point tells for all."""
+    at = 0
+    while at < shape.size:
+        positions = int(shape[at])
+        at += 1
+        for k in range(positions - 1):
+            ax, ay = shape[at + 2 * k], shape[at + 2 * k + 1]
+            bx, by = shape[at + 2 * k + 2], shape[at + 2 * k + 3]
+            if max(ax, bx) < west or min(ax, bx) > east or max(ay, by) < south:
+                continue
+            if min(ay, by) > north:
+                continue
+            one = (bx - ax) * (south - ay) - (by - ay) * (west - ax)
+            two = (bx - ax) * (south - ay) - (by - ay) * (east - ax)
+            three = (bx - ax) * (north - ay) - (by - ay) * (west - ax)
+            four = (bx - ax) * (north - ay) - (by - ay) * (east - ax)
+            least = min(one, two, three, four)
+            most = max(one, two, three, four)
+            if least <= 1e-12 and most >= -1e-12:
+                return EDGE
+        at += 2 * positions
+    inside = polygon_contains_point(shape, (west + east) / 2.0, (south + north) / 2.0)
+    return INSIDE if inside else OUTSIDE
+
+
+@inlined
+def region_over_cell(
+    kind: int, box: np.ndarray, shape: np.ndarray, level: int, column: int, row: int
+) -> int:
+    """How a region lies over a cell: no point of it is inside, all are, or it is not known."""
+    if kind == EVERYWHERE:
+        return INSIDE
+    side = 360.0 / (np.int64(1) << level)
+    west = max(column * side - 180.0 - PADDING_DEG, -180.0)
+    east = min((column + 1) * side - 180.0 + PADDING_DEG, 180.0)
+    south = max(row * (side / 2.0) - 90.0 - PADDING_DEG, -90.0)
+    north = min((row + 1) * (side / 2.0) - 90.0 + PADDING_DEG, 90.0)
+    over = box_over_cell(box, west, south, east, north)
+    if over == OUTSIDE or kind == BOX:
+        return over
+    if kind == CIRCLE:
+        return circle_over_cell(shape, west, south, east, north)
+    return polygon_over_cell(shape, west, south, east, north)
+
+
+@inlined
+def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
+    """The same stretches with room for another part's."""
+    if count + MOST_STRETCHES + STACK <= found.shape[0]:
+        return found
+    wider = np.empty((2 * found.shape[0] + MOST_STRETCHES + STACK, 3), np.int64)
+    wider[:count] = found[:count]
+    return wider
+
+
+@kernel
+def region_to_stretches(
+    kind: int, box: np.ndarray, shape: np.ndarray, codes: np.ndarray, rows: np.ndarray, few: int
+) -> np.ndarray:
+    """Stretches i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
+
+    Each has its begin, its end and 1 if all of its rows surely do. Cells of `few` rows or less are
+    not cut any further, nor are any of a part that has too many stretches.
+    """
+    found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
+    count = 0
+    for part in range(rows.shape[0]):
+        found = wider_stretches(found, count)
+        count = part_to_stretches(
+            kind, box, shape, codes, rows[part, 0], rows[part, 1], few, found, count
+        )
+    return found[:count].copy()
+
+
+@inlined
+def part_to_stretches(
+    kind: int,
+    box: np.ndarray,
+    shape: np.ndarray,
+    codes: np.ndarray,
+    first: int,
+    last: int,
+    few: int,
+    found: np.ndarray,
+    count: int,
+) -> int:
+    """Add the stretches of rows first:last, which are in code order; gives how many there are."""
+    most = count + MOST_STRETCHES - STACK
+    stack = np.empty((STACK, 5), np.int64)  # begin, end, column, row, level
+    stack[0, 0], stack[0, 1] = first, last
+    stack[0, 2], stack[0, 3], stack[0, 4] = 0, 0, 0
+    top = 1 if last > first else 0
+    while top > 0:
+        top -= 1
+        begin, end, column, row, level = stack[top]
+        over = region_over_cell(kind, box, shape, level, column, row)
+        if over == OUTSIDE:
+            continue
+        if over == INSIDE or end - begin <= few or level == MAX_LEVEL or count >= most:
+            sure = 1 if over == INSIDE else 0
+            if count > 0 and found[count - 1, 1] == begin and found[count - 1, 2] == sure:
+                found[count - 1, 1] = end
+            else:
+                found[count, 0], found[count, 1], found[count, 2] = begin, end, sure
+                count += 1
+            continue
+        # The code of the cell's first quarter, from any row in it.
+        shift = 2 * (MAX_LEVEL - level - 1)
+        quarter = np.int64(1) << shift
+        code = (np.int64(codes[begin]) >> (shift + 2)) << (shift + 2)
+        at_end = end
+        for q in (3, 2, 1, 0):  # the last that is put on the stack is walked first
+            at = begin if q == 0 else first_row_at(codes, begin, at_end, code + q * quarter)
+            if at < at_end:
+                stack[top, 0], stack[top, 1] = at, at_end
+                stack[top, 2], stack[top, 3] = 2 * column + (q & 1), 2 * row + (q >> 1)
+                stack[top, 4] = level + 1
+                top += 1
+            at_end = at
+    return count

@@ -1,0 +1,221 @@
+"""Scoring retained objects for one search: what it asks, whether a row counts, the best so far."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from placewire.kernels.blocks import ranks_before
+from placewire.kernels.jit import inlined
+from placewire.kernels.space.regions import distance_m
+
+BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object beside its seq
+NANO_SLACK = 5  # more than any rounding of a bound
+SECTION_SHIFT = 32  # a place is a section's number and its row
+ROW_MASK = (1 << SECTION_SHIFT) - 1
+
+
+class Columns(NamedTuple):
+    """Columns of a file of retained objects, as kernels search them.
+
+    `parts` i64[p, 2] are the stretches of rows that count, ascending; none if all do.
+    """
+
+    word_hash: np.ndarray
+    word_order: np.ndarray
+    lon: np.ndarray
+    lat: np.ndarray
+    ts_us: np.ndarray
+    seq: np.ndarray
+    term_offsets: np.ndarray
+    terms: np.ndarray
+    norm: np.ndarray
+    list_offsets: np.ndarray
+    lists: np.ndarray
+    parts: np.ndarray
+
+
+class Ask(NamedTuple):
+    """What one search asks: `asked` i64 words of the file, ascending, `weights` f64 their idf.
+
+    Objects count with after_us < ts <= until_us and after_seq < seq < before_seq.
+    """
+
+    lon: float
+    lat: float
+    alpha: float
+    reach_m: float
+    norm: float
+    asked: np.ndarray
+    weights: np.ndarray
+    after_us: int
+    until_us: int
+    after_seq: int
+    before_seq: int
+
+
+class Aim(NamedTuple):
+    """What is wanted: the best `room`, or every one that scores `floor`; what to keep of each."""
+
+    every: bool
+    floor: int
+    room: int
+    keep: int
+    section: int
+
+
+class Found(NamedTuple):
+    """Objects by rank or, if all that score enough are wanted, as they come."""
+
+    nano: np.ndarray  # i32
+    seq: np.ndarray  # i64
+    kept: np.ndarray  # i64
+
+
+@inlined
+def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
+    """The score of the specification's section 7, as it is rounded."""
+    spatial = max(0.0, 1.0 - distance / reach_m)
+    score = alpha * spatial + (1.0 - alpha) * textual
+    return float(np.rint(1e9 * score) / 1e9)
+
+
+@inlined
+def nano_of(score: float) -> np.int32:
+    """A score as a whole number of 1e-9."""
+    return np.int32(np.rint(score * 1e9))
+
+
+@inlined
+def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
+    """The norm of an object; without norms every term weighs 1."""
+    if norms.size:
+        return float(norms[row])
+    return float(np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row])))
+
+
+@inlined
+def row_counts(parts: np.ndarray, ask: Ask, row: int, seq: int, ts_us: int) -> bool:
+    """Whether a row is of the span and the parts that are asked."""
+    if seq <= ask.after_seq or seq >= ask.before_seq:
+        return False
+    if ts_us <= ask.after_us or ts_us > ask.until_us:
+        return False
+    if parts.shape[0] == 0:
+        return True
+    low, high = 0, parts.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if parts[middle, 1] <= row:
+            low = middle + 1
+        else:
+            high = middle
+    return low < parts.shape[0] and parts[low, 0] <= row
+
+
+@inlined
+def score_terms(
+    terms: np.ndarray,
+    begin: int,
+    end: int,
+    norm: float,
+    ask: Ask,
+    distance: float,
+    ranks: np.ndarray,
+    rank: int,
+) -> int:
+    """The score of an object in 1e-9; -1 if the least rank of the asked terms it has is not `rank`.
+
+    TSim of the specification's section 7 is added over the shared terms in code-point order.
+    """
+    textual, least, number = 0.0, ranks.size, 0
+    at = begin
+    while at < end and number < ask.asked.size:
+        term = np.int64(terms[at])
+        if term < ask.asked[number]:
+            at += 1
+        elif term > ask.asked[number]:
+            number += 1
+        else:
+            least = min(least, ranks[number])
+            if ask.norm != 0.0 and norm != 0.0:
+                weight = ask.weights[number]
+                textual += (weight / ask.norm) * (weight / norm)
+            at += 1
+            number += 1
+    if least != rank:
+        return -1
+    return np.int64(nano_of(score_of(distance, ask.reach_m, ask.alpha, textual)))
+
+
+@inlined
+def put_best(first: int, room: int, held: int, nano: int, seq: int, kept: int, found: Found) -> int:
+    """Put an object among the best by rank, if it belongs there; gives how many these are."""
+    last = first + held - 1
+    if held == room and (
+        room == 0 or not ranks_before(nano, seq, np.int64(found.nano[last]), found.seq[last])
+    ):
+        return held
+    at = first + (held if held < room else room - 1)
+    while at > first and ranks_before(nano, seq, np.int64(found.nano[at - 1]), found.seq[at - 1]):
+        found.nano[at], found.seq[at] = found.nano[at - 1], found.seq[at - 1]
+        found.kept[at] = found.kept[at - 1]
+        at -= 1
+    found.nano[at], found.seq[at], found.kept[at] = nano, seq, kept
+    return min(held + 1, room)
+
+
+@inlined
+def offer_row(
+    file: Columns,
+    ask: Ask,
+    row: int,
+    ranks: np.ndarray,
+    rank: int,
+    aim: Aim,
+    first: int,
+    held: int,
+    found: Found,
+) -> int:
+    """Score a row that may be wanted and put it where it belongs; gives how many are held."""
+    seq, ts_us = file.seq[row], file.ts_us[row]
+    if not row_counts(file.parts, ask, row, seq, ts_us):
+        return held
+    begin, end = file.term_offsets[row], file.term_offsets[row + 1]
+    norm = row_norm(file.norm, file.term_offsets, row)
+    distance = distance_m(ask.lon, ask.lat, file.lon[row], file.lat[row])
+    nano = score_terms(file.terms, begin, end, norm, ask, distance, ranks, rank)
+    return put_object(aim, first, held, nano, seq, ts_us, row, found)
+
+
+@inlined
+def put_object(
+    aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: Found
+) -> int:
+    """Put an object where it belongs, if its score is enough; gives how many are held.
+
+    If all are wanted, those that there is no room for are only counted.
+    """
+    if nano < max(aim.floor, 0):
+        return held
+    kept = seq
+    if aim.keep == BY_TIME:
+        kept = ts_us
+    elif aim.keep == BY_PLACE:
+        kept = (np.int64(aim.section) << SECTION_SHIFT) | row
+    if not aim.every:
+        return put_best(first, aim.room, held, nano, seq, kept, found)
+    if held < aim.room:
+        at = first + held
+        found.nano[at], found.seq[at], found.kept[at] = nano, seq, kept
+    return held + 1
+
+
+@inlined
+def score_to_reach(aim: Aim, first: int, held: int, found: Found) -> float:
+    """The score below which nothing is wanted any more, with some slack."""
+    nano = np.int64(aim.floor)
+    if not aim.every and held == aim.room and held > 0:
+        nano = max(nano, np.int64(found.nano[first + held - 1]))
+    return (nano - NANO_SLACK) * 1e-9

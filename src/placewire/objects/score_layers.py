@@ -1,0 +1,119 @@
+"""Strata of retained objects, made when searches for the most relevant ones are worth it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.objects.index import Retained
+from placewire.objects.kernels.score import Columns
+from placewire.objects.kernels.score_layers import (
+    PAGE,
+    Strata,
+    cards_to_balls,
+    lists_to_bitmaps,
+    norms_to_inverse,
+    rows_to_cards,
+    rows_to_records,
+    terms_to_places,
+)
+
+LEAST_ROWS = 256  # of a file that is worth it
+MOST_LAYERS = 64
+LAYER_PAGES = 12  # of a layer in cell order; a guess, not measured
+
+
+NO_ORDER = np.empty(0, np.int64)
+NO_PARTS = np.empty((0, 2), np.int64)
+
+
+class Layers:
+    """The strata of one file, made once what was walked instead would have paid for them."""
+
+    def __init__(self) -> None:
+        self.strata: Strata | None = None
+        self.walked = 0
+
+    def deepen(self, retained: Retained, postings: int) -> tuple[Strata, bool]:
+        """The strata to search lists of so many entries with, and whether there are any yet."""
+        if self.strata is None:
+            self.walked += postings
+            if retained.total < LEAST_ROWS or self.walked < retained.terms.size:
+                return NO_STRATA, False
+            self.strata = build_strata(retained)
+        return self.strata, True
+
+
+def build_strata(retained: Retained) -> Strata:
+    """Put the rows of a file in layers."""
+    inverse = norms_to_inverse(retained.norm, retained.term_offsets)
+    rows = rows_in_layers(retained, inverse)
+    cards = rows_to_cards(rows, retained.lon, retained.lat, inverse)
+    marks = cards.view(np.uint64)
+    records = np.empty((rows.size, 8), np.int64)
+    values = records.view(np.float64)
+    r = retained
+    rows_to_records(rows, r.lon, r.lat, r.ts_us, r.seq, r.term_offsets, r.norm, records, values)
+    bitmap, count, offsets = lists_to_bitmaps(retained.list_offsets, rows.size)
+    places, bits = terms_to_places(
+        rows, retained.term_offsets, retained.terms, bitmap, count, offsets, marks
+    )
+    page_balls, page_inverse = cards_to_balls(cards, PAGE)
+    balls, _ = cards_to_balls(cards, 64)
+    columns = records, values, cards, marks, page_inverse, page_balls, balls
+    return Strata(*map(read_only, (*columns, offsets, places, bitmap, bits)))
+
+
+def columns_of(
+    retained: Retained,
+    word_order: NDArray[np.int64] = NO_ORDER,
+    parts: NDArray[np.int64] = NO_PARTS,
+) -> Columns:
+    """What kernels search; rows look their words up by order of hash, queries have them already."""
+    r = retained
+    return Columns(
+        r.word_hash,
+        read_only(word_order),
+        r.lon,
+        r.lat,
+        r.ts_us,
+        r.seq,
+        r.term_offsets,
+        r.terms,
+        r.norm,
+        r.list_offsets,
+        r.lists,
+        read_only(parts),
+    )
+
+
+def rows_in_layers(retained: Retained, inverse: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """The rows u32[n] by layers of falling inverse norm, each in cell order."""
+    layers = int(np.clip(retained.total // (LAYER_PAGES * PAGE), 1, MOST_LAYERS))
+    edges = np.quantile(inverse, np.arange(1, layers) / layers)
+    layer = (layers - 1 - np.searchsorted(edges, inverse)).astype(np.uint8)
+    if retained.part.size == 1:
+        return np.argsort(layer, kind="stable").astype(np.uint32)
+    order = np.argsort(retained.code, kind="stable")
+    return order[np.argsort(layer[order], kind="stable")].astype(np.uint32)
+
+
+NO_STRATA = Strata(
+    *map(
+        read_only,
+        (
+            np.empty((0, 8), np.int64),
+            np.empty((0, 8)),
+            np.empty((0, 8), np.float32),
+            np.empty((0, 4), np.uint64),
+            np.empty(0),
+            np.empty((0, 4)),
+            np.empty((0, 4)),
+            np.zeros(1, np.int64),
+            np.empty(0, np.uint32),
+            np.empty(0, np.int32),
+            np.empty((0, 0), np.uint64),
+        ),
+    )
+)

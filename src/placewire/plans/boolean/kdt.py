@@ -1,0 +1,291 @@
+"""Plan `kdt`: PS2Stream's hybrid partitioning, a kd-tree some of whose leaves are cut by text.
+
+First the world is cut while that finds regions whose objects and subscriptions speak less alike;
+there text splits well, since few objects meet the terms of several parts. Then nodes are cut, by
+space or by text as costs less, until there is one for each worker, and merged to workers; while
+the workers are not level the heaviest node is cut in two.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plans.boolean.allocation import Merged, merge_portions
+from placewire.plans.boolean.portion import (
+    Portion,
+    divide_by_text,
+    portion_load,
+    text_similarity,
+    whole_sample,
+)
+from placewire.plans.boolean.space_parts import cut_space, find_cut, make_cut, price_space
+from placewire.plans.boolean.text_parts import price_text, share_terms, split_by_parts, weigh_terms
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
+from placewire.plans.sample.sample import Sample
+
+DELTAS = (0.0, 0.1, 0.8)
+
+
+class Node(NamedTuple):
+    """A node of the tree: a box of the world, or the part of it that some terms make up.
+
+    `by_text` nodes are cut by text only (N_t in the paper, the others are N_s); `terms` i64 are
+    the positions of the part's terms, None for all of the box; `solid` when it cannot be cut.
+    """
+
+    portion: Portion
+    load: float
+    by_text: bool
+    terms: NDArray[np.int64] | None = None
+    solid: bool = False
+
+
+def plan_kdt(
+    sample: Sample,
+    workers: int,
+    cost: LoadModel,
+    *,
+    delta: float | None = None,
+    same: float = 0.2,
+    sigma: float = 1.5,
+    theta: int = 256,
+) -> Leaves:
+    """Algorithm 1 of PS2Stream; the paper names no values for its thresholds.
+
+    `delta` is the similarity below which a node is one for text, and `same` the part of a cosine
+    by which another may differ and count as "approximately" the same. A node above `delta` is cut
+    by whichever costs less, one below it by text whatever that costs, and only what is below it is
+    searched for regions that differ in their words. No one value is good everywhere (`python -m
+    bench --only hybrid`): without one, `DELTAS` are tried and the least sum of level loads taken.
+
+    `sigma` is how many times the smallest load the largest may be. From 1.5 down to 1.1 the sum of
+    loads of the same posts grew by 14 to 16 % at 24 and 32 workers, for 0 to 3 % off the largest.
+    `theta` is the most nodes to cut for that; the search by similarity may make half of them.
+    """
+    sent = without_dropped(sample)
+    ways = {}
+    for threshold in DELTAS if delta is None else (delta,):
+        boxes = cut_by_similarity(sample, cost, threshold, same, max(1, theta // 2))
+        found = tuple((portion.box, by_text) for portion, by_text in boxes)
+        if found not in ways:
+            ways[found] = finish_plan(sent, boxes, workers, cost, sigma, theta)
+    nodes, merged = min(ways.values(), key=lambda way: (way[1].balance > sigma, way[1].loads.sum()))
+    return join_leaves(sent, nodes, merged, workers)
+
+
+def finish_plan(
+    sample: Sample,
+    boxes: list[tuple[Portion, bool]],
+    workers: int,
+    cost: LoadModel,
+    sigma: float,
+    theta: int,
+) -> tuple[list[Node], Merged]:
+    """The second phase: nodes for all workers, and their workers."""
+    nodes = [make_node(sample, portion, cost, by_text) for portion, by_text in boxes]
+    if len(nodes) < workers:
+        nodes = cut_for_workers(sample, nodes, workers, cost)
+    return level_workers(sample, nodes, workers, cost, sigma, theta)
+
+
+def without_dropped(sample: Sample) -> Sample:
+    """The sample as the router will send it, knowing the terms that are asked for in each cell.
+
+    Objects that no posting is near make no work, and terms without a posting near their object
+    are left out: by such a term a part gets no copy of the object.
+    """
+    if sample.object_work.size == 0:
+        return sample
+    near = sample.pair_work > 0.0
+    return sample._replace(
+        term_offsets=np.concatenate([[0], np.cumsum(near)])[sample.term_offsets],
+        terms=sample.terms[near],
+        pair_work=sample.pair_work[near],
+        object_work=np.where(sample.object_work > 1.0, sample.object_work, 0.0),
+    )
+
+
+def cut_by_similarity(
+    sample: Sample, cost: LoadModel, delta: float, same: float, most: int
+) -> list[tuple[Portion, bool]]:
+    """The first phase: cut boxes as long as that makes one side's texts less similar.
+
+    Gives the boxes, and of each whether it is one for text. It makes at most `most`, which the
+    paper leaves open; breadth first, so that the limit stops it at the same depth everywhere.
+    """
+    boxes: list[tuple[Portion, bool]] = []
+    root = whole_sample(sample)
+    waiting = deque([(root, text_similarity(sample, root))])
+    while waiting:
+        portion, similarity = waiting.popleft()
+        sides: list[tuple[Portion, float]] = []
+        if similarity < delta and len(boxes) + len(waiting) + 2 <= most:
+            sides = least_similar_sides(sample, portion, cost)
+        least = min((alike for _, alike in sides), default=similarity)
+        if abs(least - similarity) <= same * similarity:
+            boxes.append((portion, similarity < delta))
+        else:
+            waiting.extend(sides)
+    return boxes
+
+
+def least_similar_sides(
+    sample: Sample, portion: Portion, cost: LoadModel
+) -> list[tuple[Portion, float]]:
+    """The two sides, with their similarities, of the cut that has the least similar side."""
+    cuts = [find_cut(sample, portion, cost, axis) for axis in (0, 1)]
+    ways = [
+        [(side, text_similarity(sample, side)) for side in make_cut(sample, portion, cut)]
+        for cut in cuts
+        if cut is not None
+    ]
+    return min(ways, key=lambda way: min(alike for _, alike in way), default=[])
+
+
+def cut_for_workers(sample: Sample, nodes: list[Node], workers: int, cost: LoadModel) -> list[Node]:
+    """Cut fewer nodes than workers into as many as workers, at the least total load."""
+    most = workers - len(nodes) + 1
+    prices = np.array([price_parts(sample, node, most, cost) for node in nodes])
+    counts = count_partitions(prices, workers)
+    return [
+        part
+        for node, parts in zip(nodes, counts, strict=True)
+        for part in partition_node(sample, node, parts, cost)
+    ]
+
+
+def price_parts(sample: Sample, node: Node, most: int, cost: LoadModel) -> NDArray[np.float64]:
+    """The total load of a node in 1 .. `most` parts, as `partition_node` would make them."""
+    weighed = weigh_terms(sample, node.portion, cost)
+    by_text = price_text(sample, node.portion, weighed, most, cost)
+    if node.by_text and np.isfinite(by_text).all():
+        return by_text
+    by_space = price_space(sample, node.portion, most, cost)
+    if node.by_text:
+        return np.where(np.isfinite(by_text), by_text, by_space)
+    return np.minimum(by_text, by_space)
+
+
+def count_partitions(prices: NDArray[np.float64], total: int) -> list[int]:
+    """Into how many parts to cut each node for the least sum of loads: `total` in all.
+
+    `prices` f64[nodes, k] has the load of node i in k + 1 parts, infinite where that cannot be.
+    Where no choice makes `total`, the most parts that can be had are made.
+    """
+    nodes, most = prices.shape
+    least = np.full((nodes + 1, total + 1), np.inf)
+    least[0, 0] = 0.0
+    taken = np.zeros((nodes + 1, total + 1), np.int64)
+    for i in range(1, nodes + 1):
+        for j in range(i, total + 1):
+            k = np.arange(1, min(most, j - i + 1) + 1)
+            sums = least[i - 1, j - k] + prices[i - 1, k - 1]
+            best = int(np.argmin(sums))
+            least[i, j] = sums[best]
+            taken[i, j] = k[best]
+    j = int(np.flatnonzero(np.isfinite(least[nodes]))[-1])
+    counts = []
+    for i in range(nodes, 0, -1):
+        counts.append(int(taken[i, j]))
+        j -= counts[-1]
+    return counts[::-1]
+
+
+def partition_node(sample: Sample, node: Node, parts: int, cost: LoadModel) -> list[Node]:
+    """A node in `parts` parts, or in as many as it can be cut into.
+
+    A node of text is cut by text; only one that has too few terms, and is still a whole box, goes
+    the way of the others: by space or by text, as is the lesser load.
+    """
+    if parts == 1:
+        return [node]
+    by_text = cut_by_text(sample, node, parts, cost)
+    if node.terms is not None or (node.by_text and len(by_text) == parts):
+        return by_text
+    by_space = [
+        make_node(sample, portion, cost, node.by_text)
+        for portion in cut_space(sample, node.portion, parts, cost)
+    ]
+    return min((by_space, by_text), key=lambda way: (-len(way), sum(part.load for part in way)))
+
+
+def cut_by_text(sample: Sample, node: Node, parts: int, cost: LoadModel) -> list[Node]:
+    """A node's terms in parts; the node alone if no cut makes its heaviest part lighter."""
+    weighed = weigh_terms(sample, node.portion, cost, node.terms)
+    parts = min(parts, weighed.most_parts())
+    if parts == 1:
+        return [node]
+    part_of_term = share_terms(sample, weighed, parts)
+    cut = [
+        make_node(sample, portion, cost, by_text=True, terms=np.flatnonzero(part_of_term == part))
+        for part, portion in enumerate(divide_by_text(sample, node.portion, part_of_term, parts))
+    ]
+    return cut if max(part.load for part in cut) < node.load else [node]
+
+
+def make_node(
+    sample: Sample,
+    portion: Portion,
+    cost: LoadModel,
+    by_text: bool,
+    terms: NDArray[np.int64] | None = None,
+) -> Node:
+    """A node with its load."""
+    return Node(portion, portion_load(sample, portion, cost), by_text, terms)
+
+
+def level_workers(
+    sample: Sample, nodes: list[Node], workers: int, cost: LoadModel, sigma: float, theta: int
+) -> tuple[list[Node], Merged]:
+    """Merge nodes to workers, and cut the heaviest in two while the workers are not level.
+
+    Ends too when there are `theta` nodes, or when a node that cannot be cut outweighs what the
+    other workers can get: to cut those would add copies and not make anything level.
+    """
+    nodes = list(nodes)
+    while True:
+        merged = merge_portions(sample, [node.portion for node in nodes], workers, cost)
+        if merged.balance <= sigma:
+            return nodes, merged
+        grown = len(nodes)
+        while len(nodes) == grown:
+            at = heaviest_to_cut(nodes, workers, sigma)
+            if at is None or len(nodes) >= theta:
+                return nodes, merged
+            halves = partition_node(sample, nodes[at], 2, cost)
+            # In the place of their node: the parts of a box stay together and in order.
+            nodes[at : at + 1] = halves if len(halves) > 1 else [nodes[at]._replace(solid=True)]
+
+
+def heaviest_to_cut(nodes: list[Node], workers: int, sigma: float) -> int | None:
+    """The place of the heaviest node that can be cut, or None if cutting is of no use."""
+    solid = max((node.load for node in nodes if node.solid), default=0.0)
+    rest = sum(node.load for node in nodes) - solid
+    if workers == 1 or solid > sigma * rest / (workers - 1):
+        return None
+    loose = [at for at, node in enumerate(nodes) if not node.solid]
+    return max(loose, key=lambda at: nodes[at].load, default=None)
+
+
+def join_leaves(sample: Sample, nodes: list[Node], merged: Merged, workers: int) -> Leaves:
+    """The plan: a leaf for each box, with a part for each of its nodes."""
+    boxes, splits = [], []
+    for box, in_box in groupby(nodes, key=lambda node: node.portion.box):
+        parts = list(in_box)
+        boxes.append(box)
+        splits.append(join_parts(sample, parts) if len(parts) > 1 else NO_SPLIT)
+    return make_leaves("kdt", workers, BY_CELL, boxes, splits, merged.worker.tolist())
+
+
+def join_parts(sample: Sample, parts: list[Node]) -> TextSplit:
+    """The text split of a box: every term that a part has, the others by their hash."""
+    part_of_term = np.full(sample.lexicon.size, -1, np.int32)
+    for part, node in enumerate(parts):
+        part_of_term[node.terms] = part
+    return split_by_parts(sample, part_of_term, len(parts))

@@ -1,0 +1,141 @@
+"""Making a boolean plan: of the objects seen so far and the subscriptions that are live."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.space.cells import codes_to_points
+from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
+from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.baselines.frequency import plan_frequency
+from placewire.plans.boolean.baselines.hypergraph import plan_hypergraph
+from placewire.plans.boolean.baselines.metric import plan_metric
+from placewire.plans.boolean.baselines.rtree import plan_rtree
+from placewire.plans.boolean.grid import plan_grid
+from placewire.plans.boolean.kdt import plan_kdt
+from placewire.plans.boolean.kdtree import plan_kdtree
+from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.choice import choose_plan, spread_workers
+from placewire.plans.cost.measures import Objects, measure_plan, post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
+from placewire.plans.leaves import NO_SPLIT as NO_TERMS
+from placewire.plans.sample.questions import Questions, add_questions
+from placewire.plans.sample.sample import SIDE, Sample, make_sample
+from placewire.plans.sample.sampler import Sampler
+from placewire.segments.live_segment import LiveSegment
+from placewire.segments.segment import whole_rows
+
+SAMPLE_SUBSCRIPTIONS = 1_000_000
+OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
+CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
+
+
+class Made(NamedTuple):
+    """A plan that was made, by which cost and why; None: objects stay where they are read."""
+
+    leaves: Leaves | None
+    cost: LoadModel
+    why: str
+
+
+def make_plan(
+    name: str,
+    workers: int,
+    sampler: Sampler,
+    segments: Sequence[LiveSegment],
+    others: Questions | None,
+    machines: Callable[[], int],
+) -> Made:
+    """The plan of a method, or what `auto` chooses; `others` is what other kinds ask."""
+    cost, prices, _ = calibrate()
+    objects, rows = Objects(*sampler.objects.in_order()), live_rows(segments)
+    cost = cost.in_stream(int(objects.codes.size), rows.total)
+    sample = make_sample(*objects, rows, cost.posting_work)
+    if name in OF_ALL_KINDS:
+        for questions in (sampler.queries, others):
+            if questions is not None and questions.total:
+                sample = add_questions(sample, questions, sampler.span_s)
+    if name != "auto":
+        leaves = METHODS[name](sample, workers, cost)
+        return Made(leaves, cost, f"{leaves.total} leaves, made of {sampler.source}")
+    posted = post_rows(rows)
+    choice = choose_plan(
+        [METHODS[one](sample, workers, cost) for one in CANDIDATES],
+        lambda leaves: measure_plan(leaves, objects, posted, sample, cost),
+        workers,
+        prices,
+        spread_workers(workers, machines(), memory_of_machine()),
+    )
+    return Made(choice.leaves, cost, choice.why)
+
+
+def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+    """How many candidates each object looks at in the live segments, at the middle of its cell."""
+    lon, lat = codes_to_points(objects.codes)
+    probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
+    looked = np.zeros(lon.size)
+    for found in match_all(probe, [(live.segment, live.dead) for live in segments]):
+        if found.looked is not None:
+            looked += found.looked
+    return looked
+
+
+def memory_of_machine() -> float:
+    """Half of this machine's memory, in bytes: what an index may take."""
+    return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def live_rows(
+    segments: Sequence[LiveSegment], most: int = SAMPLE_SUBSCRIPTIONS
+) -> SubscriptionRows:
+    """The live subscriptions, or an even choice of them."""
+    total = sum(live.segment.rows.total - live.ended for live in segments)
+    step = max(1, -(-total // most))
+    parts = []
+    for live in segments:
+        rows = whole_rows(live.segment)
+        alive = np.arange(rows.total)
+        if live.ended:
+            bits = np.unpackbits(live.dead.view(np.uint8), bitorder="little")[: rows.total]
+            alive = np.flatnonzero(bits == 0)
+        parts.append(
+            take_rows(rows, alive[::step]) if alive.size < rows.total or step > 1 else rows
+        )
+    return concat_rows(parts)
+
+
+Method = Callable[[Sample, int, LoadModel], Leaves]
+
+
+def plan_termhash(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
+    """Terms by their hash alone: what a keyed stream does when nobody plans."""
+    split = TextSplit(workers, NO_TERMS.terms, NO_TERMS.part)
+    return make_leaves(
+        "termhash", workers, BY_LEAF, [(0, 0, SIDE, SIDE)], [split], list(range(workers))
+    )
+
+
+METHODS: dict[str, Method] = {
+    "grid": plan_grid,
+    "kdtree": plan_kdtree,
+    "rtree": plan_rtree,
+    "frequency": plan_frequency,
+    "hypergraph": plan_hypergraph,
+    "metric": plan_metric,
+    "termhash": plan_termhash,
+    "kdt": plan_kdt,
+    "agrid": lambda sample, workers, cost: plan_agrid(sample, workers),
+    "qt": lambda sample, workers, cost: plan_qt(sample, workers),
+    "quadtree": lambda sample, workers, cost: plan_quadtree(sample, workers),
+    "text": lambda sample, workers, cost: plan_text(sample, workers),
+}
+SPACE_METHODS = ("grid", "kdtree", "rtree")
+TEXT_METHODS = ("frequency", "hypergraph", "metric")

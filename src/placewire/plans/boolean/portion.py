@@ -1,0 +1,146 @@
+"""Portions: the part of a sample that a node of a plan would get, and how it divides."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.kernels.parts import (
+    cells_overlapping_box,
+    points_inside_box,
+    rows_to_parts,
+    rows_worked_by_part,
+    terms_counted,
+    terms_present,
+)
+from placewire.plans.sample.sample import SIDE, Sample
+
+Box = tuple[int, int, int, int]
+WORLD: Box = (0, 0, SIDE, SIDE)
+
+
+class Portion(NamedTuple):
+    """Objects inside a box of plan cells and the subscriptions that touch it, as sample rows.
+
+    `work` is what the objects cost where that is not all that they cost: in a part by text, their
+    terms of other parts are left out.
+    """
+
+    box: Box
+    objects: NDArray[np.int64]
+    subscriptions: NDArray[np.int64]
+    work: float | None = None
+
+
+def whole_sample(sample: Sample) -> Portion:
+    """Everything."""
+    return Portion(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
+
+
+def portion_work(sample: Sample, portion: Portion) -> float:
+    """What the objects of a portion cost, an object with nothing near it costing 1."""
+    if portion.work is not None:
+        return portion.work
+    if sample.object_work.size == 0:
+        return float(portion.objects.size)
+    return float(sample.object_work[portion.objects].sum())
+
+
+def portion_load(sample: Sample, portion: Portion, cost: LoadModel) -> float:
+    """The load of a worker that has the portion and nothing else."""
+    return cost.of_counts(portion_work(sample, portion), float(portion.subscriptions.size))
+
+
+def take_box(sample: Sample, portion: Portion, box: Box) -> Portion:
+    """What of a portion lies in a smaller box."""
+    edges = np.array(box, np.int32)
+    return Portion(
+        box,
+        points_inside_box(sample.object_column, sample.object_row, portion.objects, edges),
+        cells_overlapping_box(sample.cell, portion.subscriptions, edges),
+    )
+
+
+def halve_box(box: Box, axis: int, at: int) -> tuple[Box, Box]:
+    """The two sides of a cut between columns (axis 0) or rows (axis 1), before cell `at`."""
+    low, high = list(box), list(box)
+    low[axis + 2] = at
+    high[axis] = at
+    return (low[0], low[1], low[2], low[3]), (high[0], high[1], high[2], high[3])
+
+
+def divide_by_text(
+    sample: Sample, portion: Portion, part_of_term: NDArray[np.int32], parts: int
+) -> list[Portion]:
+    """A portion cut by text: i32[lexicon] gives each term's part.
+
+    Objects count where they have a term that a subscription of the portion is posted under;
+    subscriptions that need no term belong to part 0, which then gets every object.
+    """
+    posted = terms_present(
+        sample.post_offsets, sample.posts, portion.subscriptions, sample.lexicon.size
+    )
+    live = np.where(posted, part_of_term, -1).astype(np.int32)
+    object_offsets, objects = rows_to_parts(
+        sample.term_offsets, sample.terms, portion.objects, live, parts, -1
+    )
+    row_offsets, rows = rows_to_parts(
+        sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts, 0
+    )
+    work: list[float | None] = [None] * parts
+    if sample.pair_work.size:
+        work = rows_worked_by_part(
+            sample.term_offsets, sample.terms, sample.pair_work, portion.objects, live, parts
+        ).tolist()
+    divided = [
+        Portion(
+            portion.box,
+            objects[object_offsets[p] : object_offsets[p + 1]],
+            rows[row_offsets[p] : row_offsets[p + 1]],
+            work[p],
+        )
+        for p in range(parts)
+    ]
+    if needs_no_term(sample, portion):
+        more = float(portion.objects.size - divided[0].objects.size)
+        seen = divided[0].work
+        divided[0] = divided[0]._replace(
+            objects=portion.objects, work=None if seen is None else seen + more
+        )
+    return divided
+
+
+def needs_no_term(sample: Sample, portion: Portion) -> bool:
+    """Whether some subscription of the portion is satisfied without any term."""
+    first = sample.posts[sample.post_offsets[:-1][portion.subscriptions]]
+    return bool((first < 0).any())
+
+
+MOST_ROWS = 50_000  # of each side are compared: an angle needs no more
+NOTHING_TO_COMPARE = 1.0
+
+
+def text_similarity(sample: Sample, portion: Portion) -> float:
+    """The cosine between the term counts of objects and the post counts of subscriptions.
+
+    Posts stand for keywords: they are the terms by which a text split would send a subscription.
+    A portion without objects or without posts says nothing for text: it is as similar as can be.
+    Of a large portion rows at even steps are counted.
+    """
+    size = sample.lexicon.size
+    objects = terms_counted(sample.term_offsets, sample.terms, _thin(portion.objects), size)
+    posts = terms_counted(sample.post_offsets, sample.posts, _thin(portion.subscriptions), size)
+    lengths = math.sqrt(_dot(objects, objects) * _dot(posts, posts))
+    return _dot(objects, posts) / lengths if lengths > 0.0 else NOTHING_TO_COMPARE
+
+
+def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    return float(np.dot(one.astype(np.float64), other.astype(np.float64)))
+
+
+def _thin(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    return rows[:: -(-rows.size // MOST_ROWS) or 1]

@@ -1,0 +1,155 @@
+"""The choice of a plan by cost: candidates measured on a sample, the cheapest taken, and why.
+
+One model judges all: the time of the busiest worker for the sample's objects, in nanoseconds an
+object. It has what routing and shuffling add, what each worker pays for the objects, postings and
+inserts that reach it, and what an index that does not fit a machine's memory costs. PS2Stream's
+load is what its plans minimise inside; it charges every object for every subscription of its
+worker, which an index by place and term does not, so it is not what decides here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plans.cost.measures import Measures
+from placewire.plans.leaves import Leaves
+
+BYTES_A_SUBSCRIPTION = 220.0
+
+
+class Prices(NamedTuple):
+    """Nanoseconds for each thing that happens; by default as measured on one core in 2026."""
+
+    probe: float = 300.0  # an object at a worker
+    candidate: float = 8.0  # a posting that an object meets
+    shuffle: float = 900.0  # an object packed, moved and unpacked
+    insert: float = 1_500.0  # a subscription indexed at a worker
+    inserts: float = 0.1  # that come with each object
+    fault: float = 40_000.0  # the postings of an object read back from disk
+
+
+class Score(NamedTuple):
+    """What a candidate costs, in nanoseconds an object of the busiest worker."""
+
+    name: str
+    total: float
+    route: float
+    shuffle: float
+    match: float
+    insert: float
+    memory: float
+
+    def explain(self) -> str:
+        """The parts in words, the largest first."""
+        parts = {k: v for k, v in self._asdict().items() if k not in ("name", "total") and v >= 0.5}
+        shown = sorted(parts.items(), key=lambda part: -part[1])
+        return ", ".join(f"{name} {value:.0f}" for name, value in shown)
+
+
+class Machines(NamedTuple):
+    """What the workers run on: how many of them share a machine, and its memory for the index."""
+
+    workers_each: int
+    memory_bytes: float
+
+
+def spread_workers(workers: int, machines: int, memory_bytes: float) -> Machines:
+    """Workers spread evenly over so many machines, each with so much memory for the index."""
+    return Machines(-(-workers // machines), memory_bytes)
+
+
+def score_plan(measures: Measures, prices: Prices, machines: Machines) -> Score:
+    """What a plan that routes costs."""
+    objects = max(measures.objects, 1)
+    workers = measures.sent.size
+    inserts = prices.inserts / max(measures.subscriptions, 1)
+    return score_parts(
+        measures.name,
+        route=measures.route_ns / workers,
+        shuffle=prices.shuffle * float(measures.sent.sum()) / objects / workers,
+        match=(prices.probe * measures.sent + prices.candidate * measures.candidates) / objects,
+        insert=prices.insert * inserts * measures.held,
+        share=float(measures.sent.max(initial=0)) / objects,
+        held=machines.workers_each * float(measures.held.max(initial=0)),
+        prices=prices,
+        machines=machines,
+    )
+
+
+def score_shared(measures: Measures, workers: int, prices: Prices, machines: Machines) -> Score:
+    """What matching where objects are read costs; takes the measures of any plan that drops none.
+
+    Every worker gets an even part of the objects and all machines hold all subscriptions, each
+    once: its processes map the same files. A subscription is indexed once and read by all.
+    """
+    met = prices.candidate * float(measures.candidates.sum()) / max(measures.objects, 1)
+    return score_parts(
+        "shared",
+        route=0.0,
+        shuffle=0.0,
+        match=np.array([(prices.probe + met) / workers]),
+        insert=np.array([prices.insert * prices.inserts / workers]),
+        share=1.0 / workers,
+        held=float(measures.subscriptions),
+        prices=prices,
+        machines=machines,
+    )
+
+
+def score_parts(
+    name: str,
+    *,
+    route: float,
+    shuffle: float,
+    match: NDArray[np.floating[Any]],
+    insert: NDArray[np.floating[Any]],
+    share: float,
+    held: float,
+    prices: Prices,
+    machines: Machines,
+) -> Score:
+    """Put the parts together for the busiest worker.
+
+    `share` is the part of all objects that one worker gets at most, `held` the subscriptions that
+    a machine holds.
+    """
+    busiest = int(np.argmax(match + insert))
+    beyond = max(0.0, 1.0 - machines.memory_bytes / max(held * BYTES_A_SUBSCRIPTION, 1.0))
+    memory = prices.fault * beyond * share
+    parts = (route, shuffle, float(match[busiest]), float(insert[busiest]), memory)
+    return Score(name, sum(parts), *parts)
+
+
+class Choice(NamedTuple):
+    """The plan that was taken, None for `shared`, and why."""
+
+    leaves: Leaves | None
+    scores: list[Score]
+
+    @property
+    def why(self) -> str:
+        best, *others = sorted(self.scores, key=lambda score: score.total)
+        said = f"{best.name}: {best.total:.0f} ns an object ({best.explain()})"
+        if others:
+            said += f"; next {others[0].name}: {others[0].total:.0f} ({others[0].explain()})"
+        return said
+
+
+def choose_plan(
+    candidates: list[Leaves],
+    measure: Callable[[Leaves], Measures],
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+) -> Choice:
+    """Score `shared` and every candidate; the cheapest wins, `shared` where they are even."""
+    measured = [measure(leaves) for leaves in candidates]
+    whole = max(measured, key=lambda m: int(m.candidates.sum()))
+    scores = [score_shared(whole, workers, prices, machines)]
+    scores += [score_plan(m, prices, machines) for m in measured]
+    best = min(range(len(scores)), key=lambda k: scores[k].total)
+    return Choice(None if best == 0 else candidates[best - 1], scores)

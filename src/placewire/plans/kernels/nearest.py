@@ -1,0 +1,220 @@
+"""Neighbours: how far the k-th nearest point of some lists is, by a walk over a Z-curve's cells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.space.circles import enclose_ball
+from placewire.kernels.space.regions import distance_m
+from placewire.kernels.space.z_curve import (
+    CURVE_LEVEL,
+    FEW,
+    STACK,
+    curve_column,
+    curve_row,
+    cut_quarters,
+    push_cell,
+    rectangle_to_columns_rows,
+)
+from placewire.plans.kernels.owners import bits_of_key, key_is_set, key_of_scope_term, word_of_key
+
+
+@inlined
+def keep_nearest(nearest: np.ndarray, kept: int, distance: float) -> int:
+    """Put a distance among the nearest f64[k], a heap with the farthest first; gives how many."""
+    if kept < nearest.size:
+        at = kept
+        while at > 0 and nearest[(at - 1) >> 1] < distance:
+            nearest[at] = nearest[(at - 1) >> 1]
+            at = (at - 1) >> 1
+        nearest[at] = distance
+        return kept + 1
+    if distance >= nearest[0]:
+        return kept
+    at = 0
+    while 2 * at + 1 < nearest.size:
+        child = 2 * at + 1
+        if child + 1 < nearest.size and nearest[child + 1] > nearest[child]:
+            child += 1
+        if nearest[child] <= distance:
+            break
+        nearest[at] = nearest[child]
+        at = child
+    nearest[at] = distance
+    return kept
+
+
+@kernel
+def places_to_kth_distances(
+    codes: np.ndarray,
+    lons: np.ndarray,
+    lats: np.ndarray,
+    list_offsets: np.ndarray,
+    members: np.ndarray,
+    place_lons: np.ndarray,
+    place_lats: np.ndarray,
+    ks: np.ndarray,
+    offsets: np.ndarray,
+    lists: np.ndarray,
+) -> np.ndarray:
+    """The distance in metres to the k-th nearest point of each place's lists, else inf: f64[n].
+
+    Points and lists are as in `kernels.curve`, the lists of a place a CSR column, -1 for none. A
+    point of several lists counts once. Of a cell's quarters the one nearest to the place is walked
+    first; once k points are known, cells outside the ball of the k-th are passed over.
+    """
+    radii = np.full(place_lons.size, np.inf, np.float64)
+    seen = np.full(lons.size, -1, np.int64)
+    stack = np.empty((STACK, 5), np.int64)
+    cuts = np.empty(5, np.int64)
+    ball = np.empty(4, np.float64)
+    for i in range(place_lons.size):
+        lon, lat = place_lons[i], place_lats[i]
+        place_column, place_row = curve_column(lon), curve_row(lat)
+        nearest = np.empty(ks[i], np.float64)
+        kept = 0
+        enclose_ball(lon, lat, np.inf, ball)
+        west, south, east, north = rectangle_to_columns_rows(ball)
+        for at in range(offsets[i], offsets[i + 1]):
+            if lists[at] < 0:
+                continue
+            begin, end = list_offsets[lists[at]], list_offsets[lists[at] + 1]
+            top = push_cell(stack, 0, begin, end, 0, 0, 0)
+            while top > 0:
+                top -= 1
+                begin, end = stack[top, 0], stack[top, 1]
+                column, row, level = stack[top, 2], stack[top, 3], stack[top, 4]
+                shift = CURVE_LEVEL - level
+                low_column, low_row = column << shift, row << shift
+                high_column = low_column + (np.int64(1) << shift) - 1
+                high_row = low_row + (np.int64(1) << shift) - 1
+                if high_column < west or low_column > east or high_row < south or low_row > north:
+                    continue
+                if end - begin <= FEW or level == CURVE_LEVEL:
+                    farthest = nearest[0] if kept == nearest.size else np.inf
+                    for member in range(begin, end):
+                        point = members[member]
+                        if seen[point] != i:
+                            seen[point] = i
+                            distance = distance_m(lon, lat, lons[point], lats[point])
+                            kept = keep_nearest(nearest, kept, distance)
+                    if kept == nearest.size and nearest[0] < farthest:
+                        enclose_ball(lon, lat, nearest[0], ball)
+                        west, south, east, north = rectangle_to_columns_rows(ball)
+                    continue
+                # The stack gives back last what is put there first: the farthest quarter.
+                middle_column = low_column + (np.int64(1) << (shift - 1))
+                middle_row = low_row + (np.int64(1) << (shift - 1))
+                own = np.int64(place_column >= middle_column)
+                own |= np.int64(place_row >= middle_row) << 1
+                wide = abs(place_column - middle_column) > abs(place_row - middle_row)
+                cut_quarters(codes, members, begin, end, column, row, level, cuts)
+                for step in (3, 1 if wide else 2, 2 if wide else 1, 0):
+                    q = own ^ step
+                    right, up = 2 * column + (q & 1), 2 * row + (q >> 1)
+                    top = push_cell(stack, top, cuts[q], cuts[q + 1], right, up, level + 1)
+        if kept == nearest.size:
+            radii[i] = nearest[0]
+    return radii
+
+
+WIDE_CELL = -1  # stands for all cells: the ball touches too many
+
+
+@inlined
+def scope_of_worker_cell(worker: int, cell: int, cells: int) -> int:
+    """A number for a worker and one of so many cells, or WIDE_CELL."""
+    return worker * (cells + 1) + cell + 1
+
+
+@kernel
+def balls_into_map(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    owner: np.ndarray,
+    cell_offsets: np.ndarray,
+    cells_of_rows: np.ndarray,
+    cells: int,
+    words: np.ndarray,
+) -> None:
+    """Set the keys of every post in every cell of its row: cells_of_rows[offsets[r]:...]."""
+    for p in range(post_row.size):
+        row = post_row[p]
+        worker = np.int64(owner[row])
+        for at in range(cell_offsets[row], cell_offsets[row + 1]):
+            scope = scope_of_worker_cell(worker, np.int64(cells_of_rows[at]), cells)
+            key = key_of_scope_term(scope, post_term[p])
+            words[word_of_key(key, words.size)] |= bits_of_key(key)
+
+
+@kernel
+def objects_to_ball_workers(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    words: np.ndarray,
+    workers: int,
+    cells: int,
+    cell_shift: int,
+) -> tuple:  # type: ignore[type-arg]
+    """The shares of all workers, one after another.
+
+    Gives offsets i64[workers + 1] into objects i64. An object that a worker has no live term for
+    is not in its share.
+    """
+    offsets = np.zeros(workers + 1, np.int64)
+    objects = np.empty(codes.size * workers, np.int64)
+    sent = 0
+    for worker in range(workers):
+        wide = scope_of_worker_cell(worker, WIDE_CELL, cells)
+        for o in range(codes.size):
+            cell = np.int64(codes[o] >> np.uint32(cell_shift))
+            scope = scope_of_worker_cell(worker, cell, cells)
+            for at in range(term_offsets[o], term_offsets[o + 1]):
+                if key_is_set(words, key_of_scope_term(scope, terms[at])) or key_is_set(
+                    words, key_of_scope_term(wide, terms[at])
+                ):
+                    objects[sent] = o
+                    sent += 1
+                    break
+        offsets[worker + 1] = sent
+    return offsets, objects[:sent]
+
+
+@inlined
+def sink_worker(heap: np.ndarray, carried: np.ndarray, at: int) -> None:
+    """Let a worker sink to its place in the heap; of equal loads the first worker is above."""
+    worker = heap[at]
+    while 2 * at + 1 < heap.size:
+        child = 2 * at + 1
+        if child + 1 < heap.size:
+            one, other = heap[child], heap[child + 1]
+            if carried[other] < carried[one] or (carried[other] == carried[one] and other < one):
+                child += 1
+        below = heap[child]
+        if carried[worker] < carried[below] or (
+            carried[worker] == carried[below] and worker < below
+        ):
+            break
+        heap[at] = below
+        at = child
+    heap[at] = worker
+
+
+@kernel
+def costs_to_workers(costs: np.ndarray, loads: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """The worker i32[n] of each of costs f64[n], and the loads f64[workers] after that.
+
+    `loads` f64[workers] is what the workers have before, left as it was.
+    """
+    carried = loads.copy()
+    heap = np.arange(loads.size).astype(np.int32)
+    for at in range(loads.size // 2 - 1, -1, -1):
+        sink_worker(heap, carried, at)
+    worker = np.empty(costs.size, np.int32)
+    for i in range(costs.size):
+        worker[i] = heap[0]
+        carried[heap[0]] += costs[i]
+        sink_worker(heap, carried, 0)
+    return worker, carried

@@ -1,0 +1,349 @@
+"""Routing: the one worker that owns each (place, term) of an object, and what is live there.
+
+Objects come in code order, so their ranges are found by walking, not by searching. What is live is
+a map of hashed (scope, term) keys, a Bloom filter whose bits of a key share a word: a clear bit
+proves that no subscription is posted there; all set may be by chance, which costs a little work
+and never a result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.space.cells import spread_bits
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kinds.boolean.kernels.postings import ANY_TERM
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX = np.uint64(0xD6E8FEB86659FD93)
+ONE = np.uint64(1)
+IN_WORD = np.uint64(63)
+HALF = np.uint64(32)
+
+# What the bitmap's scopes are.
+ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
+WIDE = -1  # the scope of a region that spans too many others
+NOBODY = -1
+SEVERAL = -2
+
+
+@inlined
+def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
+    """A mixed key of a term in a scope."""
+    return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
+
+
+@inlined
+def word_of_key(key: np.uint64, words: int) -> np.uint64:
+    """The word of a map of so many words that holds a key's bits, by the key's first half."""
+    return ((key >> HALF) * np.uint64(words)) >> HALF
+
+
+@inlined
+def bits_of_key(key: np.uint64) -> np.uint64:
+    """The four bits of a key in its word: one look at one word tells all but one key in 200."""
+    return (
+        (ONE << (key & IN_WORD))
+        | (ONE << ((key >> np.uint64(6)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(12)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(18)) & IN_WORD))
+    )
+
+
+@inlined
+def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
+    """Whether a map has all bits of a key."""
+    bits = bits_of_key(key)
+    return bool(words[word_of_key(key, words.size)] & bits == bits)
+
+
+@inlined
+def key_of_leaf_term(leaf: int, term: np.uint64) -> np.uint64:
+    """The key under which a leaf's listed term is looked up."""
+    return term ^ (np.uint64(leaf + 1) * GOLDEN)
+
+
+@inlined
+def part_listing_term(leaf: int, term: np.uint64, term_table: np.ndarray) -> int:
+    """The part, counted from the leaf's first, that lists a term there; NOBODY if none does."""
+    number = term_table[entry_of_hash(term_table, key_of_leaf_term(leaf, term)) + ONE]
+    return np.int64(number) if number != EMPTY else np.int64(NOBODY)
+
+
+@inlined
+def part_by_hash(term: np.uint64, parts: int) -> int:
+    """The part of a term that is not listed."""
+    return np.int64((term >> HALF) % np.uint64(parts))
+
+
+@inlined
+def owner_of_term(
+    leaf: int,
+    term: np.uint64,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+) -> int:
+    """The worker of a term in a leaf; one that is not listed goes by its hash."""
+    first = part_offsets[leaf]
+    parts = part_offsets[leaf + 1] - first
+    part = np.int64(0)
+    if parts > 1:
+        part = part_listing_term(leaf, term, term_table)
+        if part == NOBODY:
+            part = part_by_hash(term, parts)
+    return part_worker[first + part]
+
+
+@kernel
+def leaf_terms_to_table(
+    term_offsets: np.ndarray, terms: np.ndarray, term_part: np.ndarray
+) -> np.ndarray:
+    """The table u64[2 s] of (leaf and term, part) pairs of all listed terms, at most half full."""
+    size = 16
+    while size < 4 * terms.size:
+        size *= 2
+    table = np.full(size, EMPTY, np.uint64)
+    for leaf in range(term_offsets.size - 1):
+        for at in range(term_offsets[leaf], term_offsets[leaf + 1]):
+            key = key_of_leaf_term(leaf, terms[at])
+            entry = entry_of_hash(table, key)
+            table[entry] = key
+            table[entry + ONE] = np.uint64(term_part[at])
+    return table
+
+
+@kernel
+def posts_into_maps(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    scope_offsets: np.ndarray,
+    scopes: np.ndarray,
+    live: np.ndarray,
+    wide: np.ndarray,
+    needless: np.ndarray,
+) -> int:
+    """Set the keys of every post in every scope of its row; gives how many were set.
+
+    The scopes of row r are scopes[scope_offsets[r]:scope_offsets[r + 1]], WIDE for everywhere.
+    `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last one everywhere.
+    """
+    keys = 0
+    for p in range(post_row.size):
+        row = post_row[p]
+        term = post_term[p]
+        for at in range(scope_offsets[row], scope_offsets[row + 1]):
+            scope = np.int64(scopes[at])
+            if term == ANY_TERM:
+                needless[scope] = 1  # WIDE is the last
+            else:
+                key = key_of_scope_term(scope, term)
+                if scope == WIDE:
+                    wide[word_of_key(key, wide.size)] |= bits_of_key(key)
+                else:
+                    live[word_of_key(key, live.size)] |= bits_of_key(key)
+            keys += 1
+    return keys
+
+
+@inlined
+def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
+    """The last range that begins at or before a code, from range `r` on, by galloping."""
+    last = range_start.size - 1
+    step = 1
+    while r + step <= last and range_start[r + step] <= code:
+        r += step
+        step *= 2
+    low, high = r, min(r + step, last + 1)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if range_start[middle] <= code:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def objects_to_owners(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    range_start: np.ndarray,
+    range_leaf: np.ndarray,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+    manner: int,
+    cell_shift: int,
+    live: np.ndarray,
+    wide: np.ndarray,
+    needless: np.ndarray,
+) -> tuple:  # type: ignore[type-arg]
+    """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
+
+    NOBODY where nothing live can match. Codes ascend. `range_start` u32 ascends from 0; `manner`
+    says what scopes are. The object alone is probed for subscriptions that need no term, by the
+    worker of its leaf's first part. Third comes the one worker of each object whose leaf has one
+    part, i32[n], NOBODY if nobody must see it and SEVERAL where the pairs have to be looked at.
+    """
+    objects = codes.size
+    pair_worker = np.empty(terms.size, np.int32)
+    any_worker = np.empty(objects, np.int32)
+    one_worker = np.empty(objects, np.int32)
+    r = 0
+    last_range = range_start.size - 1
+    wide_any = needless[-1] != 0
+    has_wide = wide.size > 1
+    for o in range(objects):
+        code = codes[o]
+        if r < last_range and range_start[r + 1] <= code:
+            r = range_of_code(range_start, r, code)
+        leaf = np.int64(range_leaf[r])
+        first = part_offsets[leaf]
+        alone = np.int64(part_worker[first])
+        scope = leaf
+        if manner == CELLS:
+            scope = np.int64(code >> np.uint32(cell_shift))
+        elif manner == WORKERS:
+            scope = alone
+        asked = manner == ALL_LIVE or wide_any or needless[scope] != 0
+        any_worker[o] = alone if asked else NOBODY
+        if part_offsets[leaf + 1] - first > 1:
+            one_worker[o] = SEVERAL
+            for at in range(term_offsets[o], term_offsets[o + 1]):
+                term = terms[at]
+                worker = np.int64(NOBODY)
+                if manner == WORKERS:
+                    worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
+                    scope = worker
+                live_here = manner == ALL_LIVE or key_is_set(live, key_of_scope_term(scope, term))
+                if not live_here and has_wide:
+                    live_here = key_is_set(wide, key_of_scope_term(WIDE, term))
+                if live_here and manner != WORKERS:
+                    # The table of listed terms is large: asked only where something is live.
+                    worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
+                pair_worker[at] = worker if live_here else NOBODY
+            continue
+        # One owner for all: no branch depends on a term, half of which are live, at random.
+        some = np.int64(asked)
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            here = np.int64(1)
+            if manner != ALL_LIVE:
+                here = np.int64(key_is_set(live, key_of_scope_term(scope, terms[at])))
+                if has_wide:
+                    here |= np.int64(key_is_set(wide, key_of_scope_term(WIDE, terms[at])))
+            some |= here
+            pair_worker[at] = here * (alone + 1) - 1
+        one_worker[o] = some * (alone + 1) - 1
+    return pair_worker, any_worker, one_worker
+
+
+@kernel
+def owners_to_workers(
+    term_offsets: np.ndarray,
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    one_worker: np.ndarray,
+    workers: int,
+) -> tuple:  # type: ignore[type-arg]
+    """For each worker the objects that it must see, ascending: offsets i64[workers + 1], i64."""
+    seen = np.full(workers, -1, np.int64)
+    offsets = np.zeros(workers + 1, np.int64)
+    for o in range(any_worker.size):
+        if one_worker[o] != SEVERAL:
+            offsets[one_worker[o] + 1] += one_worker[o] != NOBODY
+            continue
+        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
+            worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
+            if worker != NOBODY and seen[worker] != o:
+                seen[worker] = o
+                offsets[worker + 1] += 1
+    for worker in range(workers):
+        offsets[worker + 1] += offsets[worker]
+    cursor = offsets.copy()
+    objects = np.empty(offsets[workers] + 1, np.int64)
+    seen[:] = -1
+    for o in range(any_worker.size):
+        if one_worker[o] != SEVERAL:
+            if one_worker[o] != NOBODY:
+                objects[cursor[one_worker[o]]] = o
+                cursor[one_worker[o]] += 1
+            continue
+        for at in range(term_offsets[o], term_offsets[o + 1] + 1):
+            worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
+            if worker != NOBODY and seen[worker] != o:
+                seen[worker] = o
+                objects[cursor[worker]] = o
+                cursor[worker] += 1
+    return offsets, objects[: offsets[workers]]
+
+
+@kernel
+def objects_to_share(
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    picked: np.ndarray,
+    worker: int,
+) -> tuple:  # type: ignore[type-arg]
+    """A worker's share of the picked objects.
+
+    Gives all terms of each (offsets i64[k + 1], terms u64), which of them the worker probes (u8)
+    and whether it probes the object alone (u8[k]).
+    """
+    offsets = np.empty(picked.size + 1, np.int64)
+    offsets[0] = 0
+    for k in range(picked.size):
+        o = picked[k]
+        offsets[k + 1] = offsets[k] + term_offsets[o + 1] - term_offsets[o]
+    kept = np.empty(offsets[-1], np.uint64)
+    probed = np.empty(offsets[-1], np.uint8)
+    alone = np.empty(picked.size, np.uint8)
+    to = 0
+    for k in range(picked.size):
+        o = picked[k]
+        alone[k] = any_worker[o] == worker
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            kept[to] = terms[at]
+            probed[to] = pair_worker[at] == worker
+            to += 1
+    return offsets, kept, probed, alone
+
+
+@kernel
+def cells_of_ranges(ranges: np.ndarray, shift: int, most: int) -> tuple:  # type: ignore[type-arg]
+    """The cells that ranges i32[m, 4] touch, coarser by `shift` bits, as Z-codes.
+
+    Offsets i64[m + 1] and codes i32; a range that touches more than `most` has the one WIDE.
+    """
+    side = np.int64(1) << (16 - shift)
+    offsets = np.zeros(ranges.shape[0] + 1, np.int64)
+    for i in range(ranges.shape[0]):
+        rows = (ranges[i, 3] >> shift) - (ranges[i, 1] >> shift) + 1
+        columns = (ranges[i, 2] >> shift) - (ranges[i, 0] >> shift) + 1
+        if ranges[i, 0] > ranges[i, 2]:
+            columns += side
+        columns = min(columns, side)
+        offsets[i + 1] = offsets[i] + (rows * columns if rows * columns <= most else 1)
+    codes = np.empty(offsets[-1], np.int32)
+    for i in range(ranges.shape[0]):
+        to = offsets[i]
+        first_row, last_row = ranges[i, 1] >> shift, ranges[i, 3] >> shift
+        first = ranges[i, 0] >> shift
+        rows = last_row - first_row + 1
+        columns = (ranges[i, 2] >> shift) - first + 1
+        if ranges[i, 0] > ranges[i, 2]:
+            columns += side
+        columns = min(columns, side)
+        if rows * columns > most:
+            codes[to] = WIDE
+            continue
+        for row in range(first_row, last_row + 1):
+            for k in range(columns):
+                column = (first + k) % side
+                codes[to] = spread_bits(column) | (spread_bits(row) << 1)
+                to += 1
+    return offsets, codes

@@ -1,0 +1,135 @@
+"""What passes between the coordinator and the processes that work on a batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.clock import LeapEntry
+from placewire.model.settings import Settings
+from placewire.plans.ref import BesideRef, NearRef, PlanRef, RelevantRef
+from placewire.storage.manifest import PieceEntry, SegmentEntry, StoreEntry
+
+
+class BatchContext(NamedTuple):
+    """What every process must know to work on a batch; small, and pickled into each task."""
+
+    root: str
+    batch: int
+    key: tuple[int, int]
+    now_us: int | None
+    ahead_us: int
+    segments: tuple[SegmentEntry, ...]
+    keep_objects: bool
+    route: PlanRef | None  # None: objects are matched where they are read
+    near: NearRef | None = None  # the same for `nearest` subscriptions
+    relevant: RelevantRef | None = None  # and for `relevant` ones
+    beside: BesideRef | None = None  # the plan before, for the segments that go by it
+    scan: bool = False
+    scan_near: bool = False
+    scan_relevant: bool = False
+    sample_objects: int = 0  # of each block, for the next plan
+    settings: Settings = Settings()
+    with_text: bool = False  # texts are kept with the objects
+    tally: bool = False  # workers count what they do by leaf of the plan
+    lines: bool = False  # and along columns and rows
+    next_plan: str = ""  # the file of a plan that comes into force after the batch
+    heirs: tuple[str, ...] = ()  # segments that take the places of others after the batch
+
+
+class BlockSummary(msgspec.Struct, frozen=True):
+    """What the coordinator learns of a dispatched block."""
+
+    index: int
+    first_seq: int
+    end_byte: int
+    events: int
+    objects: int
+    subscribes: int
+    unsubscribes: int
+    dead: int
+    first_ts_us: int | None
+    last_now_us: int
+    leaps: list[LeapEntry]
+    file: str
+    decode_s: float
+    route_s: float
+    match_s: float
+    write_s: float
+    sent: int  # objects sent to workers, each once for every worker that gets it
+    sent_near: int = 0  # of these, for `nearest` subscriptions
+    sent_relevant: int = 0  # and for `relevant` ones
+    stored: StoreEntry | None = None  # its objects, as they are retained
+    retain_s: float = 0.0
+    queries: int = 0
+
+
+class PieceSummary(msgspec.Struct, frozen=True):
+    """What the coordinator learns of the matches of one block with one segment."""
+
+    piece: PieceEntry
+    next_expiry_us: int
+    candidates: int
+    worker: int
+    match_s: float
+    passed: int = 0  # of the candidates for `nearest` rows, those in the ball
+
+
+class WorkerSummary(msgspec.Struct, frozen=True):
+    """What a worker did in a batch for subscriptions of one kind; `file` has it by leaf."""
+
+    worker: int
+    kind: int
+    objects: int
+    candidates: int
+    matches: int
+    bytes: int
+    busy_s: float
+    file: str = ""
+    fetched: int = 0  # postings that it read ahead, for the next plan
+
+
+class Ran(NamedTuple):
+    """What the coordinator learns of a batch that ran."""
+
+    blocks: list[BlockSummary]
+    pieces: list[PieceSummary]
+    workers: list[WorkerSummary]
+
+
+class Routed(NamedTuple):
+    """Objects of one block for one worker, which matches them with subscriptions of one kind.
+
+    With `beside` they are for the segments of the older plan beside the one in force.
+    `object` is each one's number in the block's file, `event` its place in the block; one that is
+    not `sure` may yet be refused. The columns from `codes` to `alone` are what `make_probe` takes;
+    `norms` are of their terms, for `relevant` subscriptions.
+    """
+
+    worker: int
+    block: int
+    kind: int
+    beside: bool
+    object: NDArray[np.uint32]
+    event: NDArray[np.uint32]
+    sure: NDArray[np.bool_]
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8]
+    alone: NDArray[np.uint8]
+    norms: NDArray[np.float64]
+
+
+class Dispatched(NamedTuple):
+    """A block's summary, its matches if it was matched here, and what is for others."""
+
+    summary: BlockSummary
+    pieces: list[PieceSummary]
+    routed: list[Routed]

@@ -1,0 +1,114 @@
+"""An assignment of `nearest` subscriptions to workers, and the rule by which new ones join it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plans.nearest.counts import Census, freeze_census
+
+# What a subscription costs that no initial object would update. Not 0, so that these spread over
+# workers by their number, also from one call to the next; far below 1 / |O_init|, the least else.
+LEAST_COST = 2.0**-30
+
+
+class Parts(NamedTuple):
+    """The parts of a plan's leaves, as in `plan.leaves.Leaves`.
+
+    `objects` i64[parts] is how many of the initial objects each part sees.
+    """
+
+    box: NDArray[np.int32]
+    part_offsets: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    term_part: NDArray[np.int32]
+    objects: NDArray[np.int64]
+
+
+NO_PARTS = Parts(
+    np.empty((0, 4), np.int32),
+    np.zeros(1, np.int64),
+    np.zeros(1, np.int64),
+    np.empty(0, np.uint64),
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+)
+NO_RECTANGLES = np.empty((0, 4), np.float64)
+
+
+class Rule(NamedTuple):
+    """How method `name` prices a new subscription; arrays and numbers only.
+
+    `kop` needs a census of terms, `sop` a whole one. `dkm` has the `rectangles` f64[r, 4] of its
+    subsets too, `ps2` a census of terms and its parts.
+    """
+
+    name: str
+    census: Census
+    rectangles: NDArray[np.float64] = NO_RECTANGLES
+    parts: Parts = NO_PARTS
+
+
+class Assignment(NamedTuple):
+    """The worker i32[n] and the estimated cost f64[n] of every subscription of a sample.
+
+    A cost is how many subscriptions' results, or how much of one, an object is expected to touch;
+    `loads` f64[workers] are the sums of the costs of each worker.
+    """
+
+    name: str
+    workers: int
+    worker: NDArray[np.int32]
+    cost: NDArray[np.float64]
+    loads: NDArray[np.float64]
+    rule: Rule
+
+
+def make_assignment(
+    rule: Rule, workers: int, worker: NDArray[np.int32], cost: NDArray[np.float64]
+) -> Assignment:
+    """Put an assignment together."""
+    loads = release(np.zeros(workers), worker, -cost)
+    return Assignment(rule.name, workers, worker, cost, loads, rule)
+
+
+def price_counts(counts: NDArray[np.int64], objects: int) -> NDArray[np.float64]:
+    """Counts of the initial objects as costs: their share, and never nothing."""
+    costs: NDArray[np.float64] = np.maximum(counts / max(objects, 1), LEAST_COST)
+    return costs
+
+
+def release(
+    loads: NDArray[np.float64],
+    workers_of_ended: NDArray[np.int32],
+    costs_of_ended: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The loads f64[workers] after some subscriptions ended."""
+    ended = np.bincount(workers_of_ended, costs_of_ended, loads.size)
+    after: NDArray[np.float64] = np.maximum(loads - ended, 0.0)
+    return after
+
+
+def rule_to_arrays(rule: Rule) -> dict[str, NDArray[Any]]:
+    """The arrays to keep; the name goes beside them as text."""
+    census = rule.census._asdict()
+    return {
+        "objects": np.array([census.pop("objects")], np.int64),
+        **{f"census_{field}": array for field, array in census.items()},
+        "rectangles": rule.rectangles,
+        **{f"parts_{field}": array for field, array in rule.parts._asdict().items()},
+    }
+
+
+def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
+    """The inverse of `rule_to_arrays`."""
+    census = [arrays[f"census_{field}"] for field in Census._fields[1:]]
+    return Rule(
+        name,
+        freeze_census(Census(int(arrays["objects"][0]), *census)),
+        arrays["rectangles"],
+        Parts(*(arrays[f"parts_{field}"] for field in Parts._fields)),
+    )

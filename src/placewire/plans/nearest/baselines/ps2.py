@@ -1,0 +1,163 @@
+"""Method `ps2`: PS2Stream's hybrid partitioning, extended to `nearest` subscriptions.
+
+What Tsuruoka et al. (see `plans/nearest/methods.py`) compare with: "we extend the original
+algorithm so that it can deal with our problem", and no more is said. Here `plans/boolean/kdt.py`
+cuts the world by space and text, with the rectangles around balls for regions and |O| |S| for
+load. A subscription then goes, once, to the worker of the leaf where its place is and of its least
+frequent term. What counts is how many subscriptions a part has, not what updating each of them
+costs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import (
+    MAX_LEVEL,
+    boxes_to_ranges,
+    codes_to_columns_rows,
+    points_to_codes,
+    ranges_coarsened,
+)
+from placewire.model.subscriptions import take_slices
+from placewire.plans.boolean.kdt import plan_kdt
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.kernels.leaves import (
+    objects_counted_by_part,
+    points_to_leaves,
+    rows_least_frequent,
+    terms_to_leaf_parts,
+)
+from placewire.plans.kernels.owners import leaf_terms_to_table
+from placewire.plans.nearest.assignment import (
+    Assignment,
+    Parts,
+    Rule,
+    make_assignment,
+    price_counts,
+)
+from placewire.plans.nearest.counts import Census, count_terms, find_terms
+from placewire.plans.nearest.sample import BallSample, place_balls
+from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample
+
+CHECKS_ONLY = LoadModel(per_check=1.0, per_object=0.0, per_insert=0.0, per_delete=0.0)
+SAMPLE_ROWS = 100_000  # `kdt` weighs every node's rows again and again
+
+
+def plan_ps2near(sample: BallSample, workers: int, *, rows: int = SAMPLE_ROWS) -> Assignment:
+    """Cut by up to `rows` objects and subscriptions each, taken at even steps; assign all.
+
+    A subscription costs the share of the initial objects that its part sees.
+    """
+    census = count_terms(sample)
+    leaves = plan_kdt(thin_sample(sample, census, rows), workers, CHECKS_ONLY)
+    parts = Parts(
+        leaves.box,
+        leaves.part_offsets,
+        leaves.term_offsets,
+        leaves.terms,
+        leaves.term_part,
+        objects=np.empty(0, np.int64),
+    )
+    parts = parts._replace(objects=count_objects(parts, sample))
+    part = find_parts(parts, census, sample.lon, sample.lat, sample.term_offsets, sample.terms)
+    return make_assignment(
+        Rule("ps2", census, parts=parts),
+        workers,
+        leaves.part_worker[part],
+        price_counts(parts.objects[part], sample.objects),
+    )
+
+
+def find_parts(
+    parts: Parts,
+    census: Census,
+    lon: NDArray[np.float64],
+    lat: NDArray[np.float64],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+) -> NDArray[np.int32]:
+    """The part of each subscription: that of its place and of its least frequent term."""
+    least = rows_least_frequent(
+        read_only(term_offsets), find_terms(census, terms), read_only(terms), census.frequency
+    )
+    term = np.append(terms, np.uint64(0))[least]  # the last is for one without terms
+    part: NDArray[np.int32] = terms_to_leaf_parts(
+        find_leaves(parts, lon, lat), term, read_only(parts.part_offsets), make_table(parts)
+    )
+    return part
+
+
+def find_leaves(
+    parts: Parts, lon: NDArray[np.float64], lat: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """The leaf of each place."""
+    columns, rows = plan_cells(lon, lat)
+    leaf: NDArray[np.int32] = points_to_leaves(columns, rows, read_only(parts.box))
+    return leaf
+
+
+def count_objects(parts: Parts, sample: BallSample) -> NDArray[np.int64]:
+    """How many of the initial objects each part sees."""
+    counts: NDArray[np.int64] = objects_counted_by_part(
+        find_leaves(parts, sample.object_lon, sample.object_lat),
+        read_only(sample.object_term_offsets),
+        read_only(sample.object_terms),
+        read_only(parts.part_offsets),
+        make_table(parts),
+    )
+    return counts
+
+
+def make_table(parts: Parts) -> NDArray[np.uint64]:
+    """The listed terms of all leaves, to be looked up."""
+    table: NDArray[np.uint64] = leaf_terms_to_table(
+        read_only(parts.term_offsets), read_only(parts.terms), read_only(parts.term_part)
+    )
+    return table
+
+
+def thin_sample(sample: BallSample, census: Census, most: int) -> Sample:
+    """What `kdt` plans by: each subscription posted once, under its least frequent term."""
+    objects = take_evenly(sample.objects, most)
+    rows = take_evenly(sample.subscriptions, most)
+    least = rows_least_frequent(
+        read_only(sample.term_offsets),
+        find_terms(census, sample.terms),
+        read_only(sample.terms),
+        census.frequency,
+    )[rows]
+    posted = np.append(sample.terms, np.uint64(0))[least]
+    offsets, places = take_slices(sample.object_term_offsets, objects)
+    terms = sample.object_terms[places]
+    lexicon = np.unique(np.concatenate([terms, posted[least >= 0]]))
+    numbers = np.searchsorted(lexicon, terms).astype(np.int32)
+    posts = np.where(least >= 0, np.searchsorted(lexicon, posted), ANY).astype(np.int32)
+    columns, object_rows = plan_cells(sample.object_lon[objects], sample.object_lat[objects])
+    ranges = boxes_to_ranges(place_balls(sample).rectangle[rows])
+    return Sample(
+        object_column=columns,
+        object_row=object_rows,
+        term_offsets=offsets,
+        terms=numbers,
+        cell=ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL),
+        post_offsets=np.arange(rows.size + 1, dtype=np.int64),
+        posts=posts,
+        lexicon=lexicon,
+        frequency=np.bincount(numbers, minlength=lexicon.size).astype(np.int64),
+    )
+
+
+def plan_cells(
+    lon: NDArray[np.float64], lat: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The columns and rows of places, in plan cells."""
+    columns, rows = codes_to_columns_rows(points_to_codes(lon, lat))
+    return columns >> (MAX_LEVEL - PLAN_LEVEL), rows >> (MAX_LEVEL - PLAN_LEVEL)
+
+
+def take_evenly(total: int, most: int) -> NDArray[np.int64]:
+    """At most `most` rows of `total`, at even steps."""
+    return np.arange(total) if total <= most else np.arange(most) * total // most

@@ -1,0 +1,144 @@
+"""Adjusting a plan that is in force: its leaves as cells with measured loads, and what moves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.plans.boolean.portion import Box, Portion, divide_by_text, portion_load, take_box
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit, make_leaves
+from placewire.plans.sample.sample import Sample
+
+HALF = np.uint64(32)
+
+
+class PartLoads(NamedTuple):
+    """What each part of a plan's leaves costs and holds: f64[parts] each.
+
+    `load` is what its objects cost its worker lately, `held` how many subscriptions it has.
+    """
+
+    load: NDArray[np.float64]
+    held: NDArray[np.float64]
+
+
+class Cell(NamedTuple):
+    """A leaf with its parts: workers i32, loads and subscriptions f64 of each."""
+
+    box: Box
+    split: TextSplit
+    worker: NDArray[np.int32]
+    load: NDArray[np.float64]
+    held: NDArray[np.float64]
+
+    @property
+    def total(self) -> float:
+        return float(self.load.sum())
+
+
+class Adjustment(NamedTuple):
+    """A plan to go over to: by which way, the workers' loads then, and what changes its worker."""
+
+    way: str
+    leaves: Leaves
+    loads: NDArray[np.float64]
+    moved: float  # subscriptions
+
+
+def cells_of(leaves: Leaves, loads: PartLoads) -> list[Cell]:
+    """A plan's leaves one by one."""
+    cells = []
+    for leaf in range(leaves.total):
+        first, last = leaves.part_offsets[leaf : leaf + 2]
+        some = slice(*leaves.term_offsets[leaf : leaf + 2].tolist())
+        split = NO_SPLIT
+        if last - first > 1:
+            split = TextSplit(int(last - first), leaves.terms[some], leaves.term_part[some])
+        west, south, east, north = leaves.box[leaf].tolist()
+        cells.append(
+            Cell(
+                (west, south, east, north),
+                split,
+                leaves.part_worker[first:last],
+                loads.load[first:last],
+                loads.held[first:last],
+            )
+        )
+    return cells
+
+
+def leaves_of(cells: list[Cell], like: Leaves) -> Leaves:
+    """The inverse of `cells_of`."""
+    return make_leaves(
+        like.name,
+        like.workers,
+        like.summary,
+        [cell.box for cell in cells],
+        [cell.split for cell in cells],
+        [int(worker) for cell in cells for worker in cell.worker],
+    )
+
+
+def sum_by_worker(cells: list[Cell], workers: int) -> NDArray[np.float64]:
+    """The load of each worker."""
+    return sum_loads(
+        np.concatenate([cell.worker for cell in cells]),
+        np.concatenate([cell.load for cell in cells]),
+        workers,
+    )
+
+
+def sum_loads(
+    owner: NDArray[np.integer[Any]], load: NDArray[np.float64], workers: int
+) -> NDArray[np.float64]:
+    """The sums of loads by worker."""
+    sums: NDArray[np.float64] = np.bincount(owner, load, workers).astype(np.float64)
+    return sums
+
+
+def imbalance(loads: NDArray[np.float64]) -> float:
+    """The largest load, the mean being 1."""
+    return float(loads.max() / loads.mean()) if loads.any() else 1.0
+
+
+def weigh_cell(
+    sample: Sample, around: Portion, box: Box, split: TextSplit, cost: LoadModel
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the parts of a box would cost and hold by the sample; it lies in portion `around`."""
+    portion = take_box(sample, around, box)
+    portions = [portion]
+    if split.parts > 1:
+        portions = divide_by_text(sample, portion, parts_of_terms(sample, split), split.parts)
+    loads = np.array([portion_load(sample, part, cost) for part in portions])
+    held = np.array([float(part.subscriptions.size) for part in portions])
+    return loads, held
+
+
+def reweigh(sample: Sample, looked: NDArray[np.float64], posting_work: float) -> Sample:
+    """The sample with what each object really looks at, not what is near it: looked f64[objects].
+
+    Its terms share that in proportion to what is near by them; an object that looks at nothing is
+    not sent, and makes no work.
+    """
+    pairs = np.diff(sample.term_offsets)
+    near = sample.pair_work if sample.pair_work.size else np.zeros(sample.terms.size)
+    of_object = np.repeat(np.arange(sample.objects), pairs)
+    near = near + 1e-6  # a term that nothing is near may still have a list to look at
+    sums = np.bincount(of_object, near, sample.objects)
+    each = near * (posting_work * looked / np.maximum(sums, 1e-300))[of_object]
+    return sample._replace(
+        pair_work=each, object_work=np.where(looked > 0.0, 1.0 + posting_work * looked, 0.0)
+    )
+
+
+def parts_of_terms(sample: Sample, split: TextSplit) -> NDArray[np.int32]:
+    """The part of each term of the lexicon; one that is not listed goes by its hash."""
+    part = ((sample.lexicon >> HALF) % np.uint64(split.parts)).astype(np.int32)
+    at = np.searchsorted(sample.lexicon, split.terms)
+    at = np.minimum(at, max(sample.lexicon.size - 1, 0))
+    known = sample.lexicon[at] == split.terms if sample.lexicon.size else np.zeros(0, np.bool_)
+    part[at[known]] = split.part[known]
+    return part

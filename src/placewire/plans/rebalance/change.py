@@ -1,0 +1,118 @@
+"""Changes of plan: as somebody asks for by hand, or as the workers' loads do.
+
+What is found is a plan to come. It is written and named by one commit and in force with the next;
+in between, workers fetch what they are about to get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from placewire.model.subscriptions import take_slices
+from placewire.plans.boolean.methods import METHODS, live_rows, look_up
+from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.measures import Objects, post_rows
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.rebalance.adjustment import reweigh
+from placewire.plans.rebalance.rebalancer import Rebalancer, Source
+from placewire.plans.rebalance.trial import try_plan
+from placewire.plans.ref import write_plan
+from placewire.plans.sample.sample import make_sample
+from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
+from placewire.segments.live_segment import LiveSegment
+from placewire.storage.layout import StateDir
+from placewire.storage.notes import Asked, read_asked
+
+
+class NextPlan(NamedTuple):
+    """A plan that one commit has named and the next brings into force."""
+
+    leaves: Leaves | None  # None: objects stay where they are read
+    file: str
+    why: str
+    beside: bool = False  # the plan in force is kept for the subscriptions that there are
+
+
+class PlanChanger:
+    """Finds the next boolean plan of a number of workers."""
+
+    def __init__(
+        self,
+        state: StateDir,
+        workers: int,
+        key: tuple[int, int],
+        sampler: Sampler,
+        rebalancer: Rebalancer | None,
+    ) -> None:
+        self.state = state
+        self.workers = workers
+        self.key = key
+        self.sampler = sampler
+        self.rebalancer = rebalancer
+        self.retained: Callable[[], Columns] = Reservoir(1).in_order
+
+    def ask(self, heeded: str) -> Asked | None:
+        """What somebody asks for by hand, unless that note was the last one heeded."""
+        note = read_asked(self.state)
+        return None if note is None or note.id == heeded else note
+
+    def turn_to(
+        self, plan: str, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
+    ) -> NextPlan | None:
+        """A plan of another name, made of the recent sample; None if there is no such plan."""
+        why = f"{plan}, asked for by hand"
+        if plan == "shared":
+            return NextPlan(None, "", why)
+        if plan not in METHODS or cost is None:
+            return None
+        objects = self.sampler.take_recent(self.retained)
+        sample = make_sample(*objects, live_rows(segments), cost.posting_work)
+        return self.write(METHODS[plan](sample, self.workers, cost), why, batch, cost)
+
+    def adjust(
+        self, leaves: Leaves, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
+    ) -> NextPlan | None:
+        """The adjusted plan, if the loads of the one in force want one."""
+        if self.rebalancer is None or not self.rebalancer.active:
+            return None
+        known = cost or calibrate().load
+        found = self.rebalancer.decide(leaves, known, self.source(leaves.name, segments, known))
+        if found is None:
+            return None
+        plan = self.write(found.leaves, self.rebalancer.why, batch, cost)
+        return plan._replace(beside=self.rebalancer.rule.beside)
+
+    def write(self, leaves: Leaves, why: str, batch: int, cost: LoadModel | None) -> NextPlan:
+        """Write a plan that is to come."""
+        file = self.state.new_name(batch, "plan")
+        write_plan(self.state.file(file), leaves, self.key, cost)
+        return NextPlan(leaves, file, why)
+
+    def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
+        """What a decision about a plan may ask for, each made once."""
+        rows = cache(lambda: live_rows(segments))
+        recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
+        # A plan is level by the objects that it was made of: it is tried with others.
+        objects = cache(lambda: take_objects(recent(), 0))
+        whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
+        weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
+        method = METHODS.get(plan)
+        return Source(
+            objects,
+            cache(lambda: post_rows(rows())),
+            weighed,
+            None if method is None else lambda: method(weighed(), self.workers, cost),
+            lambda leaves: try_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
+        )
+
+
+def take_objects(objects: Objects, first: int) -> Objects:
+    """Every second object, from the first or the second on."""
+    chosen = np.arange(first, objects.codes.size, 2)
+    offsets, at = take_slices(objects.term_offsets, chosen)
+    return Objects(objects.codes[chosen], offsets, objects.terms[at])

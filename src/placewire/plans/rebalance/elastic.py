@@ -1,0 +1,98 @@
+"""Elasticity: how many workers there are follows what they have to do in a batch."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from placewire.model.errors import Unusable
+from placewire.plans.boolean.planner import named_plan
+from placewire.storage.manifest import WorkersEntry
+from placewire.storage.notes import MOST_WORKERS
+
+BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
+AIM_S = 0.25  # what each has to do when there are as many as there should be
+IDLE_S = 0.1  # below which fewer do: a batch takes about as long without any matching
+PATIENCE = 3  # batches in a row
+REST = 6  # batches after a change
+
+
+class WorkerRange(NamedTuple):
+    """From how many workers to how many."""
+
+    least: int
+    most: int
+
+    def clip(self, workers: int) -> int:
+        return min(max(workers, self.least), self.most)
+
+
+def read_workers(given: int | str) -> WorkerRange:
+    """A number of workers, or a range as `2..8`; raises Unusable."""
+    found = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", str(given).strip(), re.ASCII)
+    if found is not None:
+        least = int(found[1])
+        most = int(found[2] or least)
+        if 1 <= least <= most <= MOST_WORKERS:
+            return WorkerRange(least, most)
+    raise Unusable(
+        f"workers: must be a whole number, 1..{MOST_WORKERS}, or a range of them as 2..8,"
+        f" got {given}"
+    )
+
+
+class ElasticRule(NamedTuple):
+    """When workers are added and retired."""
+
+    busy_s: float = BUSY_S
+    aim_s: float = AIM_S
+    idle_s: float = IDLE_S
+    patience: int = PATIENCE
+    rest: int = REST
+
+
+USUAL_ELASTIC = ElasticRule()
+
+
+class Elastic:
+    """Says, batch by batch, how many workers there should be."""
+
+    def __init__(
+        self, span: WorkerRange, plan: str = "auto", rule: ElasticRule = USUAL_ELASTIC
+    ) -> None:
+        saved = named_plan(plan)
+        if saved is not None:
+            raise Unusable(
+                f"workers: a saved plan has its own, {saved.leaves.workers},"
+                f" got {span.least}..{span.most}"
+            )
+        self.span = span
+        self.rule = rule
+        self.since = -1  # the batch after which the number was changed last
+        self.why = ""
+
+    def opening(self, saved: dict[str, Any]) -> int:
+        """With how many to begin: as many as there were, if the range has them."""
+        return self.span.clip(int(saved.get("workers", self.span.least)))
+
+    def wanted(self, history: Sequence[WorkersEntry], workers: int) -> int:
+        """How many workers to go on with, by what they did in the last batches."""
+        rule = self.rule
+        batches: dict[int, float] = {}
+        for entry in history:
+            if entry.batch > self.since and len(entry.busy_s) == workers:
+                batches[entry.batch] = batches.get(entry.batch, 0.0) + sum(entry.busy_s)
+        last = list(batches.items())[-rule.patience :]
+        if len(last) < rule.patience or last[-1][0] - self.since <= rule.rest:
+            return workers
+        sums = sorted(seconds for _, seconds in last)
+        wanted = self.span.clip(math.ceil(sums[len(sums) // 2] / rule.aim_s))
+        busy = wanted > workers and sums[0] / workers > rule.busy_s
+        idle = wanted < workers and sums[-1] / workers < rule.idle_s
+        if not busy and not idle:
+            return workers
+        each = sums[len(sums) // 2] / workers
+        self.why = f"workers {workers} to {wanted}: each had {each:.3g} s to do in a batch"
+        return wanted

@@ -1,0 +1,302 @@
+"""Rebalancing: when the load of a plan's workers drifts apart, go over to another plan.
+
+A decision needs three things. The largest load must stay well above the mean for some batches, the
+adjustment must take enough off it, and what it saves must pay for what it moves within some time.
+After a change the counts begin anew, and for some batches nothing is decided: so a balanced system
+does not swing. The next plan is written and named by one commit and comes into force with the one
+after it; in between, workers fetch what they are about to get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.errors import Unusable
+from placewire.plans.cost.choice import Prices
+from placewire.plans.cost.measures import (
+    Objects,
+    Posted,
+    find_holders,
+    hold_parts,
+)
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, imbalance, sum_loads
+from placewire.plans.rebalance.migration import SELECTS
+from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2
+from placewire.plans.rebalance.signals import Signals
+from placewire.plans.rebalance.sstd import adjust_sstd
+from placewire.plans.rebalance.tornado import Lines, adjust_tornado
+from placewire.plans.route.leaf_route import make_tables
+from placewire.plans.route.live_terms import make_dominant_route
+from placewire.plans.sample.sample import Sample
+
+HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
+PATIENCE = 3  # batches in a row
+REST = 6  # batches after a change
+LEAST_GAIN = 0.1  # of the largest load
+LEAST_OBJECTS = 1_000  # that the counts are of
+PAYBACK = 100  # batches in which a change must have paid for itself
+# A subscription that changes its worker: 116 ns to read its postings and 28 ns more when it is
+# matched first, its pages being in memory; 1,400 ns from disk (`bench --only drift-cold`).
+MOVE_NS = 150.0
+PRICES = Prices()
+WORSE = 1.25  # times the largest load of a vain decision: then it is worth deciding again
+STEADY = 0.75  # of the largest load of the last batches: what that of each has at least
+MOST_VAIN = 4  # times that a decision without a change makes the next wait twice as long
+PERIOD = 32  # batches between two looks at the whole plan
+
+
+class Readings(NamedTuple):
+    """What adjustments are found by; what takes a while to make is made when it is asked for.
+
+    `ask` gives the sums along columns and rows of the leaf of a number, `transfer` is what it
+    costs to move a subscription, and `replan` makes the plan anew of the recent sample.
+    """
+
+    leaves: Leaves
+    loads: PartLoads
+    cost: LoadModel
+    sample: Callable[[], Sample]
+    posted: Callable[[], Posted]
+    ask: Callable[[int], Lines]
+    transfer: float
+    replan: Callable[[], Leaves] | None
+    try_out: Callable[[Leaves], NDArray[np.float64]]
+
+
+def replan(readings: Readings) -> Adjustment | None:
+    """PS2Stream's global adjustment: the plan made anew of the recent sample."""
+    if readings.replan is None:
+        return None
+    after = readings.replan()
+    moved = count_moved(readings.leaves, after, readings.posted())
+    # How it divides the load is seen when it is tried.
+    even = np.full(after.workers, float(readings.loads.load.sum()) / after.workers)
+    return Adjustment("new plan", after, even, moved)
+
+
+def try_adjustment(
+    readings: Readings, before: NDArray[np.float64], adjustment: Adjustment
+) -> Adjustment:
+    """The adjustment with the loads that it has when it is tried, beside the plan in force.
+
+    The two compare by the sample alone; how much there is to do was counted.
+    """
+    was, then = readings.try_out(readings.leaves), readings.try_out(adjustment.leaves)
+    return adjustment._replace(loads=then * (float(before.max()) / max(float(was.max()), 1e-300)))
+
+
+Adjust = Callable[[Readings], Adjustment | None]
+ADJUSTERS: dict[str, Adjust] = {
+    "ps2-local": lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost),
+    "ps2-global": replan,
+    "sstd": lambda r: adjust_sstd(r.leaves, r.loads, r.sample(), r.cost),
+    "tornado": lambda r: adjust_tornado(r.leaves, r.loads, r.ask, r.transfer),
+}
+
+
+def select_by(name: str) -> Adjust:
+    """PS2Stream's local adjustment whose second phase selects cells by another algorithm."""
+    return lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost, Ps2Rule(select=name))
+
+
+# Asked for by name only: `auto` has the usual ones.
+OTHERS = {f"ps2-local:{name}": select_by(name) for name in SELECTS}
+REBALANCERS = ("auto", *ADJUSTERS, *OTHERS, "off")
+
+
+class RebalanceRule(NamedTuple):
+    """By what name, and how readily; an `eager` one makes every adjustment that is found.
+
+    With `beside` the plan in force is kept for the subscriptions that there are.
+    """
+
+    name: str = "auto"
+    high: float = HIGH
+    patience: int = PATIENCE
+    rest: int = REST
+    least_objects: int = LEAST_OBJECTS
+    eager: bool = False
+    beside: bool = False
+
+
+def read_rebalance(name: str) -> RebalanceRule:
+    """The rule of a name; raises Unusable."""
+    if name not in REBALANCERS:
+        raise Unusable(f"rebalance: must be one of {', '.join(REBALANCERS)}, got {name!r}")
+    return RebalanceRule(name, beside=name == "ps2-global")
+
+
+class Source(NamedTuple):
+    """Where a decision gets what it needs beside the signals, each made once when asked for.
+
+    `try_out` gives the workers' loads when the sample is matched by a plan.
+    """
+
+    objects: Callable[[], Objects]
+    posted: Callable[[], Posted]
+    sample: Callable[[], Sample]
+    replan: Callable[[], Leaves] | None
+    try_out: Callable[[Leaves], NDArray[np.float64]]
+
+
+class Rebalancer:
+    """Decides, batch by batch, whether the plan has to be adjusted."""
+
+    def __init__(self, rule: RebalanceRule, signals: Signals) -> None:
+        self.rule = rule
+        self.signals = signals
+        self.strained = 0  # batches in a row
+        self.vain = 0  # decisions in a row that found nothing worth doing
+        self.worst = 0.0  # the largest load at the last of them, the mean being 1
+        self.why = ""
+
+    @property
+    def active(self) -> bool:
+        return self.rule.name != "off"
+
+    def strains_kind(
+        self, kind: int, since: int, rests: int, workers: int
+    ) -> NDArray[np.float64] | None:
+        """What workers of another kind of subscription cost, if that is uneven since a batch.
+
+        So many times the usual rest must have passed.
+        """
+        rule = self.rule
+        entries = [
+            e
+            for e in self.signals.history
+            if e.kind == kind and e.batch > since and len(e.objects) == workers
+        ]
+        last = entries[-rule.patience :]
+        loads = [
+            PRICES.probe * np.array(entry.objects, float)
+            + PRICES.candidate * np.array(entry.candidates, float)
+            for entry in last
+        ]
+        counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
+        if rule.eager:
+            return counted if entries else None
+        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
+            return None
+        if sum(sum(entry.objects) for entry in last) < rule.least_objects:
+            return None
+        # A burst of new subscriptions costs much until they have results: that passes by itself.
+        largest = [one.max() for one in loads]
+        steady = min(largest) >= STEADY * max(largest)
+        uneven = all(imbalance(one) > rule.high for one in loads)
+        return counted if steady and uneven else None
+
+    def wants_lines(self, leaves: Leaves) -> bool:
+        """Whether workers have to sum up along columns and rows, for shifts of their borders.
+
+        That costs more than counting by leaf, and is wanted once the loads have drifted apart.
+        """
+        boxes = leaves.part_worker.size == leaves.total <= leaves.workers
+        now = self.strained > 0 or self.rule.eager
+        return self.rule.name in ("auto", "tornado") and boxes and now
+
+    def strains(self, leaves: Leaves, cost: LoadModel) -> bool:
+        """Whether the workers' loads have been too far apart for long enough."""
+        signals = self.signals
+        if signals.counts.shape[1:] != (leaves.total, leaves.workers):
+            return False
+        objects, candidates = signals.counts[:2].sum(axis=1)
+        loads = cost.per_object * objects + cost.per_posting * candidates
+        few = objects.sum() < self.rule.least_objects
+        uneven = imbalance(loads)
+        high = not few and uneven > self.rule.high
+        self.strained = self.strained + 1 if high else 0
+        if not high or uneven > WORSE * self.worst or signals.batches == 1:
+            self.vain = 0  # level, or another plan, or something new has come
+        patience = self.rule.patience << min(self.vain, MOST_VAIN)
+        patient = self.strained >= patience and signals.batches > self.rule.rest
+        due = self.rule.name == "ps2-global" and signals.batches % PERIOD == 0 and not few
+        return patient or due or self.rule.eager
+
+    def decide(self, leaves: Leaves, cost: LoadModel, source: Source) -> Adjustment | None:
+        """The adjustment to make, if any."""
+        if leaves.workers == 1 or not self.strains(leaves, cost):
+            return None
+        readings = self.read(leaves, cost, source)
+        before = sum_loads(leaves.part_worker, readings.loads.load, leaves.workers)
+        self.strained, self.vain, self.worst = 0, self.vain + 1, imbalance(before)
+        names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
+        found: list[tuple[float, str, Adjustment]] = []
+        for name in names:
+            adjustment = (ADJUSTERS | OTHERS)[name](readings)
+            if adjustment is not None:
+                adjustment = try_adjustment(readings, before, adjustment)
+                found.append((self.gain(before, adjustment), name, adjustment))
+        if not found:
+            return None
+        found.sort(key=lambda one: -one[0])
+        gain, name, best = found[0]
+        small = best.loads.max() > (1.0 - LEAST_GAIN) * before.max()
+        if (gain <= 0.0 or small) and not self.rule.eager:
+            return None
+        self.why = (
+            f"{name} {best.way}: the largest load {imbalance(before):.2f} x the mean,"
+            f" then {imbalance(best.loads):.2f}; {best.moved:.0f} subscriptions change their worker"
+            f"; {self.saved(before, best) / 1e6:.2g} ms saved in a batch"
+            f" for {MOVE_NS * best.moved / 1e6:.2g} ms once"
+        )
+        self.vain = 0
+        if len(found) > 1:
+            other = found[1]
+            self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
+        return best
+
+    def read(self, leaves: Leaves, cost: LoadModel, source: Source) -> Readings:
+        """What adjustments of a plan are found by."""
+        return Readings(
+            leaves,
+            self.signals.part_loads(leaves, hold_parts(leaves, source.posted()), cost),
+            cost,
+            source.sample,
+            source.posted,
+            lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
+            MOVE_NS * self.signals.fullness / PAYBACK,
+            source.replan,
+            remember(source.try_out),
+        )
+
+    def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+        """What an adjustment saves in its time, less what it costs, in nanoseconds."""
+        return PAYBACK * self.saved(before, adjustment) - MOVE_NS * adjustment.moved
+
+    def saved(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+        """What an adjustment takes off the largest load of a batch, in nanoseconds."""
+        counted = max(self.signals.fullness, 1.0)
+        return (float(before.max()) - float(adjustment.loads.max())) / counted
+
+
+def remember(
+    try_out: Callable[[Leaves], NDArray[np.float64]],
+) -> Callable[[Leaves], NDArray[np.float64]]:
+    """Try a plan once, however often it is asked for."""
+    known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
+
+    def ask(leaves: Leaves) -> NDArray[np.float64]:
+        if id(leaves) not in known:
+            known[id(leaves)] = leaves, try_out(leaves)
+        return known[id(leaves)][1]
+
+    return ask
+
+
+def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:
+    """How many subscriptions get to workers that did not have them."""
+    pairs = []
+    for leaves in (before, after):
+        offsets, rows = find_holders(
+            leaves, make_dominant_route(leaves), make_tables(leaves), posted
+        )
+        worker = np.repeat(np.arange(leaves.workers), np.diff(offsets))
+        pairs.append(worker * posted.rows.total + rows)
+    return float(np.setdiff1d(pairs[1], pairs[0]).size)

@@ -1,0 +1,161 @@
+"""Signals: what each worker and each leaf of the plan did in the last batches.
+
+Workers tell totals with every batch, which the manifest keeps for a while. What they did by leaf is
+in their files; it is summed up here, older batches fading, and written once in a while.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.errors import Unusable
+from placewire.model.subscriptions import BOOLEAN
+from placewire.plans.cost.model import LoadModel
+from placewire.plans.leaves import Leaves
+from placewire.plans.messages import WorkerSummary
+from placewire.plans.rebalance.adjustment import PartLoads
+from placewire.plans.rebalance.tally import BY_LEAF
+from placewire.plans.rebalance.tornado import Lines
+from placewire.storage.arrays import open_arrays, write_arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import SignalsEntry, WorkersEntry
+
+HISTORY = 16  # batches
+NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
+WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
+NOBODY: Mapping[int, NDArray[np.float64]] = {}
+FADING = 0.75  # of the counts by leaf, with each batch
+
+
+class Signals:
+    """The last batches by worker, and counts by leaf and worker of the plan in force."""
+
+    def __init__(self, state: StateDir, saved: SignalsEntry | None) -> None:
+        self.state = state
+        self.history: list[WorkersEntry] = [] if saved is None else list(saved.history)
+        self.file = None if saved is None else saved.file
+        self.counts = np.zeros((len(BY_LEAF), 0, 0))  # by leaf and worker
+        self.held = np.zeros((0, 0))  # subscriptions by leaf and worker, as of the last batch
+        self.batches = 0  # that the counts are of
+        self.told: dict[int, str] = {}  # the files of the last batch's workers
+        if self.file is not None:
+            # Counts can be done without: if their file is damaged, they begin anew.
+            with contextlib.suppress(Unusable, OSError, KeyError, IndexError, ValueError):
+                arrays, facts = open_arrays(state.file(self.file))
+                counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
+                counts[:, arrays["leaf"], arrays["worker"]] = arrays["counts"]
+                held = np.zeros(counts.shape[1:])
+                held[arrays["leaf"], arrays["worker"]] = arrays["held"]
+                self.counts, self.held, self.batches = counts, held, facts["batches"]
+
+    def forget(self, leaves: int, workers: int) -> None:
+        """Another plan: counts by leaf begin anew."""
+        self.file = None
+        self.counts = np.zeros((len(BY_LEAF), leaves, workers))
+        self.held = np.zeros((leaves, workers))
+        self.batches = 0
+
+    def observe(
+        self,
+        batch: int,
+        summaries: Sequence[WorkerSummary],
+        leaves: Leaves | None,
+        workers: int,
+        held: Mapping[int, NDArray[np.float64]] = NOBODY,
+    ) -> None:
+        """Take in what the workers of a batch tell; `held` are their subscriptions, by kind."""
+        for kind in sorted({summary.kind for summary in summaries}):
+            of_kind = [summary for summary in summaries if summary.kind == kind]
+            self.history.append(line_up(batch, kind, of_kind, workers, held.get(kind)))
+        kept = sorted({entry.batch for entry in self.history})[-HISTORY:]
+        self.history = [entry for entry in self.history if entry.batch in kept]
+        if leaves is None:
+            return
+        if self.counts.shape[1:] != (leaves.total, workers):
+            self.forget(leaves.total, workers)
+        self.counts *= FADING
+        self.batches += 1
+        self.told = {s.worker: s.file for s in summaries if s.kind == BOOLEAN and s.file}
+        for summary in summaries:
+            if summary.kind == BOOLEAN and summary.file:
+                arrays = open_arrays(self.state.file(summary.file)).arrays
+                self.counts[:, arrays["load.leaf"], summary.worker] += arrays["load.counts"]
+
+    def ask_lines(self, worker: int) -> Lines:
+        """The sums along columns and rows of a worker's last batch, from its own file."""
+        file = self.told.get(worker)
+        arrays = open_arrays(self.state.file(file)).arrays if file else {}
+        if "load.column" not in arrays:
+            return Lines((NO_LINE, NO_LINE), (NO_COST, NO_COST))
+        return Lines(
+            (arrays["load.column"], arrays["load.row"]),
+            (arrays["load.column_cost"], arrays["load.row_cost"]),
+        )
+
+    @property
+    def fullness(self) -> float:
+        """How many whole batches the faded counts amount to."""
+        return (1.0 - FADING**self.batches) / (1.0 - FADING)
+
+    def part_loads(self, leaves: Leaves, held: NDArray[np.float64], cost: LoadModel) -> PartLoads:
+        """What each part of the plan costs, by the counts of its leaf at its worker.
+
+        Parts of one leaf at one worker share these in proportion to what they hold.
+        """
+        leaf = np.repeat(np.arange(leaves.total), np.diff(leaves.part_offsets))
+        objects, candidates = self.counts[:2, leaf, leaves.part_worker]
+        place = leaf * leaves.workers + leaves.part_worker
+        together = np.bincount(place, held + 1e-9, leaves.total * leaves.workers)[place]
+        share = (held + 1e-9) / together
+        load = (cost.per_object * objects + cost.per_posting * candidates) * share
+        return PartLoads(load, held)
+
+    def save(self, batch: int, leaves: Leaves | None) -> SignalsEntry:
+        """The manifest's entry; the counts by leaf are written with some of them."""
+        if leaves is None or not self.batches:
+            self.file = None
+        elif self.file is None or batch % WRITTEN_EVERY == 0:
+            self.file = self.state.new_name(batch, "loads")
+            leaf, worker = np.nonzero(self.counts[0] + self.held)
+            write_arrays(
+                self.state.file(self.file),
+                {
+                    "leaf": leaf,
+                    "worker": worker,
+                    "counts": self.counts[:, leaf, worker],
+                    "held": self.held[leaf, worker],
+                },
+                {
+                    "leaves": self.counts.shape[1],
+                    "workers": self.counts.shape[2],
+                    "batches": self.batches,
+                },
+            )
+        return SignalsEntry(list(self.history), self.file)
+
+
+def line_up(
+    batch: int,
+    kind: int,
+    summaries: Sequence[WorkerSummary],
+    workers: int,
+    held: NDArray[np.float64] | None = None,
+) -> WorkersEntry:
+    """A batch's summaries as columns with an entry for every worker, also the idle ones."""
+    columns: dict[str, list[float]] = {
+        name: [0] * workers for name in ("objects", "candidates", "matches", "bytes", "busy_s")
+    }
+    for summary in summaries:
+        for name, column in columns.items():
+            column[summary.worker] += getattr(summary, name)
+    subscriptions = [] if held is None else np.rint(held).astype(int).tolist()
+    return WorkersEntry(
+        batch=batch,
+        kind=kind,
+        **columns,  # type: ignore[arg-type]
+        subscriptions=subscriptions,
+    )

@@ -1,0 +1,139 @@
+"""A plan by the names of its files: what tasks carry, and open where they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from placewire.model.errors import Unusable
+from placewire.plans.cost.model import LoadModel, read_cost
+from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
+from placewire.plans.route.leaf_route import LeafRoute, RouteTables, make_tables
+from placewire.plans.route.live_terms import MANNERS, LiveTables
+from placewire.plans.route.protocol import Route
+from placewire.plans.route.radius_route import BallRoute
+from placewire.plans.route.term_route import TermRoute
+from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
+from placewire.storage.layout import StateDir
+
+
+class PlanRef(NamedTuple):
+    """A plan version and what is live under it, as files of a state directory."""
+
+    workers: int
+    summary: str
+    file: str
+    live: str
+
+    def open(self, root: str) -> LeafRoute:
+        """The router, its tables mapped."""
+        live = open_arrays(StateDir.at(root).file(self.live)).arrays
+        return LeafRoute(self.workers, self.summary, self.tables(root), LiveTables(**live))
+
+    def tables(self, root: str) -> RouteTables:
+        """The plan's part of the router."""
+        plan = open_arrays(StateDir.at(root).file(self.file)).arrays
+        return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
+
+
+class BesideRef(NamedTuple):
+    """An older plan beside the one in force, and the segments that still go by it."""
+
+    plan: PlanRef
+    segments: tuple[str, ...]
+
+
+class NearRef(NamedTuple):
+    """The route of objects to `nearest` subscriptions, as files.
+
+    `leaves` divides objects, and every worker has all subscriptions; without it `balls` is the
+    map of what each worker's own subscriptions ask for.
+    """
+
+    workers: int
+    root: str
+    leaves: PlanRef | None = None
+    balls: str = ""
+
+    def open(self) -> Route:
+        """The router, its tables mapped."""
+        if self.leaves is not None:
+            return self.leaves.open(self.root)
+        words = open_arrays(StateDir.at(self.root).file(self.balls)).arrays["words"]
+        return BallRoute(self.workers, words)
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment a worker looks at; more parts than workers go round."""
+        return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
+
+
+class RelevantRef(NamedTuple):
+    """The route of objects to `relevant` subscriptions: a map of each worker's terms, as a file."""
+
+    workers: int
+    root: str
+    terms: str
+
+    def open(self) -> Route:
+        """The router, its map mapped."""
+        words = open_arrays(StateDir.at(self.root).file(self.terms)).arrays["words"]
+        return TermRoute(self.workers, words)
+
+
+class SavedPlan(NamedTuple):
+    """A plan and the key of its terms' hashes: under another key they are other terms.
+
+    `cost` is what it was made by, None if nothing was measured for it.
+    """
+
+    leaves: Leaves
+    key: tuple[int, int]
+    cost: LoadModel | None = None
+
+
+def write_plan(
+    path: Path, leaves: Leaves, key: tuple[int, int], cost: LoadModel | None = None
+) -> None:
+    """Write a plan and its router tables to a new file."""
+    arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
+    arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
+    facts: dict[str, Any] = {
+        "name": leaves.name,
+        "workers": leaves.workers,
+        "summary": leaves.summary,
+        "key": key,
+    }
+    if cost is not None:
+        facts["cost"] = cost._asdict()
+    write_arrays(path, arrays, facts)
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """The plan of a file that `write_plan` wrote; raises Unusable.
+
+    The file is mapped anew each time: people may put another plan under an old name.
+    """
+    try:
+        file = map_arrays(path)
+    except Unusable as error:
+        raise Unusable(f"plan {path}: is not a plan that was saved: {error}") from None
+    arrays = {
+        name.removeprefix("leaves."): array
+        for name, array in file.arrays.items()
+        if name.startswith("leaves.")
+    }
+    try:
+        k0, k1 = (int(half) for half in file.facts["key"])
+        if not (0 <= k0 < 1 << 64 and 0 <= k1 < 1 << 64):
+            raise ValueError("its key is not one of two 64-bit numbers")
+        if file.facts["summary"] not in MANNERS:
+            raise ValueError(f"its summary is unknown, got {file.facts['summary']!r}")
+        leaves = arrays_to_leaves(
+            file.facts["name"], file.facts["workers"], file.facts["summary"], arrays
+        )
+        check_leaves(leaves)
+        cost = read_cost(file.facts["cost"]) if "cost" in file.facts else None
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise Unusable(f"plan {path}: is not a plan: {error}") from None
+    return SavedPlan(leaves, (k0, k1), cost)

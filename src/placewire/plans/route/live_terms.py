@@ -1,0 +1,239 @@
+"""What a router knows of live subscriptions: a map of the terms posted in each scope.
+
+It follows inserts at once. Ends only make it too full, which sends some objects in vain, never too
+few; it is made anew from the live rows once it holds twice the keys it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
+from placewire.kinds.boolean.index import counts_among_rows, cover_posts
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
+from placewire.plans.boolean.fine_grid import make_grid
+from placewire.plans.kernels.overlapping_leaves import neighbours_overlapping_ranges
+from placewire.plans.kernels.owners import (
+    ALL_LIVE,
+    CELLS,
+    LEAVES,
+    WIDE,
+    WORKERS,
+    cells_of_ranges,
+    posts_into_maps,
+)
+from placewire.plans.leaves import BY_CELL, BY_LEAF, BY_WORKER, NOTHING, Leaves
+from placewire.plans.sample.sample import PLAN_LEVEL
+
+MANNERS = {NOTHING: ALL_LIVE, BY_CELL: CELLS, BY_LEAF: LEAVES, BY_WORKER: WORKERS}
+CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
+MOST_SCOPES = 64  # a region that touches more is noted once, as wide
+BITS_A_KEY = 12
+LEAST_KEYS = 1 << 10
+
+Scopes = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+class LiveTables(NamedTuple):
+    """What routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
+
+    `wide` has the keys of regions that span too many scopes; a single word stands for none.
+    """
+
+    live: NDArray[np.uint64]
+    wide: NDArray[np.uint64]
+    needless: NDArray[np.uint8]
+
+
+class Posts(NamedTuple):
+    """Posts of some rows, the scopes of each row, and how many keys that makes in all and wide."""
+
+    row: NDArray[np.uint32]
+    term: NDArray[np.uint64]
+    scope_offsets: NDArray[np.int64]
+    scopes: NDArray[np.int32]
+    keys: int
+    wide: int
+
+
+class LiveTerms:
+    """The live terms under one plan."""
+
+    def __init__(self, leaves: Leaves) -> None:
+        self.leaves = leaves
+        self.manner = MANNERS[leaves.summary]
+        self.map: DominantRoute | None = None
+        if self.manner in (LEAVES, WORKERS):
+            self.map = make_dominant_route(leaves)
+        self.scopes = {
+            ALL_LIVE: 0,
+            CELLS: 1 << (2 * CELL_LEVEL),
+            LEAVES: leaves.total,
+            WORKERS: leaves.workers,
+        }[self.manner]
+        self.clear(0)
+
+    def under(self, leaves: Leaves) -> LiveTerms | None:
+        """The same map for an adjusted plan; None if its scopes would be others."""
+        same = leaves.summary == self.leaves.summary and (
+            self.manner in (ALL_LIVE, CELLS)
+            or (self.manner == LEAVES and np.array_equal(leaves.box, self.leaves.box))
+        )
+        if not same:
+            return None
+        other = copy(self)
+        other.leaves = leaves
+        if other.map is not None:
+            other.map = make_dominant_route(leaves)
+        return other
+
+    def clear(self, keys: int, wide_keys: int = 0) -> None:
+        """Forget everything, and make room for so many keys."""
+        self.keys = self.wide_keys = 0
+        self.room = max(keys, LEAST_KEYS)
+        self.wide_room = max(wide_keys, LEAST_KEYS)
+        self.tables = LiveTables(
+            empty_map(self.room),
+            empty_map(self.wide_room) if wide_keys else np.zeros(1, np.uint64),
+            np.zeros(self.scopes + 1, np.uint8),
+        )
+
+    @property
+    def crowded(self) -> bool:
+        """Whether it is time to make it anew."""
+        return self.keys > 2 * self.room or self.wide_keys > 2 * self.wide_room
+
+    def add(self, rows: SubscriptionRows) -> None:
+        """Note the terms under which an index of these rows posts them."""
+        if self.manner == ALL_LIVE or rows.total == 0:
+            return
+        self._add(*self._posts(rows))
+
+    def _posts(self, rows: SubscriptionRows) -> Posts:
+        """Posts and the scopes of their rows, and how many keys they make, wide ones too."""
+        post_row, post_term = cover_posts(rows, counts_among_rows(rows))
+        offsets, scopes = self.scopes_of(rows)
+        wide = int(np.count_nonzero(scopes[offsets[:-1][post_row]] == WIDE))
+        keys = int(np.diff(offsets)[post_row].sum())
+        return Posts(post_row, post_term, offsets, scopes, keys, wide)
+
+    def _add(
+        self,
+        post_row: NDArray[np.uint32],
+        post_term: NDArray[np.uint64],
+        offsets: NDArray[np.int64],
+        scopes: NDArray[np.int32],
+        keys: int,
+        wide: int,
+    ) -> None:
+        if wide and self.tables.wide.size == 1:
+            self.tables = self.tables._replace(wide=empty_map(self.wide_room))
+        posts_into_maps(
+            read_only(post_row),
+            read_only(post_term),
+            read_only(offsets),
+            read_only(scopes),
+            *self.tables,
+        )
+        self.keys += keys
+        self.wide_keys += wide
+
+    def rebuild(self, parts: Iterable[SubscriptionRows]) -> None:
+        """Make it anew from all live rows."""
+        if self.manner == ALL_LIVE:
+            return
+        posts = [self._posts(rows) for rows in parts if rows.total]
+        self.clear(sum(p.keys for p in posts), sum(p.wide for p in posts))
+        for part in posts:
+            self._add(*part)
+
+    def scopes_of(self, rows: SubscriptionRows) -> Scopes:
+        """The scopes that each row's region touches, WIDE alone where they are too many."""
+        ranges = boxes_to_ranges(read_only(rows.box))
+        if self.manner == CELLS:
+            found: Scopes = cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
+            return found
+        assert self.map is not None
+        offsets, leaf = self.map.workers_of_ranges(ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL))
+        if self.manner == WORKERS:
+            part_offsets, positions = take_slices(self.leaves.part_offsets, leaf.astype(np.int64))
+            leaf = self.leaves.part_worker[positions]
+            offsets = part_offsets[offsets]
+        return narrow(offsets, leaf)
+
+
+def narrow(offsets: NDArray[np.int64], scopes: NDArray[np.int32]) -> Scopes:
+    """The same with a row's scopes replaced by WIDE if there are too many."""
+    lengths = np.diff(offsets)
+    many = lengths > MOST_SCOPES
+    if not many.any():
+        return offsets, scopes
+    kept = scopes[np.repeat(~many, lengths)]
+    new_offsets = lengths_to_offsets(np.where(many, 1, lengths))
+    out = np.full(int(new_offsets[-1]), WIDE, np.int32)
+    out[np.repeat(~many, np.diff(new_offsets))] = kept
+    return new_offsets, out
+
+
+def empty_map(keys: int) -> NDArray[np.uint64]:
+    """A map with room for so many keys; never a single word, which stands for no map."""
+    return np.zeros(BITS_A_KEY * keys // 64 + 2, np.uint64)
+
+
+class DominantRoute(NamedTuple):
+    """The leaf of every fine cell and the fine box of every leaf.
+
+    The fine grid has a line wherever a leaf ends and no other: each of its cells lies in one leaf
+    whatever the plan, and the map is as small as it can be. `column_of` and `row_of` i32[SIDE] give
+    the fine cell of a plan cell; `leaf_at` is i32[columns, rows]; `box` i32[leaves, 4] is in fine
+    cells: first column, first row, end column, end row.
+    """
+
+    column_of: NDArray[np.int32]
+    row_of: NDArray[np.int32]
+    leaf_at: NDArray[np.int32]
+    box: NDArray[np.int32]
+
+    def leaves_of_points(
+        self, columns: NDArray[np.int32], rows: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """The leaf of each plan cell."""
+        leaf: NDArray[np.int32] = self.leaf_at[self.column_of[columns], self.row_of[rows]]
+        return leaf
+
+    def workers_of_ranges(
+        self, cells: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The leaves that each range of plan cells overlaps: offsets i64[m + 1] and leaves i32."""
+        offsets, leaf, _ = self.search(cells)
+        return offsets, leaf
+
+    def search(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+        """The same, with the number of steps: at most 1 + 2 for each leaf and side of a range."""
+        offsets, leaf, steps = neighbours_overlapping_ranges(
+            read_only(self.column_of),
+            read_only(self.row_of),
+            read_only(self.leaf_at),
+            read_only(self.box),
+            read_only(np.ascontiguousarray(cells, np.int32)),
+        )
+        return offsets, leaf, int(steps)
+
+
+def make_dominant_route(leaves: Leaves) -> DominantRoute:
+    """The partition map of leaves that tile the world."""
+    box = leaves.box
+    grid = make_grid(np.unique(box[:, 0::2]), np.unique(box[:, 1::2]))
+    fine = np.empty_like(box)
+    fine[:, 0::2] = np.searchsorted(grid.column_line, box[:, 0::2])
+    fine[:, 1::2] = np.searchsorted(grid.row_line, box[:, 1::2])
+    leaf_at = np.empty((grid.columns, grid.rows), np.int32)
+    for leaf, (west, south, east, north) in enumerate(fine.tolist()):
+        leaf_at[west:east, south:north] = leaf
+    return DominantRoute(grid.column_of, grid.row_of, leaf_at, fine)

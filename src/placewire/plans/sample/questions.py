@@ -1,0 +1,148 @@
+"""Questions: rows of any of SSTD's six kinds, in a sample beside its boolean subscriptions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
+from placewire.model.expression import COVER_ALL
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_offsets,
+    lengths_to_offsets,
+    take_slices,
+)
+from placewire.plans.kernels.leaves import rows_least_frequent
+from placewire.plans.sample.sample import ANY, CKQ, CRQ, LONGEST, PLAN_LEVEL, Sample, Traits
+
+
+class Questions(NamedTuple):
+    """q questions: snapshot queries, or subscriptions of other kinds than a sample has.
+
+    `kind` i8[q], SRQ to CTQ. `box` f64[q, 4] is in degrees, west > east across the antimeridian:
+    the region's, or for a nearest one that of the ball which was searched. Terms (CSR) are its
+    keywords' hashes: an object must have `every` one (bool[q]) or any of them; without any, all
+    texts will do. `duration` f64[q]: a query's `last`, or a subscription's life.
+    """
+
+    kind: NDArray[np.int8]
+    box: NDArray[np.float64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    every: NDArray[np.bool_]
+    duration: NDArray[np.float64]
+
+    @property
+    def total(self) -> int:
+        return int(self.kind.size)
+
+
+def ask_rows(
+    rows: SubscriptionRows, kind: NDArray[np.int8], duration: NDArray[np.float64]
+) -> Questions:
+    """Questions of compiled rows: their boxes, and the terms that have to be in an object."""
+    covering = np.flatnonzero(rows.literal_cover)
+    running = np.concatenate([[0], np.cumsum(rows.literal_cover != 0)])
+    return Questions(
+        kind,
+        rows.box,
+        running[rows.literal_offsets],
+        rows.literal_term[covering],
+        rows.cover_mode != COVER_ALL,
+        duration,
+    )
+
+
+def add_questions(
+    sample: Sample, questions: Questions, span: float, lives: NDArray[np.float64] | None = None
+) -> Sample:
+    """The sample with questions as further rows, and the kinds of all its rows.
+
+    Its objects came in `span`, a time in the unit of all durations; `lives` f64[m] are those of
+    its own rows, as long as `span` if not given. They count as boolean subscriptions if they have
+    no kinds yet. Objects are kept if anyone asks for more than those that match as they come.
+    """
+    of_rows = sample.traits
+    if of_rows is None:
+        of_rows = assume_kind(sample, CRQ)._replace(duration=np.full(sample.subscriptions, span))
+    if lives is not None:
+        of_rows = of_rows._replace(duration=lives)
+    lexicon = np.union1d(sample.lexicon, questions.terms)
+    moved = np.append(np.searchsorted(lexicon, sample.lexicon), ANY).astype(np.int32)
+    frequency = np.zeros(lexicon.size, np.int64)
+    frequency[moved[:-1]] = sample.frequency
+    keywords = np.searchsorted(lexicon, questions.terms).astype(np.int32)
+    post_offsets, posts = choose_posts(questions, keywords, frequency)
+    count = np.diff(questions.term_offsets)
+    length = np.where(questions.every, np.minimum(count, LONGEST), np.minimum(count, 1))
+    kind = np.concatenate([of_rows.kind, questions.kind])
+    return sample._replace(
+        terms=moved[sample.terms],
+        cell=np.concatenate([sample.cell, cells_of_boxes(questions.box)]),
+        post_offsets=concat_offsets([sample.post_offsets, post_offsets]),
+        posts=np.concatenate([moved[sample.posts], posts]),
+        lexicon=lexicon,
+        frequency=frequency,
+        traits=Traits(
+            kind=kind,
+            length=np.concatenate([of_rows.length, length.astype(np.int8)]),
+            duration=np.concatenate([of_rows.duration, questions.duration]),
+            keyword_offsets=concat_offsets([of_rows.keyword_offsets, questions.term_offsets]),
+            keywords=np.concatenate([moved[of_rows.keywords], keywords]),
+            span=span,
+            kept=bool(((kind != CRQ) & (kind != CKQ)).any()),
+        ),
+    )
+
+
+def choose_posts(
+    questions: Questions, keywords: NDArray[np.int32], frequency: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The terms under which questions would be posted, as a sample has them: CSR."""
+    count = np.diff(questions.term_offsets)
+    one = questions.every | (count == 0)
+    offsets = lengths_to_offsets(np.where(one, 1, count))
+    posts = np.empty(int(offsets[-1]), np.int32)
+    rarest = rows_least_frequent(
+        questions.term_offsets, keywords.astype(np.int64), questions.terms, frequency
+    )
+    found = np.append(keywords, ANY)  # of a row without terms the rarest is -1, the last
+    posts[offsets[:-1][one]] = found[rarest[one]]
+    several = np.flatnonzero(~one)
+    _, to = take_slices(offsets, several)
+    _, at = take_slices(questions.term_offsets, several)
+    posts[to] = keywords[at]
+    return offsets, posts
+
+
+def cells_of_boxes(box: NDArray[np.float64]) -> NDArray[np.int32]:
+    """The plan cells of boxes f64[n, 4], as a sample has them: i32[n, 4]."""
+    cells: NDArray[np.int32] = ranges_coarsened(boxes_to_ranges(box), MAX_LEVEL - PLAN_LEVEL)
+    return cells
+
+
+def assume_kind(sample: Sample, kind: int) -> Traits:
+    """All rows of one kind, each looking as far as the sample reaches.
+
+    A row counts as one keyword, because a sample keeps only those under which rows are posted, or
+    as none if it needs none.
+    """
+    rows = sample.subscriptions
+    needs_none = np.zeros(rows, np.int8)
+    needs_none[:] = sample.posts[sample.post_offsets[:-1]] < 0
+    return Traits(
+        kind=np.full(rows, kind, np.int8),
+        length=1 - needs_none,
+        duration=np.ones(rows),
+        keyword_offsets=sample.post_offsets,
+        keywords=sample.posts,
+        span=1.0,
+    )
+
+
+def traits_of(sample: Sample) -> Traits:
+    """The traits of a sample's rows; without any, all are boolean subscriptions."""
+    return assume_kind(sample, CRQ) if sample.traits is None else sample.traits

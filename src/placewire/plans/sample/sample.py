@@ -1,0 +1,135 @@
+"""Traits: which of SSTD's six kinds each row of a sample is, what it asks for and for how long."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.space.cells import (
+    MAX_LEVEL,
+    boxes_to_ranges,
+    codes_to_columns_rows,
+    ranges_coarsened,
+)
+from placewire.kernels.text.hash_table import hashes_to_numbers
+from placewire.kinds.boolean.index import cover_posts
+from placewire.kinds.boolean.kernels.postings import ANY_TERM
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.plans.cost.posting_work import count_near, note_posts
+
+# Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
+SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
+KINDS = 6
+LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
+
+
+class Traits(NamedTuple):
+    """The kinds of a sample's m rows, and the time its objects took to arrive.
+
+    `kind` i8[m]; `length` i8[m], the number of keywords that an object must have all of, at most
+    LONGEST; `duration` f64[m] in the unit of `span`: how far back or ahead a row looks. Keywords
+    of row i are keywords[keyword_offsets[i]:keyword_offsets[i + 1]], i32 positions in the lexicon;
+    -1 is none. If objects are `kept`, to be asked about later, each is in exactly one part of a
+    plan; else it is sent to every part that asks for one of its terms, and to no other.
+    """
+
+    kind: NDArray[np.int8]
+    length: NDArray[np.int8]
+    duration: NDArray[np.float64]
+    keyword_offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    span: float
+    kept: bool = False
+
+
+PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
+SIDE = 1 << PLAN_LEVEL
+ANY = -1
+NO_WORK = np.empty(0, np.float64)
+
+
+class Sample(NamedTuple):
+    """n objects and m subscriptions; a CSR column has one more offset.
+
+    `cell` of a subscription is its first column, first row, last column, last row (all inside);
+    first > last column when it crosses the antimeridian. Terms are positions in `lexicon`, the
+    ascending hashes of all terms of both. `posts` are the terms under which a subscription is
+    posted: the least frequent keyword of an `all`, every keyword of an `any`, ANY (-1) for one
+    that no term has to satisfy. `frequency` counts the objects of each term of the lexicon.
+
+    `pair_work` f64 is what each (object, term) pair costs beside the object itself, which costs 1;
+    `object_work` f64[n] is the whole of an object. Empty when every object costs the same.
+
+    `traits` tell subscriptions of other kinds and snapshot queries apart, which are rows as well;
+    without them all are boolean subscriptions.
+    """
+
+    object_column: NDArray[np.int32]
+    object_row: NDArray[np.int32]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    post_offsets: NDArray[np.int64]
+    posts: NDArray[np.int32]
+    lexicon: NDArray[np.uint64]
+    frequency: NDArray[np.int64]
+    pair_work: NDArray[np.float64] = NO_WORK
+    object_work: NDArray[np.float64] = NO_WORK
+    traits: Traits | None = None
+
+    @property
+    def objects(self) -> int:
+        return int(self.object_column.size)
+
+    @property
+    def subscriptions(self) -> int:
+        return int(self.cell.shape[0])
+
+
+def make_sample(
+    codes: NDArray[np.uint32],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+    rows: SubscriptionRows,
+    posting_work: float = 0.0,
+) -> Sample:
+    """A sample of objects (cell codes and distinct terms) and of subscriptions.
+
+    `posting_work` is what a posting that an object meets costs, an object itself costing 1.
+    """
+    columns, object_rows = codes_to_columns_rows(codes)
+    shift = MAX_LEVEL - PLAN_LEVEL
+    _, numbers, distinct = hashes_to_numbers(np.concatenate([terms, rows.literal_term]))
+    order = np.argsort(distinct)
+    rank = np.empty(distinct.size, np.int32)
+    rank[order] = np.arange(distinct.size, dtype=np.int32)
+    numbers = rank[numbers]
+    of_objects, of_literals = numbers[: terms.size], numbers[terms.size :]
+    frequency = np.bincount(of_objects, minlength=distinct.size).astype(np.int64)
+    lexicon = distinct[order]
+    post_row, post_term = cover_posts(rows, frequency[of_literals])
+    posts = np.searchsorted(lexicon, post_term).astype(np.int32)
+    posts[post_term == ANY_TERM] = ANY
+    post_offsets = np.zeros(rows.total + 1, np.int64)
+    np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
+    pair_work = object_work = NO_WORK
+    if posting_work > 0.0:
+        pair_work, alone = count_near(codes, term_offsets, terms, note_posts(rows))
+        pair_work *= posting_work
+        running = np.concatenate([[0.0], np.cumsum(pair_work)])
+        object_work = 1.0 + posting_work * alone + np.diff(running[term_offsets])
+    return Sample(
+        object_column=columns >> shift,
+        object_row=object_rows >> shift,
+        term_offsets=term_offsets,
+        terms=of_objects,
+        cell=ranges_coarsened(boxes_to_ranges(rows.box), shift),
+        post_offsets=post_offsets,
+        posts=posts,
+        lexicon=lexicon,
+        frequency=frequency,
+        pair_work=pair_work,
+        object_work=object_work,
+    )

@@ -1,0 +1,188 @@
+"""Sampling: what planners know of the stream, a reservoir of objects for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.subscriptions import concat_offsets, take_slices
+from placewire.objects.store import open_retained
+from placewire.plans.sample.questions import Questions
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import StoreEntry
+
+SAMPLE_EVENTS = 100_000
+OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+FEW = 500
+RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the other to try it
+SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
+
+
+def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Columns:
+    """Some of the last retained objects, in code order: cell codes, offsets and distinct terms."""
+    parts: list[Columns] = []
+    have = 0
+    for entry in reversed(store):
+        kept = open_retained(state.file(entry.name))
+        chosen = choose_evenly(np.arange(kept.code.size), most - have)
+        offsets, at = take_slices(kept.term_offsets, chosen)
+        parts.append((kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
+        have += chosen.size
+        if have >= most:
+            break
+    reservoir = Reservoir(most)
+    for part in parts:
+        reservoir.add(*part)
+    return reservoir.in_order()
+
+
+class Sampler:
+    """The sample: of a log's first events all objects, then a few of each block.
+
+    So there is always one for another plan, and a smaller one of the last batches. They are not
+    kept: after resuming they begin empty, and fill again.
+    """
+
+    def __init__(self, sample_events: int = SAMPLE_EVENTS) -> None:
+        self.sample_events = sample_events
+        self.objects = Reservoir()
+        self.recent = Reservoir(RECENT)
+        self.recent.fading = True
+        self.events = 0
+        self.refilled = False
+        self.queries: Questions | None = None
+        self.first_us: int | None = None  # the clock when the sample began, and now
+        self.last_us = 0
+
+    def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
+        """Take a block in: all of its objects, or what it left for the sample."""
+        self.events += events
+        part = "object" if whole else "sample"
+        if f"{part}.code" in arrays:
+            self.objects.fading = not whole
+            columns = [arrays[f"{part}.{of}"] for of in ("code", "term_offsets", "terms")]
+            self.objects.add(*columns)
+            self.recent.add(*columns)
+
+    def refill(self, take: Callable[[int], Columns]) -> None:
+        """Begin with retained objects, of a state that goes on; they will do if they are many."""
+        least = max(1, self.sample_events // OBJECTS_OF_EVENTS)
+        columns = take(least)
+        self.objects.add(*columns)
+        self.recent.add(*columns)
+        self.refilled = self.objects.seen >= least
+
+    def tell_time(self, now_us: int | None) -> None:
+        """The clock after a batch."""
+        if now_us is not None:
+            self.first_us = now_us if self.first_us is None else self.first_us
+            self.last_us = now_us
+
+    def take_recent(self, retained: Callable[[], Columns]) -> Columns:
+        """Objects of the last batches, in code order; before there are any, retained ones."""
+        return self.recent.in_order() if self.recent.seen >= FEW else retained()
+
+    @property
+    def span_s(self) -> float:
+        """In how many seconds the sample came, at least one."""
+        return max(1.0, (self.last_us - (self.first_us or 0)) / 1e6)
+
+    @property
+    def source(self) -> str:
+        """What a plan is made of, in words."""
+        if self.refilled:
+            return f"{self.objects.seen} objects, of which some were retained"
+        return f"{self.events} events"
+
+    @property
+    def enough(self) -> bool:
+        """Whether a plan can be made: a log may begin with subscriptions alone."""
+        objects = max(1, self.sample_events // OBJECTS_OF_EVENTS)
+        return self.refilled or (self.events >= self.sample_events and self.objects.seen >= objects)
+
+
+CAPACITY = 100_000
+WAITING_SHARE = 16  # one in so many of the capacity may wait
+
+Columns = tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]
+
+
+class Reservoir:
+    """At most `capacity` objects (cell code, distinct terms), each seen one as likely as any.
+
+    The first ones are all kept; then each newcomer replaces a random one with the chance that
+    keeps the sample fair. The seed makes it the same in every run of the same blocks. While
+    `fading` is set every newcomer gets in, so that the sample follows what comes and forgets what
+    was long ago.
+
+    To take in one object copies all of them, so newcomers wait until they are worth it.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, seed: int = 0) -> None:
+        self.capacity = capacity
+        self.seen = 0
+        self.fading = False
+        self._codes = np.empty(0, np.uint32)
+        self._term_offsets = np.zeros(1, np.int64)
+        self._terms = np.empty(0, np.uint64)
+        self._waiting: list[Columns] = []
+        self._waiting_objects = 0
+        self._random = np.random.default_rng(seed)
+
+    def add(
+        self,
+        codes: NDArray[np.uint32],
+        term_offsets: NDArray[np.int64],
+        terms: NDArray[np.uint64],
+    ) -> None:
+        """Take in a block of objects; its arrays, which may be mapped from a file, are copied."""
+        self.seen += int(codes.size)
+        self._waiting.append((codes.copy(), term_offsets.copy(), terms.copy()))
+        self._waiting_objects += int(codes.size)
+        if self._waiting_objects * WAITING_SHARE >= self.capacity:
+            self._take_in()
+
+    def in_order(self) -> Columns:
+        """The objects in code order: codes, term offsets, terms."""
+        self._take_in()
+        order = np.argsort(self._codes, kind="stable")
+        offsets, at = take_slices(self._term_offsets, order)
+        return self._codes[order], offsets, self._terms[at]
+
+    def _take_in(self) -> None:
+        """Give those that wait their places."""
+        if self._waiting_objects == 0:
+            return
+        codes, offsets, terms = zip(*self._waiting, strict=True)
+        chosen, slots = self._choose(self._waiting_objects)
+        self._waiting, self._waiting_objects = [], 0
+        if chosen.size == 0:
+            return
+        # Where each slot's object comes from, the old ones first; the last newcomer wins a slot.
+        origin = np.arange(max(self._codes.size, int(slots.max()) + 1))
+        origin[slots] = self._codes.size + chosen
+        whole_offsets = concat_offsets([self._term_offsets, *offsets])
+        self._term_offsets, at = take_slices(whole_offsets, origin)
+        self._codes = np.concatenate([self._codes, *codes])[origin]
+        self._terms = np.concatenate([self._terms, *terms])[at]
+
+    def _choose(self, newcomers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which of the latest so many objects are kept, and the slots that they get."""
+        room = self.capacity - int(self._codes.size)
+        early = np.arange(min(room, newcomers))
+        late = np.arange(early.size, newcomers)
+        if not self.fading:
+            ordinals = self.seen - newcomers + late
+            late = late[self._random.random(late.size) * (ordinals + 1) < self.capacity]
+        slots = self._random.integers(0, self.capacity, late.size)
+        return np.concatenate([early, late]), np.concatenate([self._codes.size + early, slots])
+
+
+def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """At most so many of the rows, at even steps."""
+    if rows.size <= most:
+        return rows
+    return rows[np.arange(most) * rows.size // most]

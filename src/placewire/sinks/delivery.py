@@ -1,0 +1,158 @@
+"""Delivery: committed batches go to sinks in order, each sink with a cursor of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import msgspec
+import pyarrow as pa
+
+from placewire.model.errors import Unusable
+from placewire.sinks.outbox import dead_letter_lines, dead_letters, result_lines
+from placewire.sinks.table import dead_table, result_table
+from placewire.storage.layout import StateDir, write_file
+from placewire.storage.manifest import Manifest, committed_batches, read_manifest
+from placewire.storage.mirror import read_file
+
+SINKS = "sinks"  # the folder of cursors
+
+
+class Delivered:
+    """What a sink gets of a committed batch, in the form that it likes."""
+
+    def __init__(self, state: StateDir, manifest: Manifest, with_data: bool, dead: bool) -> None:
+        self.state = state
+        self.manifest = manifest
+        self.with_data = with_data
+        self.dead = dead
+
+    @property
+    def batch(self) -> int:
+        return self.manifest.batch
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """Typed columns, each result with its `id`."""
+        if self.dead:
+            return dead_table(dead_letters(self.state, self.manifest))
+        return result_table(self.state, self.manifest, self.with_data)
+
+    def lines(self) -> Iterator[memoryview]:
+        """JSON Lines, as the specification has them, in pieces of whole lines."""
+        if self.dead:
+            yield memoryview(dead_letter_lines(self.state, self.manifest))
+        else:
+            yield from result_lines(self.state, self.manifest, self.with_data)
+
+
+class Sink(Protocol):
+    """Where results go, or dead letters.
+
+    A batch may come again after a crash, always the same rows under the same number: a sink that
+    writes them by that number has them exactly once.
+    """
+
+    name: str
+    dead: bool  # whether it takes dead letters rather than results
+
+    def write(self, delivered: Delivered) -> None: ...
+
+
+@runtime_checkable
+class OwnedSink(Sink, Protocol):
+    """A sink whose place is one state's alone."""
+
+    def check(self, key: tuple[int, int]) -> None:
+        """See that the place is nobody else's, and leave it as it is; raises Unusable."""
+
+    def claim(self, key: tuple[int, int]) -> None:
+        """Make the place that of the state with this key; raises Unusable."""
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """The last batch that a sink has."""
+
+    batch: int = -1
+
+
+class Delivery:
+    """Brings sinks up to a commit."""
+
+    def __init__(self, state: StateDir, sinks: Sequence[Sink], with_data: bool) -> None:
+        self.state = state
+        self.sinks = list(sinks)
+        self.with_data = with_data
+        self.folder = state.root / SINKS
+        self.folder.mkdir(exist_ok=True)
+        names = [sink.name for sink in sinks]
+        for name in names:
+            if names.count(name) > 1:
+                raise Unusable(f"sinks: two are named {name!r}")
+        oldest = min(committed_batches(state), default=0)
+        self.cursors = {name: self._open_cursor(name, oldest) for name in names}
+
+    @property
+    def delivered(self) -> int:
+        """The last batch that every sink has."""
+        return min((cursor.batch for cursor in self.cursors.values()), default=1 << 62)
+
+    def lacking(self, batch: int) -> dict[str, int]:
+        """How many batches up to this one each sink lacks."""
+        return {name: max(0, batch - cursor.batch) for name, cursor in self.cursors.items()}
+
+    def deliver(self, latest: Manifest) -> None:
+        """Give every sink what it does not have yet; none, if one is another's."""
+        self._claim(latest)
+        for sink in self.sinks:
+            for batch in range(self.cursors[sink.name].batch + 1, latest.batch + 1):
+                manifest = latest if batch == latest.batch else read_manifest(self.state, batch)
+                if has_any(manifest, sink.dead):
+                    sink.write(Delivered(self.state, manifest, self.with_data, sink.dead))
+                self.cursors[sink.name] = Cursor(batch)
+                write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
+
+    def _claim(self, latest: Manifest) -> None:
+        """Take the sinks, all or none; raises Unusable. What has no commit has no key to keep."""
+        owned = [sink for sink in self.sinks if isinstance(sink, OwnedSink)]
+        for sink in owned:
+            sink.check(latest.key)
+        if latest.batch >= 0:
+            for sink in owned:
+                sink.claim(latest.key)
+
+    def _open_cursor(self, name: str, oldest: int) -> Cursor:
+        """A sink's cursor; a new one begins with the oldest batch that there still is."""
+        cursor = read_cursor(self.state, name)
+        if cursor is None:
+            return Cursor(oldest - 1)
+        if cursor.batch + 1 < oldest:
+            raise Unusable(
+                f"sink {name}: lacks batches {cursor.batch + 1} to {oldest - 1}, which the state"
+                " no longer has; under another name it goes on without them"
+            )
+        return cursor
+
+    def _note(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+
+def read_cursor(state: StateDir, name: str) -> Cursor | None:
+    """How far a sink is, None if it has nothing yet; raises Unusable."""
+    path = state.root / SINKS / f"{name}.json"
+    try:
+        return msgspec.json.decode(read_file(path), type=Cursor)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as error:
+        raise Unusable(f"state {state}: {SINKS}/{path.name} is damaged: {error}") from None
+
+
+def has_any(manifest: Manifest, dead: bool) -> bool:
+    """Whether a batch has results, or dead letters."""
+    if dead:
+        return manifest.late_dead is not None or any(block.dead for block in manifest.blocks)
+    others = (manifest.updates, manifest.answers, manifest.reports)
+    return bool(manifest.pieces) or any(entry is not None for entry in others)

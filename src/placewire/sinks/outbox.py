@@ -1,0 +1,203 @@
+"""The outbox: results and dead letters of a committed batch, as any sink reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.blocks import slices_to_buffer
+from placewire.kernels.jit import read_only
+from placewire.kernels.json.results import (
+    lines_by_seq,
+    matches_to_lines,
+    matches_to_order,
+    updates_to_lines,
+)
+from placewire.kinds.object_ids import Named
+from placewire.model.subscriptions import concat_offsets
+from placewire.segments.segment import open_segment
+from placewire.storage.arrays import open_arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import BlockEntry, Manifest, PieceEntry
+
+NO_OFFSETS = np.empty(0, np.int64)
+LINES_AT_ONCE = 200_000
+NAMES = tuple(f".{name}" for name in Named._fields[1:])
+UPDATE_COLUMNS = (
+    "seq",
+    "scored",
+    "subscription_offsets",
+    "subscription_bytes",
+    "measure",
+    *(f"{way}{name}" for way in ("add", "drop") for name in ("s", *NAMES)),
+)
+
+
+class Lines(NamedTuple):
+    """Results of one type as JSON Lines, by seq: where each begins, and the bytes."""
+
+    seq: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
+
+
+def ready_lines(stored: dict[str, NDArray[Any]], with_data: bool) -> Lines:
+    """Results that were written as lines already."""
+    label = "data" if with_data and "data.text" in stored else "plain"
+    return Lines(stored["seq"], stored[f"{label}.starts"], stored[f"{label}.text"])
+
+
+def cut_by_ends(lines: Lines, ends: list[int]) -> list[Lines | None]:
+    """The lines before each of some seqs, ascending, and not before an earlier one."""
+    cuts = [0, *np.searchsorted(lines.seq, ends).tolist()]
+    return [
+        cut_lines(lines, first, last) if first < last else None for first, last in pairwise(cuts)
+    ]
+
+
+def cut_lines(lines: Lines, first: int, last: int) -> Lines:
+    """Some of the lines."""
+    starts = lines.starts[first : last + 1]
+    text = lines.text[starts[0] : starts[-1]]
+    return Lines(lines.seq[first:last], starts - starts[0], text)
+
+
+def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
+    """The batch's results as JSON Lines, in the order of the specification, block by block.
+
+    At one seq types come in the order of their names: answer, match, report, update.
+    """
+    by_block: dict[int, list[PieceEntry]] = {}
+    for piece in manifest.pieces:
+        by_block.setdefault(piece.block, []).append(piece)
+    ends = [entry.first_seq for entry in manifest.blocks[1:]] + [manifest.next_seq]
+    answers, reports = (
+        cut_by_ends(ready_lines(open_arrays(state.file(entry.file)).arrays, with_data), ends)
+        if entry is not None
+        else [None] * len(ends)
+        for entry in (manifest.answers, manifest.reports)
+    )
+    updates = None
+    if manifest.updates is not None:
+        updates = open_arrays(state.file(manifest.updates.file)).arrays
+        cuts = [0, *np.searchsorted(updates["seq"], ends).tolist()]
+    for number, entry in enumerate(manifest.blocks):
+        kinds: list[Lines] = []
+        if (some := answers[number]) is not None:
+            kinds.append(some)
+        if number in by_block:
+            kinds.append(match_lines(state, entry, by_block[number], with_data))
+        if (some := reports[number]) is not None:
+            kinds.append(some)
+        if updates is not None and not kinds:
+            for first in range(cuts[number], cuts[number + 1], LINES_AT_ONCE):
+                last = min(first + LINES_AT_ONCE, cuts[number + 1])
+                yield update_lines(updates, first, last, with_data).text.data
+        elif updates is not None and cuts[number] < cuts[number + 1]:
+            kinds.append(update_lines(updates, cuts[number], cuts[number + 1], with_data))
+        if kinds:
+            yield reduce(merge_lines, kinds).text.data
+
+
+def other_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[bytes]:
+    """The results of a batch that are no matches, line by line, those of each type in order."""
+    for entry in (manifest.answers, manifest.reports):
+        if entry is not None:
+            lines = ready_lines(open_arrays(state.file(entry.file)).arrays, with_data)
+            yield from lines.text.tobytes().splitlines()
+    if manifest.updates is not None:
+        updates = open_arrays(state.file(manifest.updates.file)).arrays
+        for first in range(0, updates["seq"].size, LINES_AT_ONCE):
+            last = min(first + LINES_AT_ONCE, updates["seq"].size)
+            yield from update_lines(updates, first, last, with_data).text.tobytes().splitlines()
+
+
+def merge_lines(one: Lines, other: Lines) -> Lines:
+    """Both, by seq; those of `one` first."""
+    return Lines(*lines_by_seq(*map(read_only, (*one, *other))))
+
+
+def match_lines(
+    state: StateDir, entry: BlockEntry, pieces: list[PieceEntry], with_data: bool
+) -> Lines:
+    """A block's matches."""
+    block = open_arrays(state.file(entry.file)).arrays
+    objects, offsets, ids = gather_matches(state, pieces)
+    seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
+    data = with_data and "object.data_offsets" in block
+    order = matches_to_order(seqs, offsets, ids)
+    starts, text = matches_to_lines(
+        order,
+        seqs,
+        offsets,
+        ids,
+        objects,
+        block["object.id_offsets"],
+        block["object.id_bytes"],
+        block["object.data_offsets"] if data else NO_OFFSETS,
+        block["object.data_bytes"] if data else block["object.id_bytes"],
+    )
+    return Lines(seqs[order], starts, text)
+
+
+def update_lines(updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool) -> Lines:
+    """Some of a batch's updates."""
+    columns = tuple(updates[name] for name in UPDATE_COLUMNS)
+    starts, text = updates_to_lines(first, last, with_data, *columns)
+    return Lines(updates["seq"][first:last], starts, text)
+
+
+def gather_matches(
+    state: StateDir, pieces: list[PieceEntry]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
+    """Objects of a block's matches and the ids of their subscriptions (offsets, bytes)."""
+    objects, offsets, ids = [], [], []
+    for piece in pieces:
+        stored = open_arrays(state.file(piece.file)).arrays
+        rows = open_segment(state.file(piece.segment)).rows
+        picked = stored[f"{piece.prefix}.row"]
+        starts, ends = rows.id_offsets[:-1][picked], rows.id_offsets[1:][picked]
+        some_offsets, some_bytes = slices_to_buffer(
+            rows.id_bytes, read_only(starts), read_only(ends)
+        )
+        objects.append(stored[f"{piece.prefix}.object"])
+        offsets.append(some_offsets)
+        ids.append(some_bytes)
+    return np.concatenate(objects), concat_offsets(offsets), np.concatenate(ids)
+
+
+def dead_letters(state: StateDir, manifest: Manifest) -> list[dict[str, Any]]:
+    """The batch's dead letters by seq."""
+    letters: list[dict[str, Any]] = []
+    for entry in manifest.blocks:
+        if entry.dead:
+            letters += read_letters(open_arrays(state.file(entry.file)).arrays, entry.first_seq)
+    if manifest.late_dead is not None:
+        letters += read_letters(open_arrays(state.file(manifest.late_dead)).arrays, 0)
+        letters.sort(key=lambda letter: int(letter["seq"]))
+    return letters
+
+
+def read_letters(arrays: dict[str, NDArray[Any]], first_seq: int) -> list[dict[str, Any]]:
+    """Dead letters of one file."""
+    errors, lines = arrays["dead.error_bytes"].tobytes(), arrays["dead.line_bytes"].tobytes()
+    error_at, line_at = arrays["dead.error_offsets"].tolist(), arrays["dead.line_offsets"].tolist()
+    return [
+        {
+            "seq": first_seq + event,
+            "error": errors[error_at[i] : error_at[i + 1]].decode("utf-8", "replace"),
+            "event": lines[line_at[i] : line_at[i + 1]].decode("utf-8", "replace"),
+        }
+        for i, event in enumerate(arrays["dead.event"].tolist())
+    ]
+
+
+def dead_letter_lines(state: StateDir, manifest: Manifest) -> bytes:
+    """The batch's dead letters as JSON Lines."""
+    return b"".join(msgspec.json.encode(x) + b"\n" for x in dead_letters(state, manifest))

@@ -1,0 +1,177 @@
+"""The engine's steps inside Spark stages: blocks in, summaries out, one job a batch.
+
+Plan `shared` is one stage. A plan that routes has two, with a shuffle of packed blocks between
+them: the worker number is the partition number.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from placewire.batch.dispatch import dispatch_block
+from placewire.batch.match import match_routed
+from placewire.ingest.log import BlockRef
+from placewire.kinds.trending.due import Groups
+from placewire.kinds.trending.settle import ReportContext, Reports, report_here, report_portion
+from placewire.plans.messages import (
+    BatchContext,
+    BlockSummary,
+    PieceSummary,
+    Ran,
+    Routed,
+    WorkerSummary,
+)
+from placewire.queries.answer import Answered, AskContext, Asked, answer_here, answer_portion
+from placewire.storage.arrays import pack_arrays, unpack_arrays
+
+BLOCK, PIECE, ROUTED, WORKER = 0, 1, 2, 3
+SCHEMA = "worker int, kind int, payload binary"
+TASKS_A_WORKER = 2
+Rows = list[tuple[int, int, bytes]]
+
+
+def run_on_spark(
+    session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
+) -> Ran:
+    """Run the blocks of a batch, in a few tasks for each worker that runs at once.
+
+    A task costs tens of milliseconds whatever it does, so one for each block would cost more
+    than the work; two for each core still even out blocks of different weight.
+    """
+    at_once = min(workers, session.sparkContext.defaultParallelism)
+    tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
+    stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
+    if any(ref is not None for ref in (context.route, context.near, context.relevant)):
+        stage = stage.repartitionById(workers, "worker").mapInArrow(
+            partial(match_partition, context), SCHEMA
+        )
+    table = stage.toArrow()
+    summaries, pieces, workers_did = [], [], []
+    for kind, payload in zip(table["kind"].to_pylist(), table["payload"].to_pylist(), strict=True):
+        if kind == BLOCK:
+            summaries.append(msgspec.msgpack.decode(payload, type=BlockSummary))
+        elif kind == PIECE:
+            pieces.append(msgspec.msgpack.decode(payload, type=PieceSummary))
+        else:
+            workers_did.append(msgspec.msgpack.decode(payload, type=WorkerSummary))
+    return Ran(summaries, pieces, workers_did)
+
+
+def to_batch(rows: Rows) -> pa.RecordBatch:
+    """Rows of the exchange schema as one Arrow batch."""
+    workers, kinds, payloads = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(workers, pa.int32()),
+            pa.array(kinds, pa.int32()),
+            pa.array(payloads, pa.binary()),
+        ],
+        names=["worker", "kind", "payload"],
+    )
+
+
+def dispatch_partition(
+    context: BatchContext, refs: list[BlockRef], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Dispatch every block that the rows number."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            dispatched = dispatch_block(context, refs[number])
+            rows: Rows = [(0, BLOCK, msgspec.msgpack.encode(dispatched.summary))]
+            rows += [(0, PIECE, msgspec.msgpack.encode(piece)) for piece in dispatched.pieces]
+            yield to_batch(rows)
+            for part in dispatched.routed:
+                yield to_batch([(part.worker, ROUTED, pack_routed(part))])
+
+
+def match_partition(
+    context: BatchContext, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Match what was routed to this partition's worker; summaries pass through."""
+    passed: Rows = []
+    parts: list[Routed] = []
+    for batch in batches:
+        for row in batch.to_pylist():
+            if row["kind"] == ROUTED:
+                parts.append(unpack_routed(row["payload"]))
+            else:
+                passed.append((row["worker"], row["kind"], row["payload"]))
+    if parts:
+        worker = parts[0].worker
+        found, did = match_routed(context, worker, parts)
+        passed += [(worker, PIECE, msgspec.msgpack.encode(piece)) for piece in found]
+        passed += [(worker, WORKER, msgspec.msgpack.encode(summary)) for summary in did]
+    if passed:
+        yield to_batch(passed)
+
+
+FACTS, ARRAYS = Routed._fields[:4], Routed._fields[4:]
+
+
+def pack_routed(part: Routed) -> bytes:
+    """Routed objects as one cell."""
+    arrays = {name: getattr(part, name) for name in ARRAYS}
+    facts = {name: getattr(part, name) for name in FACTS}
+    return pack_arrays(arrays, facts)
+
+
+def unpack_routed(cell: bytes) -> Routed:
+    """The inverse of `pack_routed`."""
+    arrays, facts = unpack_arrays(cell)
+    return Routed(*(facts[name] for name in FACTS), *(arrays[name] for name in ARRAYS))
+
+
+PORTIONS_SCHEMA = "number int, payload binary"
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def answer_on_spark(
+    session: SparkSession, context: AskContext, portions: list[list[Asked]]
+) -> list[Answered]:
+    """Answer a batch's queries, portions dealt out to tasks; a single one is not worth a job."""
+    if len(portions) == 1:
+        return answer_here(context, portions)
+    return run_portions(session, partial(answer_portion, context), portions)
+
+
+def report_on_spark(
+    session: SparkSession, context: ReportContext, portions: list[Groups]
+) -> list[Reports]:
+    """Make a batch's reports in the same way."""
+    if len(portions) == 1:
+        return report_here(context, portions)
+    return run_portions(session, partial(report_portion, context), portions)
+
+
+def run_portions(session: SparkSession, work: Callable[[P], R], portions: Sequence[P]) -> list[R]:
+    """What `work` makes of each portion, in order.
+
+    There is a task a core, which takes several portions: a task costs more than most of them.
+    """
+    cores = session.sparkContext.defaultParallelism
+    tasks = session.range(0, len(portions), 1, min(len(portions), cores))
+    packed = [pickle.dumps(portion) for portion in portions]
+    table = tasks.mapInArrow(partial(work_on_numbers, work, packed), PORTIONS_SCHEMA).toArrow()
+    done = dict(zip(table["number"].to_pylist(), table["payload"].to_pylist(), strict=True))
+    return [pickle.loads(done[number]) for number in range(len(portions))]
+
+
+def work_on_numbers(
+    work: Callable[[Any], Any], packed: list[bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Work on the portions that the rows number."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            made = pickle.dumps(work(pickle.loads(packed[number])))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([number], pa.int32()), pa.array([made], pa.binary())],
+                names=["number", "payload"],
+            )

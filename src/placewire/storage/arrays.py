@@ -1,0 +1,164 @@
+"""Array files: named arrays in one immutable file that any process maps into memory.
+
+    magic, version, length of header | header (JSON) | arrays, each at a multiple of 64 bytes
+
+A file is written once under a name that is never used again, so a cache of open files needs no
+invalidation and processes on one machine share the pages.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.model.errors import Unusable
+from placewire.storage.mirror import beside, here, mirror_of
+
+MAGIC = b"PLWARRAY"
+VERSION = 1
+ALIGN = 64
+OPEN_FILES = 512
+
+
+class ArrayFile(NamedTuple):
+    """The mapped arrays of one file and whatever small facts its writer put beside them."""
+
+    arrays: dict[str, NDArray[Any]]
+    facts: dict[str, Any]
+
+
+def lay_out(
+    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None
+) -> list[bytes | memoryview]:
+    """The parts of an array file, in order."""
+    entries = []
+    position = 0
+    for name, array in arrays.items():
+        entries.append((name, array.dtype.str, array.shape, position))
+        position += -(-array.nbytes // ALIGN) * ALIGN
+    header = msgspec.json.encode({"arrays": entries, "facts": dict(facts or {})})
+    start = -(-(len(MAGIC) + 12 + len(header)) // ALIGN) * ALIGN
+    head = MAGIC + VERSION.to_bytes(4, "little") + len(header).to_bytes(8, "little") + header
+    parts: list[bytes | memoryview] = [head.ljust(start, b"\0")]
+    for array in arrays.values():
+        if array.nbytes:
+            parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            parts.append(bytes(-array.nbytes % ALIGN))
+    return join_small(parts)
+
+
+def write_arrays(
+    path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
+) -> int:
+    """Write a new array file and give its size in bytes; the file is on disk on return."""
+    parts = lay_out(arrays, facts)
+    mirror = mirror_of(path)
+    written = path if mirror is None else beside(path)
+    with open(written, "xb", buffering=0) as file:
+        for part in parts:
+            write_whole(file.fileno(), part)
+        if mirror is None:
+            os.fdatasync(file.fileno())
+    if mirror is not None:
+        mirror.keep(path, written)
+    return sum(len(part) for part in parts)
+
+
+def pack_arrays(
+    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
+) -> bytes:
+    """The same as bytes: a block that stages hand to each other in one cell."""
+    return b"".join(lay_out(arrays, facts))
+
+
+def join_small(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """Join neighbouring small parts, so that a file of many small arrays is a few writes."""
+    joined: list[bytes | memoryview] = []
+    small: list[bytes | memoryview] = []
+    for part in parts:
+        if len(part) < 65_536:
+            small.append(part)
+            continue
+        joined.append(b"".join(small))
+        joined.append(part)
+        small = []
+    joined.append(b"".join(small))
+    return joined
+
+
+def write_whole(descriptor: int, part: bytes | memoryview) -> None:
+    """Write all of `part`: one call writes at most 2 GiB."""
+    view = memoryview(part)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def map_arrays(path: Path) -> ArrayFile:
+    """Map the file's arrays, read-only; the mapping lives as long as the arrays do."""
+    try:
+        with open(here(path), "rb") as file:
+            if os.fstat(file.fileno()).st_size < 20:
+                raise Unusable(f"{path}: is not an array file (too short)")
+            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise Unusable(f"{path}: cannot be read: {error.strerror}") from None
+    if whole[:8] != MAGIC or int.from_bytes(whole[8:12], "little") != VERSION:
+        raise Unusable(f"{path}: is not an array file of version {VERSION}, got {whole[:12]!r}")
+    try:
+        return unpack_arrays(whole)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unusable(f"{path}: is damaged: {error}") from None
+
+
+def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
+    """The arrays of a whole array file in memory, without a copy."""
+    length = int.from_bytes(whole[12:20], "little")
+    header = msgspec.json.decode(whole[20 : 20 + length])
+    start = -(-(20 + length) // ALIGN) * ALIGN
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, dtype, shape, position in header["arrays"]:
+        count = math.prod(shape)
+        if count == 0:
+            arrays[name] = np.empty(shape, dtype)
+            arrays[name].flags.writeable = False
+            continue
+        array = np.frombuffer(whole, dtype, count, start + position)
+        arrays[name] = array.reshape(shape)
+    return ArrayFile(arrays, header["facts"])
+
+
+_open: OrderedDict[str, ArrayFile] = OrderedDict()
+_open_lock = Lock()
+
+
+def forget_deleted() -> None:
+    """Let go of files that were swept: one that is mapped keeps its room on disk."""
+    with _open_lock:
+        for key in [key for key in _open if not os.path.exists(key)]:
+            del _open[key]
+
+
+def open_arrays(path: Path) -> ArrayFile:
+    """`map_arrays` through a cache of this process's recently used files."""
+    key = str(path)
+    with _open_lock:
+        known = _open.get(key)
+        if known is not None:
+            _open.move_to_end(key)
+            return known
+    opened = map_arrays(path)
+    with _open_lock:
+        _open[key] = opened
+        while len(_open) > OPEN_FILES:
+            _open.popitem(last=False)
+    return opened

@@ -1,0 +1,153 @@
+"""Warming: compile every kernel that the pipeline needs before several processes need it at once.
+
+Compiled kernels are cached on disk for each combination of argument types, and an array mapped
+from a file is of another type than one made in memory. So a tiny log takes every turn that a large
+one can take: all regions, expressions and changes, ended rows, merged segments, reports, queries,
+a window that slides past what it held, a resumed run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from placewire.batch.coordinator import Coordinator
+from placewire.batch.dispatch import dispatch_block
+from placewire.batch.match import match_routed
+from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log, plan_batch
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import BOOLEAN
+from placewire.objects.score_layers import build_strata
+from placewire.objects.sections import open_sections
+from placewire.plans.messages import BatchContext, Ran
+from placewire.plans.rebalance.prefetch import WORLD, touch
+from placewire.segments.segment import open_segment
+from placewire.sinks.outbox import dead_letter_lines, result_lines
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_latest
+
+ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
+MORE_ROUNDS = 2
+WINDOW = 9  # objects, two rounds and one: what was best leaves in the next batch but one
+USUAL = Settings()
+STOP_WORD = "the"
+LEXICON = b'{"documents":2,"df":{"coffee":1}}'
+BOX = {"box": [-1, -1, 1, 1]}
+CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
+POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
+POINT = {"lon": 0, "lat": 0}
+RELEVANT = {"kind": "relevant", **POINT}
+QUESTIONS: tuple[dict[str, Any], ...] = (
+    {"region": BOX},
+    {"region": BOX, "where": "coffee"},
+    {"region": CIRCLE, "where": "coffee AND (free OR sale)", "expires": "2026-03-01T13:00:00Z"},
+    {"region": POLYGON, "where": {"none": ["tea"]}},
+    {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
+    {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
+    {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
+    {**RELEVANT, "keywords": ["coffee", "kahve"], "k": 2, "alpha": 0.5},
+    {"kind": "trending", "region": BOX, "k": 2, "window": "PT5M", "every": "PT30S"},
+)
+QUERIES: tuple[dict[str, Any], ...] = (
+    {"kind": "boolean", "region": POLYGON},
+    {"kind": "boolean", "region": BOX, "where": "coffee"},
+    {"kind": "nearest", **POINT, "keywords": ["coffee"], "k": 1},
+    {**RELEVANT, "keywords": ["coffee"], "k": 1, "alpha": 0.5},
+    {"kind": "trending", "region": CIRCLE, "k": 1},
+)
+
+
+def warm_kernels(plan: str = "shared", run: Settings = USUAL) -> None:
+    """Compile and cache what a run under `plan` needs, or load it if it is cached already.
+
+    Of the run's settings only the analyzer makes a difference to kernels.
+    """
+    with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
+        log = Path(folder) / "log.jsonl"
+        state = StateDir(Path(folder) / "state")
+        lexicon = Path(folder) / "lexicon.json"
+        lexicon.write_bytes(LEXICON)
+        settings = Settings(
+            analyzer=run.analyzer,
+            stop_words=STOP_WORD if run.stop_words else None,
+            lexicon=str(lexicon),
+            window_count=WINDOW,
+        )
+        # The log grows in between: what a resumed run finds is mapped, not made.
+        for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
+            log.write_bytes(b"".join(map(tiny_round, range(rounds))))
+            replay_rounds(state, settings, log, plan)
+        manifest = read_latest(state)
+        assert manifest is not None
+        for section in open_sections(state, manifest.store):
+            build_strata(section.retained)  # files of a tiny log are not worth it otherwise
+        for entry in manifest.segments:
+            if entry.kind == BOOLEAN and plan != "shared":  # its plan may be adjusted
+                touch(*WORLD, [open_segment(state.file(entry.name))])
+
+
+def tiny_round(number: int) -> bytes:
+    """Some of everything: subscriptions, an end, objects of all sorts, queries, a dead letter."""
+    ts = f"2026-03-01T12:{number:02d}:00Z"
+    lines: list[dict[str, Any]] = [
+        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
+        for i, question in enumerate(QUESTIONS)
+    ]
+    # Nothing comes any more that suits this one: what it has leaves, and is searched for anew.
+    past = {"keywords": [f"round{number - 1}"], "k": 1, "alpha": 0.5, "reach_m": 1e6}
+    lines.append({"type": "subscribe", "id": f"{number}-past", "ts": ts, **RELEVANT, **past})
+    # Each round is nearer than the last, so that something enters and something is dropped.
+    point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
+    lines += [
+        {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": ts},
+        {"type": "object", "id": "plain", **point, "text": f"free coffee round{number}"},
+        {"type": "object", "id": "with data", **point, "text": "kahve", "data": 1},
+        {"type": "object", "id": "of no place", "ts": ts, "text": "coffee"},
+    ]
+    lines += [
+        {"type": "object", "id": "far", **point, "lon": 1 + i, "text": f"coffee round{number}"}
+        for i in range(2)
+    ]
+    lines += [{"type": "query", "id": "q", "ts": ts, "last": "PT1H", **asked} for asked in QUERIES]
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> None:
+    """Run what is left of the log, a round a batch, and print its results both ways."""
+    rows = tiny_round(0).count(b"\n")
+    coordinator = Coordinator(state, settings, identify_log(log), plan)
+    try:
+        while True:
+            latest = coordinator.latest
+            assert latest is not None
+            batch = latest.batch + 1
+            # Rows of one block are taken as they lie in its file, rows of several are copied.
+            refs = plan_batch(str(log), Offset(**latest.offset), rows, 1 << 20, 1 + batch % 2)
+            if not refs:
+                return
+            manifest = coordinator.step(
+                batch,
+                batch_end(refs),
+                lambda context, refs=refs: run_like_spark(context, refs),  # type: ignore[misc]
+            )
+            for with_data in (False, True):
+                for _ in result_lines(state, manifest, with_data):
+                    pass
+            dead_letter_lines(state, manifest)
+    finally:
+        coordinator.close()
+
+
+def run_like_spark(context: BatchContext, refs: list[BlockRef]) -> Ran:
+    """The in-process run, with what is routed made read-only, as it is when it was packed."""
+    done = [dispatch_block(context, ref) for ref in refs]
+    pieces = [piece for dispatched in done for piece in dispatched.pieces]
+    for part in (part for dispatched in done for part in dispatched.routed):
+        for value in part:
+            if not isinstance(value, int):
+                value.flags.writeable = False
+        pieces += match_routed(context, part.worker, [part])[0]
+    return Ran([dispatched.summary for dispatched in done], pieces, [])
