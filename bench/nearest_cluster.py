@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from placewire.kinds.nearest.live_results import LiveResults
 
 from bench.nearest_data import (
     TICK_DELETES,
@@ -36,7 +37,6 @@ from placewire.kernels.space.circles import (
 )
 from placewire.kinds.boolean.match import Matches, Probe, make_probe
 from placewire.kinds.nearest.index import BallIndex, Deal, index_balls, one_part
-from placewire.kinds.nearest.live_results import LiveResults
 from placewire.kinds.nearest.match import NearTarget, find_near, sift_near
 from placewire.kinds.nearest.results import Entrants, Neighbours, concat_neighbours, no_neighbours
 from placewire.kinds.nearest.settle import no_file

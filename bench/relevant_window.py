@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
+from placewire.kinds.relevant.window import Moves
 
 from bench.relevant_matching import NOBODY, Index, find_on_threads
 from bench.relevant_store import STRETCH, Stock, Store, TimedHunter, clock
@@ -22,7 +23,6 @@ from placewire.kinds.relevant.match import Relevance
 from placewire.kinds.relevant.refill import Found
 from placewire.kinds.relevant.results import BufferRule, LiveBuffers, empty_buffers, take_buffers
 from placewire.kinds.relevant.settle import Slid, Slider
-from placewire.kinds.relevant.window import Moves
 from placewire.kinds.trending.due import Advances
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.objects.sections import FAR_PAST

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from placewire.queries.ranked import answer_nearest
+from placewire.route.reach import parts_overlapping
 
 from bench.snapshot_queries import BOOLEAN, NEAREST
 from placewire.ingest.queries import Query
@@ -32,8 +34,6 @@ from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import RouteTables, make_tables
 from placewire.plans.route.placement import nearest_by_tables, place_by_tables
 from placewire.queries.answer import answer_boolean
-from placewire.queries.ranked import answer_nearest
-from placewire.route.reach import parts_overlapping
 from placewire.text.words import Words
 
 EVERYTHING = Span(FAR_PAST, FAR_FUTURE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from placewire.route.rangerouting import RangeRoute, make_scan_route, make_tree_route
 
 from bench.cluster import ClusterRun, best_of
 from bench.tornado_queries import MIDDLE, Reading
@@ -24,7 +25,6 @@ from placewire.plans.kernels.owners import GOLDEN, MIX, posts_into_maps
 from placewire.plans.leaves import NO_SPLIT, Leaves, make_leaves
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
 from placewire.plans.sample.sample import PLAN_LEVEL, Sample
-from placewire.route.rangerouting import RangeRoute, make_scan_route, make_tree_route
 
 UNITS = 7  # Tornado's default; it tries 1 to 12
 SOME_UNITS = (1, 3, 5, 7, 10, 12)

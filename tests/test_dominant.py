@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placewire.route.rangerouting import make_scan_route, make_tree_route
 
 from placewire.plans.boolean.fine_grid import make_grid
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves, single_leaf
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import SIDE
-from placewire.route.rangerouting import make_scan_route, make_tree_route
 
 WORLD_RANGE = (0, 0, SIDE - 1, SIDE - 1)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placewire.route.reach import parts_overlapping
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
@@ -20,7 +21,6 @@ from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_le
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.route.placement import nearest_part, place_by_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
-from placewire.route.reach import parts_overlapping
 from test_route import city, objects_of, placed, places, tilings
 
 HALF = SIDE // 2

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from placewire.batch.pacing import LEAST_SLID, Pacer
+from placewire.kinds.relevant.window import SlidingWindow, count_between
 
 from oracle import replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.batch.pacing import LEAST_SLID, Pacer
 from placewire.ingest.decode import decode_lines
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import BUFFERS, read_rule
-from placewire.kinds.relevant.window import SlidingWindow, count_between
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.model.subscriptions import RELEVANT

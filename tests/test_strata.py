@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placewire.queries.ranked import answer_relevant
 
 from placewire.ingest.queries import Query
 from placewire.kernels.jit import read_only
@@ -28,7 +29,6 @@ from placewire.objects.kernels.score import Found, nano_of, score_of
 from placewire.objects.score_layers import NO_STRATA, Layers, build_strata, columns_of
 from placewire.objects.sections import Section, Span
 from placewire.objects.store import describe
-from placewire.queries.ranked import answer_relevant
 from placewire.storage.layout import StateDir
 from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.words import Words

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from placewire.batch.dead_letters import dead_letter_arrays
 from placewire.ingest.decode import DecodedBlock
 from placewire.ingest.log import BlockRef
-from placewire.model.subscriptions import RELEVANT, take_slices
+from placewire.model.kinds import kind_numbered
+from placewire.model.subscriptions import take_slices
 from placewire.objects.index import Retained
 from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
@@ -34,7 +35,7 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
     }
     if o.data_bytes.size:
         arrays |= {"object.data_offsets": o.data_offsets, "object.data_bytes": o.data_bytes}
-    if any(entry.kind == RELEVANT for entry in context.segments):
+    if any(kind_numbered(entry.kind).needs_times for entry in context.segments):
         arrays["object.ts_us"] = o.ts_us
     if context.keep_objects:
         arrays |= {
@@ -77,10 +78,10 @@ def store_block(
     name = state.new_name(context.batch, f"objects{ref.number}")
     lexicon = open_lexicon(state, context.settings)
     place, plan = None, None
-    if context.route is not None:
+    if context.leaves is not None:
         place, plan = (
-            partial(place_by_tables, context.route.tables(context.root)),
-            context.route.file,
+            partial(place_by_tables, context.leaves.tables(context.root)),
+            context.leaves.file,
         )
     analyzer = open_analyzer(context.settings, context.key)
     retained = retain_block(block, ref.first_seq, analyzer, lexicon, place, context.with_text)

@@ -6,27 +6,26 @@ import os
 import re
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from placewire.batch.dead_letters import dead_letter_arrays, refuse_leaps
-from placewire.batch.pacing import Pacer
 from placewire.batch.resize import Resizer
 from placewire.batch.settle import Settler
-from placewire.ingest.clock import BlockFacts, run_clock
+from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
 from placewire.ingest.log import Offset
-from placewire.kinds.relevant.results import BufferRule
-from placewire.kinds.relevant.window import SlidingWindow
-from placewire.kinds.trending.due import Advances, DueRows, cut_groups, gather_advances, make_groups
-from placewire.kinds.trending.settle import Report, ReportContext, report_here, write_reports
+from placewire.kinds.shard import Spread
 from placewire.model.errors import Unusable
+from placewire.model.kinds import kind_numbered
 from placewire.model.settings import Settings, with_identity
-from placewire.model.subscriptions import NEAREST, RELEVANT, TRENDING
+from placewire.model.times import FAR_PAST_US
 from placewire.objects.archive import claim_archive
-from placewire.objects.retain import keeping_of, leave_out, longest_window_us
-from placewire.objects.sections import FAR_PAST
+from placewire.objects.retain import keeping_of, leave_out
 from placewire.objects.store import SLICES, LiveStore
+from placewire.objects.window import SlidingWindow
 from placewire.plans.boolean.planner import named_plan
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
 from placewire.plans.names import parse_plans
@@ -42,14 +41,13 @@ from placewire.plans.sample.sampler import (
     take_retained,
 )
 from placewire.queries.answer import (
-    Ask,
     AskContext,
-    answer_here,
+    answer_portion,
     cut_queries,
     gather_queries,
     write_answers,
 )
-from placewire.segments.live import USUAL_RULE, LiveSegments
+from placewire.segments.live import LiveSegments
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.storage.filesystem import Place
 from placewire.storage.garbage import sweep
@@ -89,7 +87,7 @@ class Coordinator:
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | str | None = None,
-        buffer: BufferRule = USUAL_RULE,
+        buffer: Any = None,
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
         settings = with_identity(settings)
@@ -98,7 +96,6 @@ class Coordinator:
         self.source = source
         self.delivered = -1
         self.expect_changes = True
-        self.pacer = Pacer()
         names = parse_plans(plan)
         state.check()
         self._lock = state.lock()
@@ -116,14 +113,15 @@ class Coordinator:
             opening = self.resizer.opening(self.latest.plan)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
-            horizon = FAR_PAST
-            if any(entry.kind == RELEVANT for entry in self.latest.segments):
+            horizon = FAR_PAST_US
+            if any(kind_numbered(entry.kind).needs_times for entry in self.latest.segments):
                 horizon = window.horizon(
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )
-            rule = buffer._replace(by_time=window.by_time)
-            self.live = LiveSegments(state, self.latest.segments, rule, horizon, self.latest.heirs)
-            self.live.deal_literals = self.planners.relevant.deal
+            self.live = LiveSegments(
+                state, self.latest.segments, buffer, window.by_time, horizon, self.latest.heirs
+            )
+            self.live.partition = self.planners.partition
             self.store = LiveStore(
                 state,
                 self.latest.store,
@@ -134,16 +132,14 @@ class Coordinator:
             )
             self.planners.boolean.changer.retained = self._retained
             self.planners.refill(self.latest, self._retained)
-            self.ask: Ask = answer_here
-            self.report: Report = report_here
             self.settler = Settler(
                 state,
                 self.live,
-                self.planners.near,
                 self.latest.rosters,
-                names.boolean == "scan",
                 window,
                 self.store,
+                self.planners.release,
+                self.planners.scans,
             )
         except BaseException:
             os.close(self._lock)
@@ -163,12 +159,11 @@ class Coordinator:
 
     def cap_rows(self, rows: int) -> int:
         """How many of the `rows` events that a batch may have the next should have with objects."""
-        rows = self.pacer.cap_rows(rows, self.live.of_kind(NEAREST))
-        # What a log's first batch has is not known: it may be all of the log, subscriptions too.
-        if self.live.of_kind(RELEVANT) or self.latest.batch < 0:
-            size = self.window.size(self.store.entries, self.latest.now_us)
-            rows = self.pacer.cap_sliding(rows, size)
-        return rows
+        return self.settler.cap_batch(rows, self.latest.now_us, self.latest.batch < 0)
+
+    def spread_by(self, spread: Spread) -> None:
+        """Let work that can be done in portions be spread, over Spark's tasks for example."""
+        self.settler.spread = spread
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
         """Run one batch and commit it; a batch that is committed already is left alone."""
@@ -186,7 +181,7 @@ class Coordinator:
             # A log's first times leap, or changes came unannounced: once more, knowing better.
             ran = run(self._context(batch, now_us, True))
         self.expect_changes = changed
-        self.pacer.note_looked(self.live.of_kind(NEAREST), ran.blocks, ran.pieces)
+        self.settler.note_matched(sum(block.objects for block in ran.blocks), ran.pieces)
         ran.blocks.sort(key=lambda block: block.index)
         manifest = self._commit(batch, end, ran)
         self.latest = manifest
@@ -210,9 +205,7 @@ class Coordinator:
             segments=tuple(self.latest.segments),
             keep_objects=keep,
             **planners.routes(batch, self.live)._asdict(),
-            scan=planners.boolean.name == "scan",
-            scan_near=planners.near.name == "scan",
-            scan_relevant=planners.relevant.name == "scan",
+            scans=planners.scans,
             sample_objects=0 if sampled else SAMPLE_A_BLOCK,
             settings=self.settings,
             with_text=self.store.archive is not None,
@@ -258,7 +251,6 @@ class Coordinator:
                 )
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
-        reports = self._report(batch, settled.due, advances)
         answers = self._answer(batch, facts)
         refused = refuse_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
@@ -266,10 +258,9 @@ class Coordinator:
         late_dead = self.state.new_name(batch, "refused") if refused else None
         if late_dead is not None:
             write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
-        far_past = -(1 << 62)
-        self.live.compact(batch, now_us if now_us is not None else far_past)
+        self.live.compact(batch, now_us if now_us is not None else FAR_PAST_US)
         if now_us is not None:
-            windows = longest_window_us(self.live.of_kind(TRENDING))
+            windows = self.settler.retention_us()
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
         refused_objects = sum(
             int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
@@ -279,14 +270,14 @@ class Coordinator:
             objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
             results=latest.counters.results
             + settled.results
-            + sum(entry.lines for entry in (answers, reports) if entry is not None),
+            + (answers.lines if answers is not None else 0),
             dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)
         self.planners.hear(batch, ran.workers, self.live)
         self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
-        clock_us = now_us if now_us is not None else far_past
+        clock_us = now_us if now_us is not None else FAR_PAST_US
         plans = self.planners.next_versions(batch, self.live, clock_us)
         plans["plan"] |= self.resizer.prepare(
             batch, clock_us, self.planners, self.live, latest, self._retained
@@ -307,7 +298,7 @@ class Coordinator:
             pieces=settled.pieces,
             updates=settled.updates,
             answers=answers,
-            reports=reports,
+            reports=settled.reports,
             rosters=list(self.settler.rosters.entries),
             store=list(self.store.entries),
             leaving=list(self.store.leaving),
@@ -327,7 +318,7 @@ class Coordinator:
         context = AskContext(
             self.state.name, self.latest.key, self.settings, tuple(self.store.entries)
         )
-        answered = self.ask(context, cut_queries(asked))
+        answered = self.settler.spread(partial(answer_portion, context), cut_queries(asked))
         if self.planners.planned:
             analyzer = open_analyzer(self.settings, self.latest.key)
             sampler = self.planners.sampler
@@ -335,16 +326,6 @@ class Coordinator:
                 sampler.queries, asked, answered, analyzer, self.settings
             )
         return write_answers(self.state, batch, asked, answered)
-
-    def _report(self, batch: int, due: list[DueRows], advances: Advances) -> LinesEntry | None:
-        """Make the reports that are due in the batch."""
-        groups = make_groups(due, self.store.entries)
-        if groups is None:
-            return None
-        context = ReportContext(
-            self.state.name, tuple(self.store.entries), self.latest.next_seq, advances
-        )
-        return write_reports(self.state, batch, self.report(context, cut_groups(groups)))
 
     def sweep(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""

@@ -13,8 +13,8 @@ from placewire.ingest.clock import LeapEntry
 from placewire.ingest.decode import DecodedBlock
 from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import decode_block
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT
-from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, PieceSummary, Routed
+from placewire.kinds.candidates import PieceSummary
+from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
 from placewire.plans.route.protocol import Route
 from placewire.storage.arrays import forget_deleted, write_arrays
 from placewire.storage.layout import StateDir
@@ -61,8 +61,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
         match_s=match_s,
         write_s=write_s,
         sent=sum(int(part.object.size) for part in routed),
-        sent_near=count_sent(routed, NEAREST),
-        sent_relevant=count_sent(routed, RELEVANT),
+        sent_by_kind={kind: count_sent(routed, kind) for kind in context.routes},
         stored=stored,
         retain_s=retain_s,
         queries=int(block.queries.event.size),
@@ -75,15 +74,10 @@ def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
 
     Each with its kind, and whether it is of a plan that is kept beside the one in force.
     """
-    routes: list[tuple[int, bool, Route]] = []
-    if context.route is not None:
-        routes.append((BOOLEAN, False, context.route.open(context.root)))
+    routes = [(kind, False, ref.open(context.root)) for kind, ref in context.routes.items()]
     if context.beside is not None:
-        routes.append((BOOLEAN, True, context.beside.plan.open(context.root)))
-    if context.near is not None:
-        routes.append((NEAREST, False, context.near.open()))
-    if context.relevant is not None:
-        routes.append((RELEVANT, False, context.relevant.open()))
+        kinds = [kind for kind, ref in context.routes.items() if ref == context.leaves]
+        routes += [(kind, True, context.beside.plan.open(context.root)) for kind in kinds]
     return routes
 
 

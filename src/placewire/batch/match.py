@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.decode import DecodedBlock
-from placewire.kinds.boolean.match import Matches, make_probe, match_all
-from placewire.kinds.nearest.match import NearColumns, NearTarget, match_near
-from placewire.kinds.relevant.match import RelevanceBlock, RelevantTarget, match_relevant
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT
-from placewire.plans.messages import BatchContext, PieceSummary, Routed, WorkerSummary
+from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
+from placewire.model.kinds import all_kinds, kind_numbered
+from placewire.plans.messages import BatchContext, Routed, WorkerSummary
 from placewire.plans.rebalance.prefetch import fetch, fetch_heirs
 from placewire.plans.rebalance.tally import Tally
-from placewire.segments.segment import Segment, open_segment, open_segments
-from placewire.segments.thresholds import current_limits, current_thetas
+from placewire.segments.segment import open_segment, open_segments
+from placewire.segments.thresholds import current_thresholds
 from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import PieceEntry, SegmentEntry
@@ -32,28 +30,28 @@ def match_here(
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
-    routes = {BOOLEAN: context.route, NEAREST: context.near, RELEVANT: context.relevant}
-    here = [entry for entry in context.segments if routes.get(entry.kind, ...) is None]
-    if not here or o.total == 0:
-        return [], 0.0
-    columns = (block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
     found: Found = []
-    near = [entry for entry in here if entry.kind == NEAREST]
-    others = [entry for entry in here if entry.kind == BOOLEAN]
-    if others:
-        live = [open_live(context, entry) for entry in others]
-        found += zip(others, match_all(make_probe(*columns), live, context.scan), strict=True)
-    if near:
-        sure = surely_valid(block)
-    for entry in near:
-        target = open_target(context, entry)
-        matches = match_near(NearColumns(*columns), target, o.event, sure, context.scan_near)
-        found.append((entry, matches))
-    for entry in here:
-        if entry.kind == RELEVANT:
-            objects = RelevanceBlock(*columns, norms)
-            relevant = open_relevant(context, entry)
-            found.append((entry, match_relevant(objects, relevant, context.scan_relevant)))
+    if o.total == 0:
+        return found, 0.0
+    objects = ObjectBlock(
+        block.codes,
+        o.lon,
+        o.lat,
+        o.now_us,
+        o.term_offsets,
+        o.terms,
+        event=o.event,
+        sure=surely_valid(block),
+        norms=norms,
+    )
+    for kind in all_kinds():
+        if not kind.matched or kind.number in context.routes:
+            continue
+        entries = [entry for entry in context.segments if entry.kind == kind.number]
+        if entries:
+            targets = [open_target(context, entry) for entry in entries]
+            scan = kind.number in context.scans
+            found += zip(entries, kind.match(objects, targets, scan), strict=True)
     return found, time.perf_counter() - started
 
 
@@ -66,30 +64,23 @@ def match_routed(
     arrays: dict[str, NDArray[Any]] = {}
     pieces: list[PieceSummary] = []
     tables = None
-    if context.tally and context.route is not None:
-        tables = context.route.tables(context.root)
+    if context.tally and context.leaves is not None:
+        tables = context.leaves.tables(context.root)
     tally = Tally(worker, tables, context.lines)
-    if context.next_plan and context.route is not None:
-        entries = [entry for entry in context.segments if entry.kind == BOOLEAN]
-        live = [open_live(context, entry)[0] for entry in entries]
-        tally.fetched = fetch(context.root, context.route, context.next_plan, worker, live)
+    if context.next_plan and context.leaves is not None:
+        entries = [e for e in context.segments if context.routes.get(e.kind) == context.leaves]
+        live = [segment for segment, _ in open_segments(state, entries)]
+        tally.fetched = fetch(context.root, context.leaves, context.next_plan, worker, live)
     if context.heirs:
         heirs = [open_segment(state.file(name)) for name in context.heirs]
-        routes = {NEAREST: context.near, RELEVANT: context.relevant}
-        tally.fetched += fetch_heirs(heirs, routes, worker)
+        divided = {k: r for k, r in context.routes.items() if r != context.leaves}
+        tally.fetched += fetch_heirs(heirs, divided, worker)
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if concerns(context, entry, part)]
-        if part.kind == NEAREST:
-            columns = NearColumns(*part[7:-2])
-            targets = [open_target(context, entry, worker) for entry in entries]
-            matches = [match_near(columns, t, part.event, part.sure) for t in targets]
-        elif part.kind == RELEVANT:
-            objects = RelevanceBlock(*part[7:-3], part.norms)
-            matches = [match_relevant(objects, open_relevant(context, e, worker)) for e in entries]
-        else:
-            probe = make_probe(*part[7:-1])
-            matches = match_all(probe, [open_live(context, e) for e in entries], context.scan)
+        targets = [open_target(context, entry, worker) for entry in entries]
+        scan = part.kind in context.scans
+        matches = kind_numbered(part.kind).match(part.objects(), targets, scan)
         found = [
             (entry, m._replace(object=part.object[m.object]))
             for entry, m in zip(entries, matches, strict=True)
@@ -110,32 +101,15 @@ def concerns(context: BatchContext, entry: SegmentEntry, part: Routed) -> bool:
     return entry.kind == part.kind and older == part.beside
 
 
-def open_live(context: BatchContext, entry: SegmentEntry) -> tuple[Segment, NDArray[np.uint64]]:
-    """A live segment with its ended rows, mapped."""
-    return open_segments(StateDir.at(context.root), [entry])[0]
-
-
-def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> NearTarget:
-    """A worker's parts of a live segment of `nearest` rows, with the limits of its balls."""
-    segment, dead = open_live(context, entry)
-    assert segment.balls is not None
-    path = StateDir.at(context.root).file
-    limits = current_limits(entry, segment, context.segments, path)
-    parts: Sequence[int] = range(segment.balls.deal.parts)
-    if context.near is not None:
-        parts = context.near.parts(worker, segment.balls.deal.parts)
-    return NearTarget(segment, parts, limits, dead)
-
-
-def open_relevant(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> RelevantTarget:
-    """A worker's parts of a live segment of `relevant` rows, with its thresholds."""
-    segment, dead = open_live(context, entry)
-    path = StateDir.at(context.root).file
-    theta = current_thetas(entry, segment, context.segments, path)
-    parts: Sequence[int] = range(len(segment.groups))
-    if context.relevant is not None:
-        parts = range(worker, len(segment.groups), context.relevant.workers)
-    return RelevantTarget(segment, parts, theta, dead)
+def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> Target:
+    """A worker's parts of a live segment, with its thresholds and ended rows."""
+    state = StateDir.at(context.root)
+    [(segment, dead)] = open_segments(state, [entry])
+    total = len(kind_numbered(entry.kind).parts(segment))
+    route = context.routes.get(entry.kind)
+    parts = range(total) if route is None else route.parts(worker, total)
+    thresholds = current_thresholds(entry, segment, context.segments, state.file)
+    return Target(segment, dead, parts, thresholds)
 
 
 def add_pieces(
@@ -150,18 +124,17 @@ def add_pieces(
 ) -> None:
     """Put the matches of one block into a file's arrays, a piece for every segment that has any.
 
-    One of other rows is told of if objects looked at its postings, in vain or not.
+    A kind with candidates is told of those that were probed in vain, too.
     """
     for number, (entry, matches) in enumerate(found):
-        if matches.object.size == 0 and (entry.kind == BOOLEAN or not matches.candidates):
+        told = matches.candidates and not kind_numbered(entry.kind).exact
+        if matches.object.size == 0 and not told:
             continue
         label = f"{prefix}.{number}"
         arrays[f"{label}.object"] = matches.object
         arrays[f"{label}.row"] = matches.row
-        if matches.distance is not None:
-            arrays[f"{label}.distance"] = matches.distance
-        if matches.nano is not None:
-            arrays[f"{label}.nano"] = matches.nano
+        if matches.measure is not None:
+            arrays[f"{label}.measure"] = matches.measure
         piece = PieceEntry(block, name, label, entry.name, int(matches.object.size))
         pieces.append(
             PieceSummary(

@@ -75,8 +75,8 @@ class Resizer:
         if coming is None:
             return planners
         coming.signals.history = planners.signals.history
-        live.deal_literals = coming.relevant.deal
-        settler.near = coming.near
+        live.partition = coming.partition
+        settler.release, settler.scans = coming.release, coming.scans
         live.take_heirs()
         coming.near.deal_rest(batch, live)
         coming.relevant.deal_rest(batch, live)

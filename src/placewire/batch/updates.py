@@ -1,115 +1,23 @@
-"""Updates: what entered and left results of a batch, named and in order, as an outbox file."""
+"""Write a batch's updates and reports to outbox files, in the order of the specification."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.ingest.clock import BlockFacts, object_seqs
+from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
 from placewire.kernels.json.results import matches_to_order
-from placewire.kinds.nearest.settle import Entered
-from placewire.kinds.object_ids import Named, Rosters, concat_named, take_texts
-from placewire.kinds.relevant.refill import Hunter
-from placewire.kinds.relevant.settle import Slid
+from placewire.kinds.object_ids import Named, concat_named, take_texts
+from placewire.kinds.shard import Changed, Reports
 from placewire.model.subscriptions import (
-    SubscriptionRows,
     concat_offsets,
-    lengths_to_offsets,
     take_slices,
 )
 from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import UpdatesEntry
-
-NO_BYTES = np.empty(0, np.uint8)
-
-
-def name_objects(facts: Sequence[BlockFacts]) -> Named:
-    """All objects of the batch, block after block, in the order of each block's file."""
-    parts = []
-    for fact in facts:
-        a = fact.arrays
-        objects = a["object.event"].size
-        parts.append(
-            Named(
-                object_seqs(fact),
-                a["object.id_offsets"],
-                a["object.id_bytes"],
-                a.get("object.data_offsets", np.zeros(objects + 1, np.int64)),
-                a.get("object.data_bytes", NO_BYTES),
-            )
-        )
-    return concat_named(parts)
-
-
-class Changed(NamedTuple):
-    """Updates of subscriptions: whose, at which event, and the objects added and dropped.
-
-    Subscriptions are given by their ids; `adds` and `drops` are CSR columns of objects by name.
-    `scored` tells a score from a distance; `measure` is of the objects that were added.
-    """
-
-    seq: NDArray[np.int64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
-    scored: bool
-    add_offsets: NDArray[np.int64]
-    added: Named
-    measure: NDArray[np.float64]
-    drop_offsets: NDArray[np.int64]
-    dropped: Named
-
-
-def name_entered(
-    batch: int, facts: Sequence[BlockFacts], entered: Sequence[Entered], rosters: Rosters
-) -> list[Changed]:
-    """Updates of `nearest` subscriptions; what entered goes into a roster, to be named later."""
-    entered = [part for part in entered if part.row.size]
-    if not entered:
-        return []
-    names = name_objects(facts)
-    newcomers = np.unique(np.concatenate([part.object for part in entered]))
-    rosters.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
-    return [
-        Changed(
-            part.seq,
-            *take_texts(part.rows.id_offsets, part.rows.id_bytes, part.row),
-            False,
-            np.arange(part.row.size + 1),
-            names.take(part.object),
-            part.distance,
-            lengths_to_offsets((part.dropped >= 0).astype(np.int64)),
-            rosters.find(part.dropped[part.dropped >= 0]),
-        )
-        for part in entered
-    ]
-
-
-def name_slid(rows: SubscriptionRows, slid: Sequence[Slid], hunter: Hunter) -> list[Changed]:
-    """Updates of `relevant` subscriptions of one segment; the store knows all their objects."""
-    changed = []
-    for part in slid:
-        if part.row.size == 0:
-            continue
-        seqs, at = np.unique(np.concatenate([part.add_seq, part.drop_seq]), return_inverse=True)
-        names = hunter.name(seqs)
-        changed.append(
-            Changed(
-                part.seq,
-                *take_texts(rows.id_offsets, rows.id_bytes, part.row),
-                True,
-                part.add_offsets,
-                names.take(at[: part.add_seq.size]),
-                part.add_nano / 1e9,
-                part.drop_offsets,
-                names.take(at[part.add_seq.size :]),
-            )
-        )
-    return changed
+from placewire.storage.manifest import LinesEntry, UpdatesEntry
 
 
 def write_updates(state: StateDir, batch: int, changed: Sequence[Changed]) -> UpdatesEntry | None:
@@ -142,3 +50,25 @@ def write_updates(state: StateDir, batch: int, changed: Sequence[Changed]) -> Up
         },
     )
     return UpdatesEntry(name, int(seq.size))
+
+
+def write_reports(state: StateDir, batch: int, made: Sequence[Reports]) -> LinesEntry | None:
+    """Write the reports of a batch, by seq, subscription and due time."""
+    made = [one for one in made if one.seq.size]
+    if not made:
+        return None
+    seq = np.concatenate([one.seq for one in made])
+    ids = [name for one in made for name in one.subscription]
+    rank = {name: number for number, name in enumerate(sorted(set(ids)))}
+    ranks = np.fromiter((rank[name] for name in ids), np.int64, len(ids))
+    order = np.lexsort((np.concatenate([one.at_us for one in made]), ranks, seq))
+    edges = concat_offsets([one.starts for one in made])
+    starts, text = slices_to_buffer(
+        read_only(np.concatenate([one.text for one in made])),
+        read_only(edges[:-1][order]),
+        read_only(edges[1:][order]),
+    )
+    name = state.new_name(batch, "reports")
+    arrays = {"seq": seq[order], "plain.starts": starts, "plain.text": text}
+    write_arrays(state.file(name), arrays)
+    return LinesEntry(name, int(seq.size))

@@ -10,8 +10,6 @@ from placewire.explain.history import History
 from placewire.explain.lifetime import judge_interval, moment_of, moment_of_spell
 from placewire.explain.object import Seen, find_object, give_object
 from placewire.explain.plan import explain_plan
-from placewire.explain.rank import explain_nearest, explain_relevant, explain_trending
-from placewire.explain.reasons import explain_region, explain_where, fits
 from placewire.explain.subscription import (
     Subscribed,
     find_subscription,
@@ -20,8 +18,8 @@ from placewire.explain.subscription import (
 )
 from placewire.explain.verdict import quoted, say_verdict
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.kinds import kind_named, kind_numbered, name_of_kind
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN, KINDS, NEAREST, RELEVANT
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
 
@@ -68,7 +66,7 @@ def explain_pair(
         "subscription": tell_subscription(subscribed),
         "interval": {"live": interval.live, "why": interval.why, **interval.facts},
     }
-    suits = add_reasons(ground, subscribed, seen, told)
+    suits = kind_numbered(subscribed.kind).explain(ground, subscribed, seen, told)
     # Another subscription of the id, which is forgotten, may have been what the object met.
     told["matches"] = None if interval.live is None else suits and interval.live
     cost = explain_cost(ground, subscribed, seen, moment.now_us or 0)
@@ -79,22 +77,6 @@ def explain_pair(
         told["plan"] = plan
     told["verdict"] = say_verdict(told)
     return told
-
-
-def add_reasons(ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]) -> bool:
-    """Add what the kind asks for; whether the pair suits, time apart."""
-    if subscribed.kind == NEAREST:
-        told["nearest"] = explain_nearest(ground, subscribed, seen)
-        return bool(told["nearest"]["candidate"])
-    if subscribed.kind == RELEVANT:
-        told["relevant"] = explain_relevant(ground, subscribed, seen)
-        return bool(told["relevant"]["candidate"])
-    told["region"] = explain_region(subscribed.rows, seen)
-    if subscribed.kind == BOOLEAN:
-        told["where"] = explain_where(subscribed, seen)
-        return fits(subscribed.rows, seen)
-    told["trending"] = explain_trending(ground, subscribed, seen)
-    return bool(told["region"]["inside"]) and told["trending"]["reports"] != 0
 
 
 def read_object(ground: Ground, object: dict[str, Any] | int | str) -> Seen:
@@ -132,7 +114,7 @@ def tell_object(seen: Seen) -> dict[str, Any]:
 def tell_subscription(subscribed: Subscribed) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": subscribed.id,
-        "kind": KINDS[subscribed.kind],
+        "kind": name_of_kind(subscribed.kind),
         "in_state": subscribed.place is not None,
     }
     if subscribed.differs:
@@ -158,12 +140,8 @@ def say_looked(cost: dict[str, Any], told: dict[str, Any]) -> str:
     if told["matches"]:
         if cost.get("found", True):
             return "looked at, and found"
-        missed = {
-            "boolean": "it has ended since",
-            "nearest": "the object is not near enough any more",
-            "relevant": "the object's score is below what it still needs",
-        }
-        return f"looked at, and left out: {missed[told['subscription']['kind']]}"
+        missed = kind_named(told["subscription"]["kind"]).left_out
+        return f"looked at, and left out: {missed}"
     for part in ("region", "where"):
         if told.get(part) is not None and not told[part].get("inside", told[part].get("holds")):
             test = "the region test" if part == "region" else "its other words"

@@ -17,7 +17,8 @@ from placewire.explain.history import (
 )
 from placewire.explain.object import Seen
 from placewire.explain.subscription import Place, Subscribed, find_places
-from placewire.model.subscriptions import NEVER_US, RELEVANT
+from placewire.model.kinds import kind_numbered
+from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
@@ -51,7 +52,7 @@ def moment_of(ground: Ground, seen: Seen, kind: int) -> Moment:
     if ground.manifest is None:
         return Moment(None, seen.ts_us, seen.ts_us)
     now_us = ground.manifest.now_us
-    if seen.seq is None or kind == RELEVANT:
+    if seen.seq is None or kind_numbered(kind).looks_back:
         times = [t for t in (now_us, seen.ts_us) if t is not None]
         then_us = max(times) if times else None
         return Moment(ground.manifest.next_seq, then_us, then_us)

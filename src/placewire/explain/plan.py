@@ -11,10 +11,7 @@ from placewire.explain.cost import find_posts, reaches
 from placewire.explain.object import Seen
 from placewire.explain.subscription import Subscribed
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT
-from placewire.plans.leaves import NOTHING
-from placewire.plans.ref import NearRef, PlanRef, RelevantRef, read_plan
-from placewire.plans.route.protocol import Route
+from placewire.plans.ref import PlanRef, read_plan, route_of_entry
 from placewire.plans.sample.sample import SIDE
 from placewire.storage.layout import StateDir
 
@@ -24,8 +21,7 @@ def explain_plan(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str
     manifest, state = ground.manifest, ground.state
     if manifest is None or state is None:
         return None
-    saved = {BOOLEAN: manifest.plan, NEAREST: manifest.near_plan, RELEVANT: manifest.relevant_plan}
-    plan = saved.get(subscribed.kind) or {}
+    plan = manifest.plan_of(subscribed.kind)
     if "workers" not in plan:
         return None
     root = str(state.root)
@@ -34,27 +30,19 @@ def explain_plan(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str
         "version": plan["version"],
         "workers": plan["workers"],
     }
-    route: Route
-    if subscribed.kind == BOOLEAN:
-        if "file" not in plan or "live" not in plan:
-            return told
+    if "file" in plan and "live" in plan:
         beside = plan.get("beside", {})
         at = subscribed.indexed
         if at is not None and at.live.entry.name in beside.get("segments", ()):
             told |= {"name": beside["method"], "version": beside["version"]}
             plan = plan | beside
         leaves = read_plan(state.file(plan["file"])).leaves
-        ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
-        return told | look_at_leaf(ref, root, subscribed, seen)
-    if subscribed.kind == NEAREST and plan.get("leaves"):
-        leaf_ref = PlanRef(plan["workers"], NOTHING, plan["leaves"], plan["live"])
-        route = NearRef(plan["workers"], root, leaves=leaf_ref).open()
-    elif subscribed.kind == NEAREST and plan.get("balls"):
-        route = NearRef(plan["workers"], root, balls=plan["balls"]).open()
-    elif subscribed.kind == RELEVANT and plan.get("terms"):
-        route = RelevantRef(plan["workers"], root, plan["terms"]).open()
-    else:
+        leaf_ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
+        return told | look_at_leaf(leaf_ref, root, subscribed, seen)
+    ref = route_of_entry(plan, root)
+    if ref is None:
         return told
+    route = ref.open(root)
     codes, _, _, _, offsets, terms = seen.columns(0)
     told["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
     parts = {post.part for post in find_posts(subscribed)} if subscribed.indexed else set()

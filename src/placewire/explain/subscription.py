@@ -15,17 +15,14 @@ from placewire.kernels.jit import read_only
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent
 from placewire.model.expression import Node
-from placewire.model.subscriptions import RELEVANT, TRENDING, SubscriptionRows, take_rows
+from placewire.model.kinds import kind_numbered
+from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.objects.sections import rows_of_id
-from placewire.segments.segment import make_plain_segment, whole_rows
+from placewire.segments.segment import unindexed, whole_rows
 from placewire.storage.manifest import SegmentEntry
 from placewire.text.query import parse_where
 
 GONE = ""  # the name of a segment that is not there
-COMPARED = (
-    *("kind", "k", "expires_us", "region_kind", "box", "shape", "cover_mode"),
-    *("literal_term", "literal_true", "literal_false"),
-)
 
 
 class Place(NamedTuple):
@@ -128,9 +125,9 @@ def make_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subs
     rows, _, _ = finish_rows(builder.finish(), ground.analyzer)
     rows = SubscriptionRows(*map(read_only, rows))
     node = None
-    if event.kind == "boolean" and event.where is not UNSET:
+    if event.where is not UNSET:
         node = parse_where(event.where, ground.analyzer.tokens)
-    terms = list(dict.fromkeys(builder.terms)) if event.kind != "trending" else []
+    terms = [] if builder.paces else list(dict.fromkeys(builder.terms))
     words = dict(zip(ground.analyzer.hash_terms(terms).tolist(), terms, strict=True))
     name = event.id if "id" in given else None
     return Subscribed(name, rows, node, words, ts_us)
@@ -148,7 +145,7 @@ def find_subscription(ground: Ground, name: str, seen: Seen) -> Subscribed:
         )
     rows = row_at(place)
     words: dict[int, str] = {}
-    if rows.kind[0] != TRENDING:
+    if kind_numbered(rows.kind[0]).matched:  # otherwise it has no words
         words = ground.words_of(rows.literal_term)
         words |= {h: w for h, w in seen.words.items() if h in set(rows.literal_term.tolist())}
     return Subscribed(
@@ -189,7 +186,7 @@ def all_places(ground: Ground, name: str) -> list[Place]:
 def gone_place(rows: SubscriptionRows) -> Place:
     """The place of a subscription that has ended and is in no segment of the last commit."""
     entry = SegmentEntry(GONE, 1, 1, kind=int(rows.kind[0]))
-    return Place(Live(entry, make_plain_segment(rows), np.ones(1, np.uint64)), 0)
+    return Place(Live(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
 
 
 def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:
@@ -200,7 +197,7 @@ def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:
     if not places:
         return None
     before = [p for p in places if seen.seq is None or p.begin_seq < seen.seq]
-    if (not before or before[-1].kind == RELEVANT) and places[-1].kind == RELEVANT:
+    if (not before or looks_back(before[-1])) and looks_back(places[-1]):
         return places[-1]
     return before[-1] if before else places[0]
 
@@ -212,9 +209,10 @@ def row_at(place: Place) -> SubscriptionRows:
 
 
 def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
-    """Whether two subscriptions ask for the same; when a trending one began is no difference."""
-    if a.kind[0] == TRENDING == b.kind[0]:
-        times = a.literal_term.copy()
-        times[0] = b.literal_term[0]
-        a = a._replace(literal_term=times)
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
+    """Whether two subscriptions ask for the same."""
+    return bool(a.kind[0] == b.kind[0]) and kind_numbered(a.kind[0]).same_subscription(a, b)
+
+
+def looks_back(place: Place) -> bool:
+    """Whether a subscription meets objects that came before it."""
+    return kind_numbered(place.kind).looks_back

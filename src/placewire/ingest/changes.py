@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +9,7 @@ from numpy.typing import NDArray
 
 from placewire.ingest.fields import (
     check_kind,
-    read_alpha,
     read_expires,
-    read_k,
-    read_metres,
-    read_mode,
-    read_reach,
-    read_window,
 )
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
@@ -24,7 +17,8 @@ from placewire.kernels.json.changes import PlainChanges, scan_changes
 from placewire.kernels.text.siphash import slices_hash
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent, check_point, compact_data
-from placewire.model.expression import ANY_TEXT, COVER_ALL, COVER_ONE, Program, compile_expression
+from placewire.model.expression import ANY_TEXT, Program, compile_expression
+from placewire.model.kinds import kind_named
 from placewire.model.regions import (
     CIRCLE,
     EVERYWHERE,
@@ -36,11 +30,9 @@ from placewire.model.regions import (
 )
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
-    BOOLEAN,
     NEAREST,
     NEVER_US,
     RELEVANT,
-    TRENDING,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
@@ -50,10 +42,49 @@ from placewire.model.subscriptions import (
     take_slices,
 )
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import Lexicon, weigh_terms
+from placewire.text.lexicon import Lexicon
 from placewire.text.query import parse_keywords, parse_where
 
 USUAL = Settings()
+
+
+class RowFields(NamedTuple):
+    """What a kind reads from a subscription event for its row.
+
+    `times` are stored in the place of the program's terms, by a kind that has none.
+    """
+
+    k: int
+    region: Region
+    program: Program
+    times: tuple[int, ...] = ()
+
+
+class RowReader(NamedTuple):
+    """Reads the fields that subscriptions of several kinds share; raises InvalidEvent."""
+
+    analyzer: Analyzer
+    settings: Settings
+    lexicon: Lexicon | None
+
+    def region(self, event: SubscribeEvent) -> Region:
+        """The region, or everywhere."""
+        return NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
+
+    def where(self, event: SubscribeEvent) -> Program:
+        """The compiled expression, or that of any text."""
+        if event.where is UNSET:
+            return ANY_TEXT
+        return compile_expression(parse_where(event.where, self.analyzer.tokens))
+
+    def point(self, event: SubscribeEvent) -> tuple[float, float]:
+        """Longitude and latitude."""
+        check_point(event.lon, event.lat)  # type: ignore[arg-type]
+        return float(event.lon), float(event.lat)  # type: ignore[arg-type]
+
+    def keywords(self, event: SubscribeEvent) -> list[str]:
+        """The terms of the keywords."""
+        return parse_keywords(event.keywords, self.analyzer.tokens)
 
 
 class ChangesBuilder:
@@ -63,8 +94,7 @@ class ChangesBuilder:
         self, analyzer: Analyzer, settings: Settings = USUAL, lexicon: Lexicon | None = None
     ) -> None:
         self.analyzer = analyzer
-        self.settings = settings
-        self.lexicon = lexicon
+        self.reader = RowReader(analyzer, settings, lexicon)
         self.events: list[int] = []
         self.times: list[int] = []
         self.subscribes: list[bool] = []
@@ -92,20 +122,8 @@ class ChangesBuilder:
             expires = NEVER_US if event.expires is UNSET else read_expires(event.expires)
             if event.data is not UNSET:
                 compact_data(event.data)
-            kind, k = BOOLEAN, 0
-            times: tuple[int, ...] = ()
-            if event.kind == "boolean":
-                region, program = self._read_boolean(event)
-            elif event.kind == "nearest":
-                kind, k = NEAREST, read_k(event.k)
-                region, program = self._read_nearest(event)
-            elif event.kind == "relevant":
-                kind, k = RELEVANT, read_k(event.k)
-                region, program = self._read_relevant(event)
-            else:
-                kind, k, program = TRENDING, read_k(event.k), ANY_TEXT
-                region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
-                times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
+            kind = kind_named(event.kind)
+            k, region, program, times = kind.decode(event, ts_us, self.reader)
         except InvalidEvent as error:
             raise InvalidEvent(f"subscription {event.id!r}: {error}") from None
         flags = [0] * len(program.terms)
@@ -123,7 +141,7 @@ class ChangesBuilder:
         self.on_false += program.on_false
         self.cover += flags
         self._note(number, ts_us, event.id, True)
-        self.kinds.append(kind)
+        self.kinds.append(kind.number)
         self.ks.append(k)
         self.begin.append(seq)
         self.expires.append(expires)
@@ -131,44 +149,6 @@ class ChangesBuilder:
         self.boxes.append(region.box)
         self.shapes += region.shape
         self.shape_lengths.append(len(region.shape))
-
-    def _read_boolean(self, event: SubscribeEvent) -> tuple[Region, Program]:
-        """Where a boolean subscription looks, and for which texts."""
-        if event.region is UNSET and event.where is UNSET:
-            raise InvalidEvent("needs a region or a where, got neither")
-        region = NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
-        if event.where is UNSET:
-            return region, ANY_TEXT
-        return region, compile_expression(parse_where(event.where, self.analyzer.tokens))
-
-    def _read_nearest(self, event: SubscribeEvent) -> tuple[Region, Program]:
-        """The circle in which a `nearest` looks, perhaps the world, and its terms.
-
-        Its program is only a list of terms and a cover: there is nothing to jump to.
-        """
-        check_point(event.lon, event.lat)  # type: ignore[arg-type]
-        point = float(event.lon), float(event.lat)  # type: ignore[arg-type]
-        every = read_mode(event.mode)
-        terms = parse_keywords(event.keywords, self.analyzer.tokens)
-        nowhere = [0] * len(terms)
-        mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
-        program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
-        if event.within_m is UNSET:
-            return NOWHERE_SPECIAL._replace(shape=(*point, math.inf)), program
-        within = read_metres(event.within_m, "within_m")
-        return Region(CIRCLE, circle_bounds(*point, within), (*point, within)), program
-
-    def _read_relevant(self, event: SubscribeEvent) -> tuple[Region, Program]:
-        """Where a `relevant` stands and how it weighs place and words, and its terms."""
-        check_point(event.lon, event.lat)  # type: ignore[arg-type]
-        reach = read_reach(event, self.settings)
-        alpha = read_alpha(event.alpha)  # type: ignore[arg-type]
-        terms = sorted(parse_keywords(event.keywords, self.analyzer.tokens))
-        weights, norm = weigh_terms(terms, self.lexicon)
-        nowhere = [0] * len(terms)
-        shape = (float(event.lon), float(event.lat), alpha, reach, norm, *weights)  # type: ignore[arg-type]
-        program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
-        return NOWHERE_SPECIAL._replace(shape=shape), program
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
         """Add a change that makes no row."""

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.decode import FAR_PAST_US
+from placewire.model.times import FAR_PAST_US
 
 
 class LeapEntry(msgspec.Struct, frozen=True):
@@ -95,3 +95,42 @@ def object_seqs(facts: BlockFacts) -> NDArray[np.int64]:
 def object_nows(facts: BlockFacts) -> NDArray[np.int64]:
     """The true `now` at every object of the block."""
     return facts.clock.nows(facts.arrays["object.event"], facts.arrays["object.now_us"])
+
+
+class Advances(NamedTuple):
+    """The clock of a batch: the events that move it, and from where to where, in log order."""
+
+    seq: NDArray[np.int64]
+    to_us: NDArray[np.int64]
+    before_us: int  # before the batch; the far past if there was no event yet
+
+    def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`now` at events of the batch."""
+        last = np.searchsorted(self.seq, seqs, "right") - 1
+        if self.to_us.size == 0:
+            return np.full(seqs.size, self.before_us)
+        return np.where(last >= 0, self.to_us[last], self.before_us)
+
+
+def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances:
+    """Which valid events of a batch move the clock."""
+    before = FAR_PAST_US if now_us is None else now_us
+    seqs, nows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for fact in facts:
+        a = fact.arrays
+        events, times = [a["object.event"]], [object_nows(fact)]
+        for kind in ("change", "query"):
+            if f"{kind}.event" in a:
+                events.append(a[f"{kind}.event"])
+                times.append(fact.clock.nows(a[f"{kind}.event"], a[f"{kind}.now_us"]))
+        event, now = np.concatenate(events), np.concatenate(times)
+        order = np.argsort(event, kind="stable")
+        event, now = event[order], now[order]
+        valid = ~np.isin(event, fact.clock.refused_event)
+        seqs.append(fact.first_seq + event[valid].astype(np.int64))
+        nows.append(now[valid])
+    seq, now = np.concatenate(seqs), np.concatenate(nows)
+    moves = np.empty(now.size, np.bool_)
+    moves[:1] = now[:1] > before
+    moves[1:] = now[1:] > now[:-1]
+    return Advances(seq[moves], now[moves], before)

@@ -35,11 +35,10 @@ from placewire.model.events import (
 from placewire.model.objects import ObjectRows
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
-from placewire.model.times import parse_timestamp
+from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon
 
-FAR_PAST_US = -(1 << 62)
 USUAL = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)
 

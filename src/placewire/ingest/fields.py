@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
+from placewire.model.kinds import kind_named, kind_names
 from placewire.model.settings import Settings
 from placewire.model.times import parse_duration, parse_timestamp
 
@@ -50,34 +52,35 @@ def make_fields(
 
 
 POINT = ("lon", "lat", "keywords", "k")
-OF_SUBSCRIPTIONS = {
-    kind: make_fields(SubscribeEvent, ("id", "ts", "kind", "expires", "data"), needed, optional)
-    for kind, (needed, optional) in {
-        "boolean": ((), ("region", "where")),
-        "nearest": (POINT, ("mode", "within_m")),
-        "relevant": ((*POINT, "alpha"), ("reach_m",)),
-        "trending": (("k", "window", "every"), ("region",)),
-    }.items()
-}
-OF_QUERIES = {
-    kind: make_fields(QueryEvent, ("id", "ts", "kind", "last"), needed, optional)
-    for kind, (needed, optional) in {
-        "boolean": ((), ("region", "where", "limit")),
-        "nearest": (POINT, ("mode", "within_m")),
-        "relevant": ((*POINT, "alpha"), ("reach_m",)),
-        "trending": (("k",), ("region",)),
-    }.items()
-}
+
+
+@cache
+def subscription_fields(kind: str) -> Fields:
+    """The fields of a kind's subscriptions."""
+    of = kind_named(kind)
+    every = ("id", "ts", "kind", "expires", "data")
+    return make_fields(SubscribeEvent, every, of.needed, of.optional)
+
+
+@cache
+def query_fields(kind: str) -> Fields:
+    """The fields of a kind's queries."""
+    of = kind_named(kind)
+    assert of.query_needed is not None
+    return make_fields(QueryEvent, ("id", "ts", "kind", "last"), of.query_needed, of.query_optional)
 
 
 def check_kind(event: SubscribeEvent | QueryEvent) -> None:
     """A kind that is built, with all of the fields it needs and only its own."""
-    of_kinds, what = OF_SUBSCRIPTIONS, "subscription"
+    names = kind_names()
     if isinstance(event, QueryEvent):
-        of_kinds, what = OF_QUERIES, "query"
-    if event.kind not in of_kinds:
-        raise InvalidEvent(f"kind must be one of {', '.join(of_kinds)}, got {event.kind!r}")
-    of_kinds[event.kind].check(event, what)
+        names = tuple(name for name in names if kind_named(name).query_needed is not None)
+    if event.kind not in names:
+        raise InvalidEvent(f"kind must be one of {', '.join(names)}, got {event.kind!r}")
+    if isinstance(event, QueryEvent):
+        query_fields(event.kind).check(event, "query")
+    else:
+        subscription_fields(event.kind).check(event, "subscription")
 
 
 def read_k(k: object) -> int:

@@ -12,14 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.ingest.clock import BlockFacts, object_seqs
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kinds.nearest.results import Neighbours
+from placewire.model.kinds import RowResults
 from placewire.model.subscriptions import concat_offsets
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import RosterEntry
 
+NO_SEQS = np.empty(0, np.int64)
+NO_BYTES = np.empty(0, np.uint8)
 MOST_ROSTERS = 16
 JOINED = 8
 LEAST_SWEPT = 100_000
@@ -112,13 +115,14 @@ class Rosters:
         write_arrays(self.state.file(name), objects._asdict())
         self.entries.append(RosterEntry(name, int(objects.seq[0]), int(objects.seq.size)))
 
-    def tidy(self, batch: int, results: Iterable[Neighbours]) -> None:
+    def tidy(self, batch: int, results: Iterable[RowResults]) -> None:
         """Put rosters together when there are many; forget objects that no result has."""
         if len(self.entries) <= MOST_ROSTERS:
             return
         total = sum(entry.objects for entry in self.entries)
         if total > 2 * self.swept + LEAST_SWEPT:
-            self._replace(batch, 0, len(self.entries), in_results(results))
+            held = np.concatenate([NO_SEQS, *(one.object_seqs() for one in results)])
+            self._replace(batch, 0, len(self.entries), np.unique(held))
             self.swept = sum(entry.objects for entry in self.entries)
             return
         sizes = np.array([entry.objects for entry in self.entries])
@@ -137,10 +141,19 @@ class Rosters:
         self.entries += after
 
 
-def in_results(results: Iterable[Neighbours]) -> NDArray[np.int64]:
-    """The seqs of all objects in some result, ascending."""
+def name_objects(facts: Sequence[BlockFacts]) -> Named:
+    """All objects of the batch, block after block, in the order of each block's file."""
     parts = []
-    for n in results:
-        slots = np.arange(n.seq.size) - np.repeat(n.offsets[:-1], np.diff(n.offsets))
-        parts.append(np.unique(n.seq[slots < np.repeat(n.counts, np.diff(n.offsets))]))
-    return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+    for fact in facts:
+        a = fact.arrays
+        objects = a["object.event"].size
+        parts.append(
+            Named(
+                object_seqs(fact),
+                a["object.id_offsets"],
+                a["object.id_bytes"],
+                a.get("object.data_offsets", np.zeros(objects + 1, np.int64)),
+                a.get("object.data_bytes", NO_BYTES),
+            )
+        )
+    return concat_named(parts)

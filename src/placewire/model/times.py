@@ -16,6 +16,7 @@ SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
+FAR_PAST_US = -(1 << 62)  # before every time and every seq
 
 LONGEST_DURATION_US = 36_500 * DAY_US
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from placewire.ingest.decode import DecodedBlock
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import read_pace
 from placewire.objects.index import (
     NO_BYTES,
     NO_OFFSETS,
@@ -24,7 +23,6 @@ from placewire.objects.index import (
     used_words,
 )
 from placewire.objects.store import Keeping, describe, open_retained, write_retained
-from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 from placewire.text.analyzer import Analyzer, TermSets
@@ -77,14 +75,6 @@ def keeping_of(settings: Settings, longest_window_us: int = 0) -> Keeping:
     """As long as the longest of retention, sliding window and live trending windows needs."""
     keep_us = max(settings.retention_us, settings.window_us or 0, longest_window_us)
     return Keeping(keep_us, settings.window_count or 0)
-
-
-def longest_window_us(segments: Sequence[LiveSegment]) -> int:
-    """The longest window of live `trending` rows; ended ones count until they are merged away."""
-    return max(
-        (int(read_pace(live.segment.rows).window_us.max(initial=0)) for live in segments),
-        default=0,
-    )
 
 
 def leave_out(

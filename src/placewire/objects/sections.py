@@ -19,7 +19,6 @@ from placewire.objects.store import open_retained
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
-FAR_PAST = np.iinfo(np.int64).min
 FAR_FUTURE = np.iinfo(np.int64).max
 
 

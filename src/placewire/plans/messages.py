@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import LeapEntry
+from placewire.kinds.candidates import ObjectBlock, PieceSummary
 from placewire.model.settings import Settings
-from placewire.plans.ref import BesideRef, NearRef, PlanRef, RelevantRef
-from placewire.storage.manifest import PieceEntry, SegmentEntry, StoreEntry
+from placewire.plans.ref import BesideRef, PlanRef, RouteRef
+from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 
 class BatchContext(NamedTuple):
@@ -24,13 +26,10 @@ class BatchContext(NamedTuple):
     ahead_us: int
     segments: tuple[SegmentEntry, ...]
     keep_objects: bool
-    route: PlanRef | None  # None: objects are matched where they are read
-    near: NearRef | None = None  # the same for `nearest` subscriptions
-    relevant: RelevantRef | None = None  # and for `relevant` ones
+    leaves: PlanRef | None = None  # the plan whose leaves place retained objects
+    routes: Mapping[int, RouteRef] = {}  # by kind; others match where they read
     beside: BesideRef | None = None  # the plan before, for the segments that go by it
-    scan: bool = False
-    scan_near: bool = False
-    scan_relevant: bool = False
+    scans: frozenset[int] = frozenset()  # kinds that match by scanning
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
     with_text: bool = False  # texts are kept with the objects
@@ -60,22 +59,10 @@ class BlockSummary(msgspec.Struct, frozen=True):
     match_s: float
     write_s: float
     sent: int  # objects sent to workers, each once for every worker that gets it
-    sent_near: int = 0  # of these, for `nearest` subscriptions
-    sent_relevant: int = 0  # and for `relevant` ones
+    sent_by_kind: dict[int, int] = {}  # of these, for which kind
     stored: StoreEntry | None = None  # its objects, as they are retained
     retain_s: float = 0.0
     queries: int = 0
-
-
-class PieceSummary(msgspec.Struct, frozen=True):
-    """What the coordinator learns of the matches of one block with one segment."""
-
-    piece: PieceEntry
-    next_expiry_us: int
-    candidates: int
-    worker: int
-    match_s: float
-    passed: int = 0  # of the candidates for `nearest` rows, those in the ball
 
 
 class WorkerSummary(msgspec.Struct, frozen=True):
@@ -105,8 +92,7 @@ class Routed(NamedTuple):
 
     With `beside` they are for the segments of the older plan beside the one in force.
     `object` is each one's number in the block's file, `event` its place in the block; one that is
-    not `sure` may yet be refused. The columns from `codes` to `alone` are what `make_probe` takes;
-    `norms` are of their terms, for `relevant` subscriptions.
+    not `sure` may yet be refused. The other columns are those of `ObjectBlock`.
     """
 
     worker: int
@@ -125,6 +111,10 @@ class Routed(NamedTuple):
     probed: NDArray[np.uint8]
     alone: NDArray[np.uint8]
     norms: NDArray[np.float64]
+
+    def objects(self) -> ObjectBlock:
+        """The objects as kinds match them."""
+        return ObjectBlock(**{name: getattr(self, name) for name in ObjectBlock._fields})
 
 
 class Dispatched(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING, SubscriptionRows
 from placewire.plans.boolean.planner import Planner
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
@@ -19,11 +19,12 @@ from placewire.plans.nearest.planner import NearPlanner
 from placewire.plans.rebalance.holdings import Holdings
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
 from placewire.plans.rebalance.signals import Signals
-from placewire.plans.ref import BesideRef, NearRef, PlanRef, RelevantRef
+from placewire.plans.ref import BesideRef, PlanRef, RouteRef
 from placewire.plans.relevant.planner import RelevantPlanner
 from placewire.plans.sample.batch_queries import ask_trending
 from placewire.plans.sample.sampler import Columns, Sampler
 from placewire.segments.live import LiveSegments
+from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
 
@@ -31,11 +32,10 @@ USUAL_REBALANCE = RebalanceRule()
 
 
 class Routes(NamedTuple):
-    """How a batch's objects reach the subscriptions of each kind; None: where they are read."""
+    """How a batch's objects reach subscriptions: the fields of `BatchContext` that plans decide."""
 
-    route: PlanRef | None
-    near: NearRef | None
-    relevant: RelevantRef | None
+    leaves: PlanRef | None
+    routes: dict[int, RouteRef]
     beside: BesideRef | None
 
 
@@ -158,12 +158,34 @@ class Planners:
 
     def routes(self, batch: int, live: LiveSegments) -> Routes:
         """The routes of the next batch."""
+        leaves = self.boolean.route(batch, live.of_kind(BOOLEAN))
+        found: dict[int, RouteRef | None] = {
+            BOOLEAN: leaves,
+            NEAREST: self.near.route(batch, live.of_kind(NEAREST)),
+            RELEVANT: self.relevant.route(batch, live.of_kind(RELEVANT)),
+        }
         return Routes(
-            self.boolean.route(batch, live.of_kind(BOOLEAN)),
-            self.near.route(batch, live.of_kind(NEAREST)),
-            self.relevant.route(batch, live.of_kind(RELEVANT)),
+            leaves,
+            {kind: route for kind, route in found.items() if route is not None},
             None if self.boolean.beside is None else self.boolean.beside.ref,
         )
+
+    @property
+    def scans(self) -> frozenset[int]:
+        """The kinds that match by scanning."""
+        names = {BOOLEAN: self.boolean.name, NEAREST: self.near.name, RELEVANT: self.relevant.name}
+        return frozenset(kind for kind, name in names.items() if name == "scan")
+
+    def partition(self, kind: int, rows: SubscriptionRows, held: Any) -> Any:
+        """How rows are divided among workers, None if they are not."""
+        if kind == NEAREST:
+            return self.near.deal(rows)
+        return self.relevant.deal(rows, held.theta) if kind == RELEVANT else None
+
+    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+        """Rows have ended: they are nobody's load any more."""
+        if live.segment.kind == NEAREST:
+            self.near.release(live, rows)
 
     @property
     def tallying(self) -> bool:
@@ -206,8 +228,8 @@ class Planners:
         """Note how many objects of a batch were sent to workers, by kind."""
         objects = sum(b.objects for b in blocks)
         if self.near.broadcasts:
-            self.near.count_sent(sum(b.sent_near for b in blocks), objects)
-        self.relevant.count_sent(sum(b.sent_relevant for b in blocks), objects)
+            self.near.count_sent(sum(b.sent_by_kind.get(NEAREST, 0) for b in blocks), objects)
+        self.relevant.count_sent(sum(b.sent_by_kind.get(RELEVANT, 0) for b in blocks), objects)
 
     def next_versions(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plans' entries for the manifest, by field; plans are made once enough was seen."""
@@ -217,7 +239,7 @@ class Planners:
         near_plan = self.near.next_version(batch, live, now_us)
         relevant_plan = self.relevant.next_version(batch, live, now_us)
         # Last, since planning may take a merge over, whose index is of earlier thresholds.
-        live.lift_sunk(batch)
+        live.reindex_rows(batch)
         plan = self.boolean.next_version(
             batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
         )

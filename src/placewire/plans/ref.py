@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from placewire.model.errors import Unusable
 from placewire.plans.cost.model import LoadModel, read_cost
-from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
+from placewire.plans.leaves import NOTHING, Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.plans.route.leaf_route import LeafRoute, RouteTables, make_tables
 from placewire.plans.route.live_terms import MANNERS, LiveTables
 from placewire.plans.route.protocol import Route
@@ -16,6 +16,20 @@ from placewire.plans.route.radius_route import BallRoute
 from placewire.plans.route.term_route import TermRoute
 from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
+
+
+class RouteRef(Protocol):
+    """The route of objects to subscriptions of one kind, by the names of its files."""
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+
+    def open(self, root: str) -> Route:
+        """The router, its tables mapped."""
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment's index a worker probes."""
 
 
 class PlanRef(NamedTuple):
@@ -30,6 +44,10 @@ class PlanRef(NamedTuple):
         """The router, its tables mapped."""
         live = open_arrays(StateDir.at(root).file(self.live)).arrays
         return LeafRoute(self.workers, self.summary, self.tables(root), LiveTables(**live))
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """All of a segment: objects are divided, and subscriptions are not."""
+        return range(parts)
 
     def tables(self, root: str) -> RouteTables:
         """The plan's part of the router."""
@@ -56,7 +74,7 @@ class NearRef(NamedTuple):
     leaves: PlanRef | None = None
     balls: str = ""
 
-    def open(self) -> Route:
+    def open(self, root: str) -> Route:
         """The router, its tables mapped."""
         if self.leaves is not None:
             return self.leaves.open(self.root)
@@ -75,10 +93,14 @@ class RelevantRef(NamedTuple):
     root: str
     terms: str
 
-    def open(self) -> Route:
+    def open(self, root: str) -> Route:
         """The router, its map mapped."""
         words = open_arrays(StateDir.at(self.root).file(self.terms)).arrays["words"]
         return TermRoute(self.workers, words)
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment a worker looks at; more parts than workers go round."""
+        return range(worker, parts, self.workers)
 
 
 class SavedPlan(NamedTuple):
@@ -137,3 +159,15 @@ def read_plan(path: Path) -> SavedPlan:
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise Unusable(f"plan {path}: is not a plan: {error}") from None
     return SavedPlan(leaves, (k0, k1), cost)
+
+
+def route_of_entry(plan: dict[str, Any], root: str) -> RouteRef | None:
+    """The route of a plan that divides subscriptions, by its entry in the manifest."""
+    if plan.get("leaves"):
+        leaves = PlanRef(plan["workers"], NOTHING, plan["leaves"], plan["live"])
+        return NearRef(plan["workers"], root, leaves=leaves)
+    if plan.get("balls"):
+        return NearRef(plan["workers"], root, balls=plan["balls"])
+    if plan.get("terms"):
+        return RelevantRef(plan["workers"], root, plan["terms"])
+    return None

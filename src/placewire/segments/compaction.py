@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.blocks import NEVER
 from placewire.kernels.ids import bits_to_mask
-from placewire.kinds.nearest.index import Deal, concat_deals, take_deal
-from placewire.kinds.nearest.results import Neighbours, concat_neighbours, take_neighbours
-from placewire.kinds.relevant.index import LiteralDeal
-from placewire.kinds.relevant.kernels.buffers import Buffers
-from placewire.kinds.relevant.results import concat_buffers, take_buffers
-from placewire.model.subscriptions import (
-    BOOLEAN,
-    RELEVANT,
-    TRENDING,
-    SubscriptionRows,
-    concat_rows,
-    take_rows,
-)
+from placewire.model.kinds import Partition, kind_numbered
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
 from placewire.segments.live_segment import LiveSegment
-from placewire.segments.segment import (
-    Segment,
-    make_near_segment,
-    make_plain_segment,
-    make_relevant_segment,
-    make_segment,
-    whole_rows,
-    write_segment,
-)
+from placewire.segments.segment import Segment, make_segment, whole_rows, write_segment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import SegmentEntry
 
@@ -41,7 +21,7 @@ FAN_IN = 4
 MOST_DEAD = 0.4
 
 
-class Merged(NamedTuple):
+class MergedSegment(NamedTuple):
     """A merged segment, and for each source the new number of each of its rows, or -1."""
 
     segment: Segment
@@ -74,25 +54,21 @@ def choose_merge(entries: Sequence[SegmentEntry], stale: Sequence[bool] = ()) ->
     return []
 
 
-class Source(NamedTuple):
-    """A segment to merge, its ended rows, and the results or buffers as they are now."""
+class MergeSource(NamedTuple):
+    """A segment to merge, its ended rows, and what its rows hold now."""
 
     segment: Segment
     dead: NDArray[np.uint64]
-    neighbours: Neighbours | None = None
-    buffers: Buffers | None = None
+    held: Any = None
 
 
-DealLiterals = Callable[[SubscriptionRows, NDArray[np.int32]], LiteralDeal | None]
-
-
-def undealt(rows: SubscriptionRows, theta: NDArray[np.int32]) -> None:
-    """No plan deals postings of `relevant` rows out."""
+def undivided(kind: int, rows: SubscriptionRows, held: Any) -> None:
+    """No plan divides rows among workers."""
 
 
 def merge_segments(
-    sources: Sequence[Source], now_us: int, deal_literals: DealLiterals = undealt
-) -> Merged:
+    sources: Sequence[MergeSource], now_us: int, partition: Partition = undivided
+) -> MergedSegment:
     """Rows of all sources that have neither ended nor expired, indexed together."""
     parts = []
     row_maps = []
@@ -111,25 +87,15 @@ def merge_segments(
         pickings.append(picked)
         parts.append(take_rows(whole_rows(segment), picked))
     rows = concat_rows(parts)
-    if sources[0].segment.kind == BOOLEAN:
-        return Merged(make_segment(rows), row_maps)
-    if sources[0].segment.kind == TRENDING:
-        return Merged(make_plain_segment(rows), row_maps)
-    if sources[0].segment.kind == RELEVANT:
-        held = [s.buffers for s in sources if s.buffers is not None]
-        by_time = any(b.exp is not b.seq for b in held)
-        taken = [take_buffers(b, p, by_time) for b, p in zip(held, pickings, strict=True)]
-        joined = concat_buffers(taken, by_time)
-        return Merged(
-            make_relevant_segment(rows, joined, deal_literals(rows, joined.theta)), row_maps
-        )
-    results = [s.neighbours for s in sources if s.neighbours is not None]
-    neighbours = concat_neighbours(
-        [take_neighbours(n, picked) for n, picked in zip(results, pickings, strict=True)]
+    kind = sources[0].segment.kind
+    merged = kind_numbered(kind).merge(
+        [source.segment for source in sources],
+        [source.held for source in sources],
+        pickings,
+        rows,
+        partition,
     )
-    deals = [s.segment.balls.deal for s in sources if s.segment.balls is not None]
-    deal = concat_deals([take_deal(d, picked) for d, picked in zip(deals, pickings, strict=True)])
-    return Merged(make_near_segment(rows, neighbours, deal), row_maps)
+    return MergedSegment(make_segment(kind, rows, merged.held, merged.parts), row_maps)
 
 
 Remake = Callable[[LiveSegment], Segment]
@@ -156,42 +122,24 @@ class Heirs:
         everybody = np.arange(live.segment.rows.total)
         heir.dead, heir.ended = live.dead, live.ended
         heir.changed, heir.frozen = live.ended > 0, True
-        if heir.results is not None and live.results is not None:
-            for entrants in live.results.since or ():
-                heir.results.enter(entrants)
-        if heir.buffers is not None and live.buffers is not None:
-            heir.buffers.looked[:] = live.buffers.looked
-            heir.buffers.inherit(live.buffers, everybody)
-            heir.buffers.soonest[heir.ended_mask()] = NEVER
+        heir.results.carry(live.results, everybody)
+        heir.results.inherit(live.results, everybody)
+        heir.end_results()
         return heir
 
 
 def note_changes(live: LiveSegment) -> None:
-    """From here on, note what changes in what a segment's rows hold."""
+    """From here on, track what changes in what a segment's rows hold."""
     live.frozen = True
-    if live.results is not None:
-        live.results.since = []
-    if live.buffers is not None:
-        live.buffers.since = []
+    live.results.freeze(copy=False)
 
 
-def deal_near(deal: Callable[[LiveSegment], Deal | None]) -> Remake:
-    """How `nearest` segments are made again, dealt out so."""
+def divide_by(parts_of: Callable[[LiveSegment, SubscriptionRows, Any], Any]) -> Remake:
+    """How segments are rewritten with their rows divided into other parts."""
 
     def remake(live: LiveSegment) -> Segment:
-        assert live.results is not None
-        return make_near_segment(whole_rows(live.segment), live.results.neighbours, deal(live))
-
-    return remake
-
-
-def deal_relevant(deal: DealLiterals, by_time: bool) -> Remake:
-    """How `relevant` segments are made again, dealt out so."""
-
-    def remake(live: LiveSegment) -> Segment:
-        assert live.buffers is not None
         rows = whole_rows(live.segment)
-        held = take_buffers(live.buffers.buffers, np.arange(rows.total), by_time)
-        return make_relevant_segment(rows, held, deal(rows, held.theta))
+        held = live.results.take(np.arange(rows.total))
+        return make_segment(live.segment.kind, rows, held, parts_of(live, rows, held))
 
     return remake

@@ -13,28 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.blocks import NEVER
-from placewire.kinds.nearest.live_results import MOST_DELTAS, LiveResults
-from placewire.kinds.nearest.results import Entrants, delta_arrays
-from placewire.kinds.relevant.kernels.buffers import Buffers
-from placewire.kinds.relevant.results import BufferRule, LiveBuffers, take_buffers
-from placewire.kinds.relevant.results import delta_arrays as buffer_delta_arrays
-from placewire.model.subscriptions import KINDS, NEAREST, RELEVANT, SubscriptionRows, take_rows
+from placewire.model.kinds import Partition, all_kinds
+from placewire.model.subscriptions import take_rows
+from placewire.model.times import FAR_PAST_US
 from placewire.segments.compaction import (
-    DealLiterals,
     Heirs,
-    Merged,
+    MergedSegment,
+    MergeSource,
     Remake,
-    Source,
     choose_merge,
     merge_segments,
     note_changes,
-    undealt,
+    undivided,
 )
-from placewire.segments.live_segment import LiveSegment
+from placewire.segments.live_segment import LiveSegment, ResultsContext, open_live
 from placewire.segments.segment import (
     Segment,
-    make_relevant_segment,
+    make_segment,
     open_segment,
     whole_rows,
     write_segment,
@@ -43,8 +38,7 @@ from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry, SegmentEntry
 
-USUAL_RULE = BufferRule()
-FAR_PAST = np.iinfo(np.int64).min
+MOST_DELTAS = 24
 INLINE_ROWS = 40_000  # a merge of at most this many rows is done in the batch that asks for it
 
 
@@ -54,7 +48,7 @@ class _Pending(NamedTuple):
     names: list[str]
     known_dead: list[NDArray[np.uint64]]
     name: str
-    result: Future[Merged]
+    result: Future[MergedSegment]
 
 
 class LiveSegments:
@@ -64,14 +58,16 @@ class LiveSegments:
         self,
         state: StateDir,
         entries: list[SegmentEntry],
-        rule: BufferRule = USUAL_RULE,
-        horizon: int = FAR_PAST,
+        rule: Any = None,
+        by_time: bool = False,
+        horizon: int = FAR_PAST_US,
         heirs: dict[str, str] | None = None,
     ) -> None:
         self.state = state
         self.rule = rule
+        self.by_time = by_time
         self.horizon = horizon  # of the sliding window
-        self.deal_literals: DealLiterals = undealt
+        self.partition: Partition = undivided
         self.segments: list[LiveSegment] = []
         self.pending: _Pending | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="placewire-merge")
@@ -82,30 +78,21 @@ class LiveSegments:
                 live.ended = entry.ended
                 live.dead_file = entry.dead
                 live.frozen = True
-                if live.buffers is not None:
-                    live.buffers.soonest[live.ended_mask()] = NEVER
+                live.end_results()
             self.segments.append(live)
         self.heirs = Heirs(state, heirs or {})
         for live in self.segments:
             if live.name in self.heirs.named:
                 note_changes(live)
 
+    @property
+    def results_context(self) -> ResultsContext:
+        return ResultsContext(self.rule, self.by_time, self.horizon, self.state.file)
+
     def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
-        """A segment of the directory; the results of `nearest` rows are read into memory."""
+        """A segment of the directory, with the results of its rows."""
         segment = open_segment(self.state.file(name))
-        live = LiveSegment(name, segment)
-        if segment.kind == NEAREST:
-            live.results = LiveResults(segment, list(deltas), self.state.file)
-        if segment.buffers is not None:
-            live.buffers = LiveBuffers(
-                segment.buffers,
-                segment.rows.k,
-                self.rule,
-                self.horizon,
-                deltas,
-                self.state.file,
-            )
-        return live
+        return open_live(name, segment, deltas, self.results_context)
 
     def of_kind(self, kind: int) -> list[LiveSegment]:
         return [live for live in self.segments if live.segment.kind == kind]
@@ -119,16 +106,12 @@ class LiveSegments:
         self.segments.append(live)
         return live
 
-    def add_relevant(self, batch: int, rows: SubscriptionRows, held: Buffers) -> LiveSegment:
-        """Index `relevant` rows with what they hold, as they are dealt out."""
-        dealt = self.deal_literals(rows, held.theta)
-        return self.add(batch, make_relevant_segment(rows, held, dealt))
-
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
-        changes = segment.kind in (NEAREST, RELEVANT)
-        return self._open(name) if changes else LiveSegment(name, segment)
+        if segment.held is not None:  # read back: what is held changes in memory from here on
+            return self._open(name)
+        return open_live(name, segment, (), self.results_context)
 
     def compact(self, batch: int, now_us: int) -> None:
         """Take over a finished merge, and start or do the next one."""
@@ -150,9 +133,11 @@ class LiveSegments:
 
     def _choose(self, busy: set[str]) -> list[LiveSegment]:
         """Segments of one kind to merge, none of them being merged already."""
-        for kind in KINDS:
-            free = [live for live in self.of_kind(kind) if live.name not in busy]
-            chosen = choose_merge([live.entry() for live in free], [live.stale for live in free])
+        for kind in all_kinds():
+            free = [live for live in self.of_kind(kind.number) if live.name not in busy]
+            chosen = choose_merge(
+                [live.entry() for live in free], [live.results.stale for live in free]
+            )
             if chosen:
                 return [free[i] for i in chosen]
         return []
@@ -170,22 +155,14 @@ class LiveSegments:
         """
         self.heirs.write(batch, sources, remake)
 
-    def take_heirs(self, kinds: Iterable[int] = KINDS) -> set[int]:
+    def take_heirs(self, kinds: Iterable[int] | None = None) -> set[int]:
         """Put heirs in the places of their segments; gives the kinds that had any."""
         taken = set()
         for at, live in enumerate(self.segments):
-            if live.name in self.heirs.named and live.segment.kind in kinds:
+            if live.name in self.heirs.named and (kinds is None or live.segment.kind in kinds):
                 self.segments[at] = self.heirs.take(live, self._open)
                 taken.add(live.segment.kind)
         return taken
-
-    def finish_merges(self, batch: int, now_us: int) -> None:
-        """Wait until nothing is left to merge."""
-        while True:
-            self.compact(batch, now_us)
-            if self.pending is None:
-                return
-            self.pending.result.result()
 
     def _start(
         self,
@@ -195,34 +172,22 @@ class LiveSegments:
         thread: ThreadPoolExecutor | None,
     ) -> _Pending:
         """Merge in a thread, or here and now."""
-        pairs = []
-        for live in sources:
-            neighbours = None
-            if live.results is not None:
-                # What enters from here on is entered again when the merge is taken over.
-                neighbours = live.results.neighbours
-                if thread is not None:
-                    neighbours = neighbours.copy()
-                live.results.since = []
-            buffers = None
-            if live.buffers is not None:
-                buffers = live.buffers.buffers
-                if thread is not None:
-                    everybody = np.arange(live.segment.rows.total)
-                    buffers = take_buffers(buffers, everybody, self.rule.by_time)
-                live.buffers.since = []
-            pairs.append(Source(live.segment, live.dead, neighbours, buffers))
+        # What changes from here on is applied again when the merge is taken over.
+        pairs = [
+            MergeSource(live.segment, live.dead, live.results.freeze(copy=thread is not None))
+            for live in sources
+        ]
         name = self.state.new_name(batch, "segment")
         path = self.state.file(name)
         for live in sources:
             live.frozen = True
 
-        def merge() -> Merged:
-            merged = merge_segments(pairs, now_us, self.deal_literals)
+        def merge() -> MergedSegment:
+            merged = merge_segments(pairs, now_us, self.partition)
             write_segment(path, merged.segment)
             return merged
 
-        result: Future[Merged] = Future()
+        result: Future[MergedSegment] = Future()
         if thread is None:
             result.set_result(merge())
         else:
@@ -240,36 +205,28 @@ class LiveSegments:
             pending.names, pending.known_dead, merged.row_maps, strict=True
         ):
             heir.end(ended_since(by_name[name].dead, known, row_map))
-            source = by_name[name].results
-            if source is not None and heir.results is not None:
-                for entrants in source.since or ():
-                    heir.results.enter(renumber(entrants, row_map))
-            held = by_name[name].buffers
-            if held is not None and heir.buffers is not None:
-                heir.buffers.inherit(held, row_map)
+            heir.results.inherit(by_name[name].results, row_map)
         kept = [live for live in self.segments if live.name not in pending.names]
         self.segments = [*kept, heir] if heir.segment.rows.total else kept
 
-    def lift_sunk(self, batch: int) -> None:
-        """Give rows whose thresholds sank below what their index knows a segment of their own."""
-        for live in self.of_kind(RELEVANT):
-            assert live.buffers is not None
-            sunk = live.buffers.sunk
-            sunk = sunk[~live.ended_mask()[sunk]]
-            if sunk.size == 0:
+    def reindex_rows(self, batch: int) -> None:
+        """Move rows that their index does not find all objects for into segments of their own."""
+        for live in list(self.segments):
+            rows = live.results.unindexed()
+            rows = rows[~live.ended_mask()[rows]]
+            if rows.size == 0:
                 continue
-            rows = take_rows(whole_rows(live.segment), sunk)
-            held = take_buffers(live.buffers.buffers, sunk, self.rule.by_time)
-            looked = live.buffers.looked[sunk]
-            live.end(sunk)
-            new = self.add_relevant(batch, rows, held)
-            assert new.buffers is not None
-            new.buffers.looked[:] = looked
+            kind = live.segment.kind
+            taken = take_rows(whole_rows(live.segment), rows)
+            held = live.results.take(rows)
+            live.end(rows)
+            parts = self.partition(kind, taken, held)
+            new = self.add(batch, make_segment(kind, taken, held, parts))
+            new.results.carry(live.results, rows)
 
     def save(self, batch: int, first_seq: int = 0) -> list[SegmentEntry]:
         """Write what changed, and give the entries of the next manifest."""
-        self._save_results(batch)
-        self._save_buffers(batch, first_seq)
+        self._save_results(batch, first_seq)
         for live in self.segments:
             if live.changed:
                 live.dead_file = self.state.new_name(batch, "ended")
@@ -277,62 +234,31 @@ class LiveSegments:
                 live.changed = False
         return [live.entry() for live in self.segments]
 
-    def _save_results(self, batch: int) -> None:
+    def _save_results(self, batch: int, first_seq: int) -> None:
         """Write the deltas of the batch, all in one file; many old ones become one."""
         name = self.state.new_name(batch, "results")
         arrays: dict[str, NDArray[Any]] = {}
         for number, live in enumerate(self.segments):
-            results = live.results
-            if results is None:
-                continue
-            fresh = results.take_fresh()
+            fresh = live.results.take_fresh(first_seq)
             if fresh is not None:
                 label = f"{number}"
-                arrays |= delta_arrays(label, *fresh)
-                results.deltas.append(DeltaEntry(name, label, int(fresh[0].row.size)))
+                arrays |= {f"{label}.{key}": array for key, array in fresh.arrays.items()}
+                live.results.deltas.append(DeltaEntry(name, label, fresh.entrants, first_seq))
         if arrays:
             write_arrays(self.state.file(name), arrays)
         for live in self.segments:
-            if live.results is not None and len(live.results.deltas) > MOST_DELTAS:
-                entrants, radii = live.results.take_deltas(self.state.file)
+            deltas = live.results.deltas
+            if len(deltas) > MOST_DELTAS:
+                since = min(delta.first_seq for delta in deltas)
+                folded = live.results.fold(self.state.file)
                 name = self.state.new_name(batch, "results")
-                write_arrays(self.state.file(name), delta_arrays("0", entrants, radii))
-                live.results.deltas = [DeltaEntry(name, "0", int(entrants.row.size))]
-
-    def _save_buffers(self, batch: int, first_seq: int) -> None:
-        """The same of buffers."""
-        name = self.state.new_name(batch, "buffers")
-        arrays: dict[str, NDArray[Any]] = {}
-        for number, live in enumerate(self.segments):
-            if live.buffers is None:
-                continue
-            fresh = live.buffers.take_fresh(first_seq)
-            if fresh is not None:
-                label = f"{number}"
-                arrays |= buffer_delta_arrays(label, fresh)
-                live.buffers.deltas.append(
-                    DeltaEntry(name, label, int(fresh.entrant_row.size), first_seq)
-                )
-        if arrays:
-            write_arrays(self.state.file(name), arrays)
-        for live in self.segments:
-            if live.buffers is not None and len(live.buffers.deltas) > MOST_DELTAS:
-                since = min(delta.first_seq for delta in live.buffers.deltas)
-                folded = live.buffers.fold(self.state.file)
-                name = self.state.new_name(batch, "buffers")
-                write_arrays(self.state.file(name), buffer_delta_arrays("0", folded))
-                live.buffers.deltas = [DeltaEntry(name, "0", int(folded.entrant_row.size), since)]
+                arrays = {f"0.{key}": array for key, array in folded.arrays.items()}
+                write_arrays(self.state.file(name), arrays)
+                live.results.deltas = [DeltaEntry(name, "0", folded.entrants, since)]
 
     def close(self) -> None:
         """Let a merge under way end; its file is swept later."""
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-
-def renumber(entrants: Entrants, row_map: NDArray[np.int64]) -> Entrants:
-    """Entrants of a merged segment under the rows' new numbers, without rows that are gone."""
-    rows = row_map[entrants.row]
-    kept = rows >= 0
-    return Entrants(rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept])
 
 
 def ended_since(

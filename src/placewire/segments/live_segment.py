@@ -1,20 +1,30 @@
-"""A live segment: its rows, which of them have ended, and what changes of them."""
+"""A live segment: its rows, which of them have ended, and the results they hold."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.blocks import NEVER
 from placewire.kernels.ids import bits_to_mask, mark_bits
-from placewire.kinds.nearest.live_results import LiveResults
-from placewire.kinds.relevant.results import LiveBuffers
+from placewire.model.kinds import RowResults, kind_numbered
 from placewire.segments.segment import Segment
 from placewire.storage.manifest import DeltaEntry, SegmentEntry
 
 NO_BITS = np.empty(0, np.uint64)
+
+
+class ResultsContext(NamedTuple):
+    """What opening results needs: how they are buffered, the sliding window, files by name."""
+
+    rule: Any  # None: as usual
+    by_time: bool  # whether the window is one of time
+    horizon: int
+    path: Callable[[str], Path]
 
 
 @dataclass
@@ -27,10 +37,8 @@ class LiveSegment:
     ended: int = 0
     dead_file: str | None = None
     changed: bool = False  # since the last commit
-    frozen: bool = False  # somebody else reads this bitmap: copy it before the next mark
-    results: LiveResults | None = None  # of `nearest` rows
-    buffers: LiveBuffers | None = None  # of `relevant` rows
-    places: NDArray[np.int64] | None = None  # of `trending` rows: their regions, numbered
+    frozen: bool = False  # another thread reads this bitmap: copy it before the next mark
+    results: Any = field(default_factory=RowResults)
 
     def end(self, rows: NDArray[np.int64]) -> None:
         """Mark rows as ended."""
@@ -42,8 +50,7 @@ class LiveSegment:
             self.dead = self.dead.copy()
         self.frozen = False
         mark_bits(self.dead, rows)
-        if self.buffers is not None:
-            self.buffers.soonest[rows] = NEVER
+        self.results.end(rows)
         self.ended += int(rows.size)
         self.changed = True
 
@@ -54,6 +61,11 @@ class LiveSegment:
         mask: NDArray[np.bool_] = bits_to_mask(self.dead, self.segment.rows.total)
         return mask
 
+    def end_results(self) -> None:
+        """Tell the results which rows have ended, after both were read."""
+        if self.ended:
+            self.results.end(np.flatnonzero(self.ended_mask()))
+
     def entry(self) -> SegmentEntry:
         return SegmentEntry(
             self.name,
@@ -61,16 +73,13 @@ class LiveSegment:
             self.ended,
             self.dead_file,
             self.segment.kind,
-            self.deltas,
+            list(self.results.deltas),
         )
 
-    @property
-    def deltas(self) -> list[DeltaEntry]:
-        """What changed in results or buffers since the file was written."""
-        changing = self.results or self.buffers
-        return list(changing.deltas) if changing is not None else []
 
-    @property
-    def stale(self) -> bool:
-        changing = self.results or self.buffers
-        return changing is not None and changing.stale
+def open_live(
+    name: str, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
+) -> LiveSegment:
+    """A segment with the results of its rows read into memory."""
+    results = kind_numbered(segment.kind).open_results(segment, deltas, context)
+    return LiveSegment(name, segment, results=results)

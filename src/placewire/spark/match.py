@@ -28,7 +28,8 @@ from placewire.ingest.log import Offset
 from placewire.ingest.sources import MOST_ROWS, name_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
-from placewire.kinds.boolean.match import Matches, make_probe, match_all
+from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.kinds.candidates import Matches
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, settings_of, with_identity
 from placewire.model.subscriptions import BOOLEAN, KINDS, SubscriptionRows

@@ -21,7 +21,7 @@ from placewire.ingest.log import Offset
 from placewire.ingest.sources import Source
 from placewire.model.errors import Unusable
 from placewire.spark.failures import first_line
-from placewire.spark.stages import answer_on_spark, report_on_spark, run_on_spark
+from placewire.spark.stages import run_on_spark, spread_on_spark
 from placewire.storage.manifest import Manifest
 
 
@@ -41,8 +41,7 @@ def replay_on_spark(
     """
     failure: list[Exception] = []
     finished: list[bool] = []
-    coordinator.ask = partial(answer_on_spark, session)
-    coordinator.report = partial(report_on_spark, session)
+    coordinator.spread_by(partial(spread_on_spark, session))
 
     def step(_: DataFrame, tick: int) -> None:
         if finished or failure:

@@ -18,17 +18,14 @@ from pyspark.sql import SparkSession
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef
-from placewire.kinds.trending.due import Groups
-from placewire.kinds.trending.settle import ReportContext, Reports, report_here, report_portion
+from placewire.kinds.candidates import PieceSummary
 from placewire.plans.messages import (
     BatchContext,
     BlockSummary,
-    PieceSummary,
     Ran,
     Routed,
     WorkerSummary,
 )
-from placewire.queries.answer import Answered, AskContext, Asked, answer_here, answer_portion
 from placewire.storage.arrays import pack_arrays, unpack_arrays
 
 BLOCK, PIECE, ROUTED, WORKER = 0, 1, 2, 3
@@ -48,7 +45,7 @@ def run_on_spark(
     at_once = min(workers, session.sparkContext.defaultParallelism)
     tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
     stage = tasks.mapInArrow(partial(dispatch_partition, context, refs), SCHEMA)
-    if any(ref is not None for ref in (context.route, context.near, context.relevant)):
+    if context.routes:
         stage = stage.repartitionById(workers, "worker").mapInArrow(
             partial(match_partition, context), SCHEMA
         )
@@ -133,22 +130,13 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def answer_on_spark(
-    session: SparkSession, context: AskContext, portions: list[list[Asked]]
-) -> list[Answered]:
-    """Answer a batch's queries, portions dealt out to tasks; a single one is not worth a job."""
+def spread_on_spark(
+    session: SparkSession, work: Callable[[P], R], portions: Sequence[P]
+) -> list[R]:
+    """Work on portions in Spark tasks; a single one is not worth a job."""
     if len(portions) == 1:
-        return answer_here(context, portions)
-    return run_portions(session, partial(answer_portion, context), portions)
-
-
-def report_on_spark(
-    session: SparkSession, context: ReportContext, portions: list[Groups]
-) -> list[Reports]:
-    """Make a batch's reports in the same way."""
-    if len(portions) == 1:
-        return report_here(context, portions)
-    return run_portions(session, partial(report_portion, context), portions)
+        return [work(portions[0])]
+    return run_portions(session, work, portions)
 
 
 def run_portions(session: SparkSession, work: Callable[[P], R], portions: Sequence[P]) -> list[R]:

@@ -28,7 +28,7 @@ from placewire.spark.datasource import RESULTS
 from placewire.spark.intake import write_blocks
 from placewire.spark.session import count_machines, on_cluster
 from placewire.spark.sinks import CallSink, Taker
-from placewire.spark.stages import answer_on_spark, report_on_spark, run_on_spark
+from placewire.spark.stages import run_on_spark, spread_on_spark
 from placewire.storage.intake_record import Intake, IntakeBatch
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
@@ -248,8 +248,7 @@ class BatchTaker:
         self.delivery, self.after = delivery, after
         delivery.deliver(self.coordinator.latest)
         self.coordinator.planners.know_machines(partial(count_machines, self.spark))
-        self.coordinator.ask = partial(answer_on_spark, self.spark)
-        self.coordinator.report = partial(report_on_spark, self.spark)
+        self.coordinator.spread_by(partial(spread_on_spark, self.spark))
 
     def _check_checkpoint(self) -> None:
         """A checkpoint and its intake belong together: one without the other would skip data."""

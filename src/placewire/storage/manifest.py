@@ -150,6 +150,10 @@ class Manifest(msgspec.Struct, frozen=True):
     counters: Counters = Counters()
     signals: SignalsEntry | None = None
 
+    def plan_of(self, kind: int) -> dict[str, Any]:
+        """The plan of a kind's subscriptions, empty if it has none."""
+        return {0: self.plan, 1: self.near_plan, 3: self.relevant_plan}.get(kind, {})
+
     def file_names(self) -> set[str]:
         """Every array file that this manifest needs."""
         names = {entry.file for entry in self.blocks} | {piece.file for piece in self.pieces}

@@ -41,6 +41,11 @@ class BooleanIndex(NamedTuple):
     cell_offsets: NDArray[np.int64]
     postings: NDArray[np.uint32]
 
+    @property
+    def size(self) -> int:
+        """How many postings there are."""
+        return int(self.postings.shape[0])
+
 
 def build_index(
     rows: SubscriptionRows,

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import hashes_to_numbers, terms_to_groups
 from placewire.kernels.text.term_sets import objects_to_signatures
+from placewire.kinds.boolean.index import BooleanIndex
 from placewire.kinds.boolean.kernels.match import DOUBTS, objects_matching_postings
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.boolean.scan import scan_rows
+from placewire.kinds.candidates import ALL_OF_THEM, Matches
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import NONE_DEAD, Segment
-
-ALL_OF_THEM = np.empty(0, np.uint8)
 
 
 class Probe(NamedTuple):
@@ -33,23 +33,6 @@ class Probe(NamedTuple):
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint64]
     signatures: NDArray[np.uint64]
-
-
-class Matches(NamedTuple):
-    """Matches of a block with one segment: object u32[m], row u32[m].
-
-    For `nearest` rows they are candidates, with their distances f64[m], for `relevant` rows with
-    their scores i32[m], in units of 1e-9.
-    """
-
-    object: NDArray[np.uint32]
-    row: NDArray[np.uint32]
-    next_expiry_us: int
-    candidates: int
-    distance: NDArray[np.float64] | None = None
-    passed: int = 0  # of the candidates, those in the ball
-    nano: NDArray[np.int32] | None = None
-    looked: NDArray[np.int64] | None = None  # candidates of each object, of boolean rows
 
 
 def make_probe(
@@ -90,7 +73,8 @@ def make_probe(
 def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
     """Match a block with one segment."""
     rows = segment.rows
-    longest = int(np.diff(segment.boolean.cell_offsets).max(initial=0))
+    index: BooleanIndex = segment.index
+    longest = int(np.diff(index.cell_offsets).max(initial=0))
     room = max(int(_expected.per_object * probe.codes.size) + 1_024, longest)
     objects, matched = np.empty(room, np.uint32), np.empty(room, np.uint32)
     doubts = max(DOUBTS, longest)
@@ -100,7 +84,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
     while True:
         objects_matching_postings(
             *probe,
-            *segment.boolean,
+            *index,
             rows.expires_us,
             rows.region_kind,
             rows.box,

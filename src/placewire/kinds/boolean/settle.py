@@ -1,4 +1,4 @@
-"""The merger: settle what the workers could not know, and match the batch's own subscriptions.
+"""Settle matches of `boolean` subscriptions: drop stale ones, match the batch's own rows.
 
 Workers match with the segments of the last commit. What happened inside the batch is settled here,
 by seq and by the clock: objects whose event the clock refused, rows that ended or expired before
@@ -10,31 +10,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.clock import BlockFacts, object_nows, object_seqs
+from placewire.ingest.clock import BlockFacts, object_nows
 from placewire.kinds.boolean.match import make_probe, match_all
-from placewire.segments.changes import NEVER_SEQ
+from placewire.kinds.candidates import PieceSummary
+from placewire.kinds.shard import MatchedPiece, SettleBatch, Shard, began_before, valid_pairs
 from placewire.segments.segment import NONE_DEAD, Segment
+from placewire.storage.arrays import open_arrays
+from placewire.storage.manifest import PieceEntry
 
 
-def settle_matches(
-    facts: BlockFacts,
-    objects: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
-    expires_us: NDArray[np.int64],
-    ended_rows: NDArray[np.int64],
-    ended_seqs: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Which matches with committed rows stand."""
-    stand = np.ones(objects.size, np.bool_)
-    if facts.clock.refused_event.size:
-        refused = np.isin(facts.arrays["object.event"], facts.clock.refused_event)
-        stand &= ~refused[objects]
-    if ended_rows.size:
-        at = np.minimum(np.searchsorted(ended_rows, rows), ended_rows.size - 1)
-        ends = np.where(ended_rows[at] == rows, ended_seqs[at], NEVER_SEQ)
-        stand &= object_seqs(facts)[objects] < ends
-    stand &= object_nows(facts)[objects] < expires_us[rows]
-    return stand
+def settle_piece(
+    shard: Shard, summary: PieceSummary, batch: SettleBatch
+) -> PieceEntry | MatchedPiece:
+    """The matches of one block that stand: as they were written, or those that are left."""
+    piece = summary.piece
+    fact = batch.facts[piece.block]
+    unchanged = not shard.ends[0].size and not fact.clock.refused_event.size
+    if unchanged and (batch.now_us is None or summary.next_expiry_us > batch.now_us):
+        return piece
+    stored = open_arrays(batch.state.file(piece.file)).arrays
+    objects, rows = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
+    expires_us = shard.live.segment.rows.expires_us
+    stand = valid_pairs(fact, objects, rows, expires_us, *shard.ends)
+    return piece if stand.all() else MatchedPiece(piece.block, objects[stand], rows[stand])
 
 
 def match_new_rows(
@@ -53,9 +51,5 @@ def match_new_rows(
         arrays["object.terms"],
     )
     (found,) = match_all(probe, [(segment, NONE_DEAD)], scan)
-    seqs = object_seqs(facts)[found.object]
-    stand = (seqs > segment.rows.begin_seq[found.row]) & (seqs < row_end[found.row])
-    if facts.clock.refused_event.size:
-        refused = np.isin(arrays["object.event"], facts.clock.refused_event)
-        stand &= ~refused[found.object]
+    stand = began_before(facts, found.object, found.row, segment.rows, row_end)
     return found.object[stand], found.row[stand]

@@ -8,7 +8,7 @@ made anew (`state.live`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,4 +89,31 @@ def index_balls(rows: SubscriptionRows, radius: NDArray[np.float64], deal: Deal)
         Deal(deal.parts, read_only(deal.owner), read_only(deal.cost)),
         tuple(indexes),
         tuple(int(np.diff(index.cell_offsets).max(initial=0)) for index in indexes),
+    )
+
+
+def save_balls(balls: BallIndex) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The index as arrays and facts of a file."""
+    arrays: dict[str, NDArray[Any]] = {
+        "balls.centres": balls.centres,
+        "balls.radius": balls.radius,
+        "balls.owner": balls.deal.owner,
+        "balls.cost": balls.deal.cost,
+    }
+    for part, index in enumerate(balls.parts):
+        arrays |= {f"index{part}.{name}": array for name, array in index._asdict().items()}
+    return arrays, {"parts": balls.deal.parts, "longest": balls.longest}
+
+
+def load_balls(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> BallIndex:
+    """The index of a file."""
+    return BallIndex(
+        arrays["balls.centres"],
+        arrays["balls.radius"],
+        Deal(facts["parts"], arrays["balls.owner"], arrays["balls.cost"]),
+        tuple(
+            BooleanIndex(**{n: arrays[f"index{part}.{n}"] for n in BooleanIndex._fields})
+            for part in range(facts["parts"])
+        ),
+        tuple(facts["longest"]),
     )

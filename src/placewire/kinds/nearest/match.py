@@ -6,7 +6,7 @@ that k others of the block precede and beat would not enter anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import points_to_units, radii_to_limits
-from placewire.kinds.boolean.match import ALL_OF_THEM, Matches, Probe, make_probe
+from placewire.kinds.boolean.match import Probe, make_probe
+from placewire.kinds.candidates import Matches, ObjectBlock, Target
+from placewire.kinds.nearest.index import BallIndex
 from placewire.kinds.nearest.kernels.match import objects_near_postings, objects_near_rows
 from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
 from placewire.model.subscriptions import NEVER_US, take_slices
-from placewire.segments.segment import NONE_DEAD, Segment
 
 LEAST_ROOM = 4_096
 FIRST_STRETCH = 64  # objects
@@ -26,46 +27,28 @@ ROOM = 1_000_000  # candidates that a stretch may have, about
 NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
-class NearTarget(NamedTuple):
-    """What objects are held against: a segment, its parts here, its balls' limits, ended rows."""
-
-    segment: Segment
-    parts: Sequence[int]
-    limits: NDArray[np.float32]
-    dead: NDArray[np.uint64] = NONE_DEAD
-    own: bool = False  # whether the limits are a copy
-
-    def shrink(self, rows: NDArray[np.uint32], radius: NDArray[np.float64]) -> NearTarget:
-        """The same with smaller balls of some rows; the limits that others see stay."""
-        limits = self.limits if self.own else self.limits.copy()
-        limits[rows] = np.minimum(limits[rows], radii_to_limits(radius))
-        return self._replace(limits=limits, own=True)
+def shrink(
+    target: Target, owned: bool, rows: NDArray[np.uint32], radius: NDArray[np.float64]
+) -> Target:
+    """The same with smaller circles of some rows; the limits that others see stay."""
+    limits = target.thresholds if owned else target.thresholds.copy()
+    limits[rows] = np.minimum(limits[rows], radii_to_limits(radius))
+    return target._replace(thresholds=limits)
 
 
-class NearColumns(NamedTuple):
-    """Objects in cell order, as `make_probe` takes them."""
-
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    probed: NDArray[np.uint8] = ALL_OF_THEM
-
-    def probe(self, picked: NDArray[np.int64]) -> Probe:
-        """Some of the objects, ready for matching; no subscription is met without a term."""
-        term_offsets, at = take_slices(self.term_offsets, picked)
-        return make_probe(
-            self.codes[picked],
-            self.lon[picked],
-            self.lat[picked],
-            self.now_us[picked],
-            term_offsets,
-            self.terms[at],
-            self.probed[at] if self.probed.size else self.probed,
-            np.zeros(picked.size, np.uint8),
-        )
+def probe_some(block: ObjectBlock, picked: NDArray[np.int64]) -> Probe:
+    """Some of the objects, ready for matching; no subscription is met without a term."""
+    term_offsets, at = take_slices(block.term_offsets, picked)
+    return make_probe(
+        block.codes[picked],
+        block.lon[picked],
+        block.lat[picked],
+        block.now_us[picked],
+        term_offsets,
+        block.terms[at],
+        block.probed[at] if block.probed.size else block.probed,
+        np.zeros(picked.size, np.uint8),
+    )
 
 
 class Stretches:
@@ -97,16 +80,16 @@ class Stretches:
         self.size = max(FIRST_STRETCH, int(ROOM / each))
 
 
-def find_near(probe: Probe, target: NearTarget) -> Matches:
+def find_near(probe: Probe, target: Target) -> Matches:
     """The objects of a block that may enter results of a segment's rows; some pairs come twice."""
     segment = target.segment
-    assert segment.balls is not None
     rows = segment.rows
+    index: BallIndex = segment.index
     units = read_only(points_to_units(probe.lon, probe.lat))
     found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
     looked = 0
     for part in target.parts:
-        room = max(LEAST_ROOM, 2 * segment.balls.longest[part])
+        room = max(LEAST_ROOM, 2 * index.longest[part])
         aside = np.empty(room, np.uint32), np.empty(room, np.uint32)
         out = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.float64)
         cursor = np.zeros(5, np.int64)
@@ -114,14 +97,14 @@ def find_near(probe: Probe, target: NearTarget) -> Matches:
             objects_near_postings(
                 *probe,
                 units,
-                *segment.balls.parts[part],
+                *index.parts[part],
                 rows.expires_us,
                 rows.cover_mode,
                 rows.literal_offsets,
                 rows.literal_term,
                 rows.shape,
-                segment.balls.centres,
-                read_only(target.limits),
+                index.centres,
+                read_only(target.thresholds),
                 read_only(target.dead),
                 *aside,
                 *out,
@@ -137,7 +120,7 @@ def find_near(probe: Probe, target: NearTarget) -> Matches:
     return Matches(objects, of, NEVER_US, looked, distance)
 
 
-def scan_near(probe: Probe, target: NearTarget) -> Matches:
+def scan_near(probe: Probe, target: Target) -> Matches:
     """The same by looking at every pair."""
     rows = target.segment.rows
     objects, of, distance = objects_near_rows(
@@ -178,8 +161,8 @@ def sift_near(
 
     `events` has the event of each object; one that is not `sure` may yet be refused.
     """
-    assert matches.distance is not None
-    objects, rows, distance = matches.object, matches.row, matches.distance
+    assert matches.measure is not None
+    objects, rows, distance = matches.object, matches.row, matches.measure
     if before is not None:
         objects = np.concatenate([before.object, objects])
         rows = np.concatenate([before.row, rows])
@@ -194,13 +177,7 @@ def sift_near(
     return Sifted(objects, rows[enters], events[objects], distance[enters], full, radius)
 
 
-def match_near(
-    columns: NearColumns,
-    target: NearTarget,
-    events: NDArray[np.uint32],
-    sure: NDArray[np.bool_],
-    scan: bool = False,
-) -> Matches:
+def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by scanning.
 
     The block is taken in stretches of the log, so many objects at a time that their candidates
@@ -208,18 +185,20 @@ def match_near(
     only after a stretch it is known how far away is too far.
     """
     find = scan_near if scan else find_near
-    stretches = Stretches(events)
+    stretches = Stretches(block.event)
     sifted: Sifted | None = None
     looked = passed = 0
+    owned = False
     for picked in stretches:
-        found = find(columns.probe(picked), target)
+        found = find(probe_some(block, picked), target)
         looked += found.candidates
         passed += int(found.object.size)
         stretches.found(int(found.object.size))
         found = found._replace(object=picked[found.object].astype(np.uint32))
-        sifted = sift_near(found, events, sure, target.segment.rows.k, sifted)
+        sifted = sift_near(found, block.event, block.sure, target.segment.rows.k, sifted)
         if stretches.left and sifted.full.size:
-            target = target.shrink(sifted.full, sifted.radius)
+            target = shrink(target, owned, sifted.full, sifted.radius)
+            owned = True
     if sifted is None:
         return Matches(*NOTHING_FOUND[:2], NEVER_US, 0, NOTHING_FOUND[2])
     return Matches(sifted.object, sifted.row, NEVER_US, looked, sifted.distance, passed)

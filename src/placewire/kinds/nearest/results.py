@@ -7,19 +7,29 @@ order gives the results of the last commit; radii only shrink, so of them any or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.kernels.space.circles import radii_to_areas
 from placewire.kinds.nearest.kernels.top_k import (
     candidates_into_results,
     results_to_radii,
     slots_taken,
 )
+from placewire.model.kinds import Delta, RowResults
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
+from placewire.storage.arrays import open_arrays
+from placewire.storage.manifest import DeltaEntry
+
+# The index is made anew once its balls have shrunk to half: all together, by the area that they
+# cover, or those that objects meet, by how many of the postings looked at are still in the ball.
+SHRUNK = 0.5
+LOOKED = 100_000  # postings after which the share in the ball is taken
 
 
 class Neighbours(NamedTuple):
@@ -104,9 +114,10 @@ def radii_of(neighbours: Neighbours, within_m: NDArray[np.float64]) -> NDArray[n
     return radii
 
 
-def delta_arrays(label: str, entrants: Entrants, radii: Radii) -> dict[str, NDArray[Any]]:
+def make_delta(entrants: Entrants, radii: Radii) -> Delta:
     """A delta as arrays of a file."""
-    return {f"{label}.{name}": array for part in (entrants, radii) for name, array in named(part)}
+    arrays = {name: array for part in (entrants, radii) for name, array in named(part)}
+    return Delta(arrays, int(entrants.row.size))
 
 
 def named(part: Entrants | Radii) -> list[tuple[str, NDArray[Any]]]:
@@ -120,3 +131,110 @@ def read_entrants(arrays: dict[str, NDArray[Any]], label: str) -> Entrants:
 
 def read_radii(arrays: dict[str, NDArray[Any]], label: str) -> Radii:
     return Radii(*(arrays[f"{label}.radius.{name}"] for name in Radii._fields))
+
+
+class NearestResults(RowResults):
+    """Results, radii and the deltas that the next manifest will name."""
+
+    def __init__(
+        self,
+        neighbours: Neighbours,
+        radius: NDArray[np.float64],
+        within_m: NDArray[np.float64],
+        deltas: Sequence[DeltaEntry],
+        path: Callable[[str], Path],
+    ) -> None:
+        self.neighbours = neighbours.copy()
+        self.radius = radius.copy()
+        self.within_m = within_m
+        self.indexed_area = float(radii_to_areas(radius).sum())
+        self.deltas = list(deltas)
+        self.fresh: list[Entrants] = []  # of the batch that is not committed yet
+        self.since: list[Entrants] | None = None  # since a merge began to read these results
+        self.looked = self.passed = 0  # postings since the last share was taken
+        self.first_share: float | None = None  # in the ball, when the index was new
+        self.share = 1.0
+        for delta in deltas:
+            arrays = open_arrays(path(delta.file)).arrays
+            enter(self.neighbours, read_entrants(arrays, delta.label))
+            rows, radius = read_radii(arrays, delta.label)
+            self.radius[rows] = radius
+        self.area = float(radii_to_areas(self.radius).sum())
+
+    @property
+    def stale(self) -> bool:
+        """Whether the index looks for objects where few can enter any more."""
+        met = self.first_share is not None and self.share < SHRUNK * self.first_share
+        return met or self.area < SHRUNK * self.indexed_area
+
+    def note_looked(self, looked: int, passed: int) -> None:
+        """Workers looked at so many postings, and so many objects were in the ball."""
+        self.looked += looked
+        self.passed += passed
+        if self.looked < LOOKED:
+            return
+        self.share = self.passed / self.looked
+        if self.first_share is None:
+            self.first_share = self.share
+        self.looked = self.passed = 0
+
+    def enter(self, candidates: Entrants) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Apply candidates by (row, seq); which entered, and the seq each dropped or -1."""
+        entered, dropped = enter(self.neighbours, candidates)
+        row, seq, distance = candidates
+        entrants = Entrants(row[entered], seq[entered], distance[entered])
+        if entrants.row.size:
+            self.fresh.append(entrants)
+            if self.since is not None:
+                self.since.append(entrants)
+            self._shrink(np.unique(entrants.row))
+        return entered, dropped
+
+    def _shrink(self, rows: NDArray[np.uint32]) -> None:
+        """Note the radii of rows whose results changed."""
+        n = self.neighbours
+        last = n.offsets[1:][rows] - 1
+        full = n.counts[rows] == last + 1 - n.offsets[:-1][rows]
+        rows, last = rows[full], last[full]
+        before, after = self.radius[rows], n.distance[last]
+        self.area += float((radii_to_areas(after) - radii_to_areas(before)).sum())
+        self.radius[rows] = after
+
+    def freeze(self, copy: bool) -> Neighbours:
+        self.since = []
+        return self.neighbours.copy() if copy else self.neighbours
+
+    def inherit(self, source: RowResults, row_map: NDArray[np.int64]) -> None:
+        assert isinstance(source, NearestResults)
+        for entrants in source.since or ():
+            rows = row_map[entrants.row]
+            kept = rows >= 0
+            self.enter(
+                Entrants(rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept])
+            )
+
+    def take(self, rows: NDArray[np.int64]) -> Neighbours:
+        return take_neighbours(self.neighbours, rows)
+
+    def take_fresh(self, first_seq: int) -> Delta | None:
+        if not self.fresh:
+            return None
+        entrants = Entrants(*(np.concatenate(c) for c in zip(*self.fresh, strict=True)))
+        self.fresh = []
+        rows = np.unique(entrants.row)
+        rows = rows[self.radius[rows] < self.within_m[rows]]
+        return make_delta(entrants, Radii(rows, self.radius[rows]))
+
+    def fold(self, path: Callable[[str], Path]) -> Delta:
+        opened = [(open_arrays(path(d.file)).arrays, d.label) for d in self.deltas]
+        entrants = [read_entrants(*one) for one in opened]
+        rows = np.unique(np.concatenate([read_radii(*one).row for one in opened]))
+        return make_delta(
+            Entrants(*(np.concatenate(c) for c in zip(*entrants, strict=True))),
+            Radii(rows, self.radius[rows]),
+        )
+
+    def object_seqs(self) -> NDArray[np.int64]:
+        n = self.neighbours
+        slots = np.arange(n.seq.size) - np.repeat(n.offsets[:-1], np.diff(n.offsets))
+        return np.unique(n.seq[slots < np.repeat(n.counts, np.diff(n.offsets))])

@@ -17,19 +17,14 @@ from numpy.typing import NDArray
 from placewire.ingest.clock import BlockFacts, object_nows, object_seqs
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import radii_to_limits
-from placewire.kinds.boolean.settle import settle_matches
-from placewire.kinds.nearest.index import Deal
-from placewire.kinds.nearest.live_results import LiveResults
-from placewire.kinds.nearest.match import NearColumns, NearTarget, Stretches, find_near, scan_near
-from placewire.kinds.nearest.results import Entrants, no_neighbours
+from placewire.kinds.candidates import ObjectBlock, Target
+from placewire.kinds.nearest.index import Deal, points_of
+from placewire.kinds.nearest.match import Stretches, find_near, probe_some, scan_near
+from placewire.kinds.nearest.results import Entrants, NearestResults, no_neighbours
+from placewire.kinds.object_ids import Rosters, name_objects, take_texts
+from placewire.kinds.shard import Changed, SettleBatch, Shard, began_before, read_candidates
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
-from placewire.segments.live_segment import LiveSegment
-from placewire.segments.segment import Segment, make_near_segment
-from placewire.storage.arrays import open_arrays
-from placewire.storage.layout import StateDir
-from placewire.storage.manifest import PieceEntry
-
-Ends = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows and the seqs at which they ended
+from placewire.segments.segment import Segment, make_segment
 
 
 class Entered(NamedTuple):
@@ -60,38 +55,28 @@ def first_objects(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
     return lengths_to_offsets(np.array([f.arrays["object.event"].size for f in facts], np.int64))
 
 
-def enter_candidates(
-    state: StateDir,
-    facts: Sequence[BlockFacts],
-    live: LiveSegment,
-    pieces: Sequence[PieceEntry],
-    ends: Ends,
-) -> Entered | None:
-    """Apply what the workers found for the committed rows of one segment."""
-    assert live.results is not None
-    bases = first_objects(facts)
+def enter_candidates(shard: Shard, batch: SettleBatch) -> Entered | None:
+    """Apply what the workers found for the committed rows of one shard."""
+    bases = first_objects(batch.facts)
     found = []
-    for piece in pieces:
-        fact = facts[piece.block]
-        stored = open_arrays(state.file(piece.file)).arrays
-        objects, rows, distance = (
-            stored[f"{piece.prefix}.{name}"] for name in ("object", "row", "distance")
-        )
-        stand = settle_matches(fact, objects, rows, live.segment.rows.expires_us, *ends)
-        objects = objects[stand].astype(np.int64)
+    for candidate in read_candidates(shard, batch):
+        assert candidate.measure is not None
+        objects = candidate.objects.astype(np.int64)
         found.append(
             _Candidates(
-                rows[stand], object_seqs(fact)[objects], bases[piece.block] + objects,
-                distance[stand],
+                candidate.rows,
+                object_seqs(batch.facts[candidate.block])[objects],
+                bases[candidate.block] + objects,
+                candidate.measure,
             )
-        )  # fmt: skip
+        )
     if not found:
         return None
     together = _Candidates(*(np.concatenate(column) for column in zip(*found, strict=True)))
-    return _enter(live.segment.rows, live.results, together)
+    return _enter(shard.live.segment.rows, shard.live.results, together)
 
 
-def _enter(rows: SubscriptionRows, results: LiveResults, found: _Candidates) -> Entered:
+def _enter(rows: SubscriptionRows, results: NearestResults, found: _Candidates) -> Entered:
     """Put candidates in order and let them enter."""
     first = int(found.seq.min()) if found.seq.size else 0
     since = (found.seq - first).astype(np.uint64)  # a batch has fewer than 2^32 events
@@ -111,6 +96,7 @@ def _enter(rows: SubscriptionRows, results: LiveResults, found: _Candidates) -> 
 
 
 def enter_new_rows(
+    kind: int,
     facts: Sequence[BlockFacts],
     rows: SubscriptionRows,
     row_end: NDArray[np.int64],
@@ -118,8 +104,8 @@ def enter_new_rows(
     scan: bool = False,
 ) -> tuple[Segment, Entered | None]:
     """Let the batch's objects enter the results of its own rows; gives their segment too."""
-    segment = make_near_segment(rows, no_neighbours(rows.k))
-    results = LiveResults(segment, [], no_file)
+    segment = make_segment(kind, rows, no_neighbours(rows.k))
+    results = NearestResults(segment.held, segment.index.radius, points_of(rows)[2], (), no_file)
     bases = first_objects(facts)
     parts = []
     first = int(rows.begin_seq.min())
@@ -131,9 +117,9 @@ def enter_new_rows(
             if found.row.size:
                 parts.append(_enter(rows, results, found))
             if results.stale and stretches.left:
-                segment = make_near_segment(rows, results.neighbours)
+                segment = make_segment(kind, rows, results.neighbours)
                 results.indexed_area = results.area
-    segment = make_near_segment(rows, results.neighbours, deal)
+    segment = make_segment(kind, rows, results.neighbours, deal)
     if not parts:
         return segment, None
     return segment, Entered(rows, *(np.concatenate(c) for c in list(zip(*parts, strict=True))[1:]))
@@ -144,13 +130,13 @@ def meet_new_rows(
     base: int,
     picked: NDArray[np.int64],
     segment: Segment,
-    results: LiveResults,
+    results: NearestResults,
     row_end: NDArray[np.int64],
     scan: bool,
 ) -> _Candidates:
     """Candidates among some objects of a block, by the balls as they are."""
     a = fact.arrays
-    columns = NearColumns(
+    block = ObjectBlock(
         a["object.code"],
         a["object.lon"],
         a["object.lat"],
@@ -158,16 +144,39 @@ def meet_new_rows(
         a["object.term_offsets"],
         a["object.terms"],
     )
-    target = NearTarget(segment, (0,), read_only(radii_to_limits(results.radius)))
-    found = (scan_near if scan else find_near)(columns.probe(picked), target)
-    assert found.distance is not None
+    target = Target(segment, thresholds=read_only(radii_to_limits(results.radius)))
+    found = (scan_near if scan else find_near)(probe_some(block, picked), target)
+    assert found.measure is not None
     objects = picked[found.object]
+    stand = began_before(fact, objects, found.row, segment.rows, row_end)
     seqs = object_seqs(fact)[objects]
-    stand = (seqs > segment.rows.begin_seq[found.row]) & (seqs < row_end[found.row])
-    if fact.clock.refused_event.size:
-        stand &= ~np.isin(a["object.event"], fact.clock.refused_event)[objects]
-    return _Candidates(found.row[stand], seqs[stand], base + objects[stand], found.distance[stand])
+    return _Candidates(found.row[stand], seqs[stand], base + objects[stand], found.measure[stand])
 
 
 def no_file(name: str) -> Path:
     raise AssertionError(f"new rows have no deltas, got {name}")
+
+
+def name_entered(
+    batch: int, facts: Sequence[BlockFacts], entered: Sequence[Entered], rosters: Rosters
+) -> list[Changed]:
+    """Updates of `nearest` subscriptions; what entered goes into a roster, to be named later."""
+    entered = [part for part in entered if part.row.size]
+    if not entered:
+        return []
+    names = name_objects(facts)
+    newcomers = np.unique(np.concatenate([part.object for part in entered]))
+    rosters.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
+    return [
+        Changed(
+            part.seq,
+            *take_texts(part.rows.id_offsets, part.rows.id_bytes, part.row),
+            False,
+            np.arange(part.row.size + 1),
+            names.take(part.object),
+            part.distance,
+            lengths_to_offsets((part.dropped >= 0).astype(np.int64)),
+            rosters.find(part.dropped[part.dropped >= 0]),
+        )
+        for part in entered
+    ]

@@ -53,6 +53,11 @@ class GroupIndex(NamedTuple):
     posted: NDArray[np.bool_]
     longest: NDArray[np.int64]
 
+    @property
+    def size(self) -> int:
+        """How many postings there are."""
+        return int(self.posting_row.size)
+
 
 def build_groups(
     rows: SubscriptionRows,
@@ -178,3 +183,10 @@ def index_parts(
         here = np.unique(row[posted])
         indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=dealt.often))
     return tuple(indexes)
+
+
+class RelevantIndex(NamedTuple):
+    """An index of groups for every part, and how postings are divided into parts, if they are."""
+
+    groups: tuple[GroupIndex, ...]
+    dealt: LiteralDeal | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import points_to_units
-from placewire.kinds.boolean.match import Matches
+from placewire.kinds.candidates import Matches, Target
 from placewire.kinds.relevant.index import GroupIndex
 from placewire.kinds.relevant.kernels.groups import (
     ALL_PRUNINGS,
@@ -26,7 +25,7 @@ from placewire.kinds.relevant.kernels.score import (
     objects_relevant_to_rows,
 )
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
-from placewire.segments.segment import NONE_DEAD, Segment
+from placewire.segments.segment import NONE_DEAD
 
 ROOM = 1 << 14  # candidates scored at a time, unless a cell has more
 
@@ -160,31 +159,22 @@ def columns_of(rows: SubscriptionRows) -> Scored:
 
 
 NO_MATCHES = Matches(
-    np.empty(0, np.uint32), np.empty(0, np.uint32), NEVER_US, 0, nano=np.empty(0, np.int32)
+    np.empty(0, np.uint32), np.empty(0, np.uint32), NEVER_US, 0, np.empty(0, np.int32)
 )
 
 
-class RelevantTarget(NamedTuple):
-    """What objects are held against: a segment, its parts here, its thresholds, ended rows."""
-
-    segment: Segment
-    parts: Sequence[int]
-    theta: NDArray[np.int32]
-    dead: NDArray[np.uint64] = NONE_DEAD
-
-
-def match_relevant(block: RelevanceBlock, target: RelevantTarget, scan: bool = False) -> Matches:
+def match_relevant(block: RelevanceBlock, target: Target, scan: bool = False) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by looking at every pair.
 
     A pair comes once from each part that has a posting of it.
     """
-    rows, theta, dead = target.segment.rows, target.theta, target.dead
+    rows, theta, dead = target.segment.rows, target.thresholds, target.dead
     if scan:
         found = [scan_relevant(block, rows, theta, dead)]
         looked = block.lon.size * rows.total
     else:
         found = [
-            find_relevant(block, rows, target.segment.groups[part], theta, dead)
+            find_relevant(block, rows, target.segment.index.groups[part], theta, dead)
             for part in target.parts
         ]
         looked = sum(int(part.counters[LOOKED]) for part in found)
@@ -195,5 +185,5 @@ def match_relevant(block: RelevanceBlock, target: RelevantTarget, scan: bool = F
         np.concatenate([part.row for part in found]),
         NEVER_US,
         looked,
-        nano=np.concatenate([part.nano for part in found]),
+        np.concatenate([part.nano for part in found]),
     )

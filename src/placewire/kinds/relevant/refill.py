@@ -50,7 +50,7 @@ class Ground(NamedTuple):
 class Hunter:
     """Searches the files of the store; what it needs to know of each is found once."""
 
-    def __init__(self, state: StateDir, by_time: bool) -> None:
+    def __init__(self, state: StateDir, by_time: bool = False) -> None:
         self.state = state
         self.by_time = by_time
         self.grounds: dict[str, Ground] = {}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.blocks import NEVER
 from placewire.kernels.jit import read_only
 from placewire.kinds.relevant.kernels.buffers import (
     ALL,
@@ -27,6 +28,7 @@ from placewire.kinds.relevant.kernels.buffers import (
     newcomers_counted,
 )
 from placewire.model.errors import Unusable
+from placewire.model.kinds import Delta, RowResults
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.objects.kernels.best_of_rows import cheapest_sizes
 from placewire.storage.arrays import open_arrays
@@ -158,9 +160,9 @@ def make_delta(
     )
 
 
-def delta_arrays(label: str, delta: BufferDelta) -> dict[str, NDArray[Any]]:
+def delta_of(delta: BufferDelta) -> Delta:
     """A delta as arrays of a file."""
-    return {f"{label}.{name}": array for name, array in delta._asdict().items()}
+    return Delta(dict(delta._asdict()), int(delta.entrant_row.size))
 
 
 def read_delta(arrays: dict[str, NDArray[Any]], label: str) -> BufferDelta:
@@ -211,6 +213,9 @@ class BufferRule(NamedTuple):
         return self.room(ks)
 
 
+USUAL_RULE = BufferRule()
+
+
 def read_rule(name: str) -> BufferRule:
     """The rule of a name; raises Unusable."""
     if name not in BUFFERS:
@@ -218,7 +223,7 @@ def read_rule(name: str) -> BufferRule:
     return BufferRule(name)
 
 
-class LiveBuffers:
+class RelevantResults(RowResults):
     """Buffers with room, and the deltas that the next manifest will name."""
 
     def __init__(
@@ -291,10 +296,23 @@ class LiveBuffers:
         rows = delta.theta_row.astype(np.int64)
         self._change(rows, delta.theta, delta.theta_seq, delta.entrants(), horizon)
 
-    @property
-    def sunk(self) -> NDArray[np.int64]:
+    def unindexed(self) -> NDArray[np.int64]:
         """Rows whose threshold is lower than the index knows: it would not find all for them."""
         return np.flatnonzero(self.buffers.theta < self.indexed)
+
+    def end(self, rows: NDArray[np.int64]) -> None:
+        self.soonest[rows] = NEVER
+
+    def freeze(self, copy: bool) -> Buffers:
+        self.since = []
+        return self.take(np.arange(self.ks.size)) if copy else self.buffers
+
+    def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
+        assert isinstance(source, RelevantResults)
+        self.looked[:] = source.looked[rows]
+
+    def take(self, rows: NDArray[np.int64]) -> Buffers:
+        return take_buffers(self.buffers, rows, self.rule.by_time)
 
     @property
     def stale(self) -> bool:
@@ -313,32 +331,33 @@ class LiveBuffers:
         if self.since is not None:
             self.since += [touched, refilled]
 
-    def take_fresh(self, since_seq: int) -> BufferDelta | None:
-        """What the batch that began with `since_seq` changed; it is no longer fresh."""
+    def take_fresh(self, first_seq: int) -> Delta | None:
         if not self.touched and not self.refilled:
             return None
         touched = np.unique(np.concatenate([NOTHING, *self.touched]))
         refilled = np.unique(np.concatenate([NOTHING, *self.refilled]))
         self.touched, self.refilled = [], []
-        return make_delta(self.buffers, touched, refilled, since_seq, self.rule.by_time)
+        by_time = self.rule.by_time
+        return delta_of(make_delta(self.buffers, touched, refilled, first_seq, by_time))
 
-    def fold(self, path: Callable[[str], Path]) -> BufferDelta:
-        """All deltas as one; they are no longer named."""
+    def fold(self, path: Callable[[str], Path]) -> Delta:
         opened = [read_delta(open_arrays(path(d.file)).arrays, d.label) for d in self.deltas]
         since_seq = min(delta.first_seq for delta in self.deltas)
-        self.deltas = []
         touched = np.unique(np.concatenate([delta.theta_row for delta in opened]))
         refilled = np.unique(np.concatenate([delta.refill_row for delta in opened]))
-        return make_delta(
-            self.buffers,
-            touched.astype(np.int64),
-            refilled.astype(np.int64),
-            since_seq,
-            self.rule.by_time,
+        return delta_of(
+            make_delta(
+                self.buffers,
+                touched.astype(np.int64),
+                refilled.astype(np.int64),
+                since_seq,
+                self.rule.by_time,
+            )
         )
 
-    def inherit(self, source: LiveBuffers, row_map: NDArray[np.int64]) -> None:
+    def inherit(self, source: RowResults, row_map: NDArray[np.int64]) -> None:
         """Take what changed in a source since it was merged into this."""
+        assert isinstance(source, RelevantResults)
         if not source.since:
             return
         changed = np.unique(np.concatenate(source.since))

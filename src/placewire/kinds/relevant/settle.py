@@ -14,29 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.clock import BlockFacts, object_seqs
+from placewire.ingest.clock import Advances, object_seqs
 from placewire.kernels.blocks import NEVER, codes_to_order
 from placewire.kernels.jit import read_only
-from placewire.kinds.boolean.settle import settle_matches
+from placewire.kinds.object_ids import take_texts
 from placewire.kinds.relevant.kernels.buffers import DONE
 from placewire.kinds.relevant.kernels.window import best_into_buffers, window_past_rows
 from placewire.kinds.relevant.refill import NO_OBJECTS, Best, Found, Hunter, Wanted
-from placewire.kinds.relevant.results import LiveBuffers
-from placewire.kinds.relevant.window import Moves
+from placewire.kinds.relevant.results import RelevantResults
+from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
 from placewire.kinds.threads import in_portions
-from placewire.kinds.trending.due import Advances
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.sections import FAR_PAST
+from placewire.model.times import FAR_PAST_US
+from placewire.objects.window import Moves
 from placewire.segments.live_segment import LiveSegment
-from placewire.storage.arrays import open_arrays
-from placewire.storage.layout import StateDir
-from placewire.storage.manifest import PieceEntry
 
 FIRST_STRETCH, MOST_STRETCH = 64, 1 << 30  # events
 STRETCH_PAIRS = 1_000_000  # of rows and objects that a stretch may have, about
 ROWS_A_THREAD = 20_000  # what is worth a thread
 ROOM = 1 << 16  # updates, and objects added and dropped, that the kernel writes at once
-Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Slid(NamedTuple):
@@ -85,8 +81,7 @@ class Slider:
         end_seq: NDArray[np.int64],
     ) -> list[Slid]:
         """Let the batch pass the committed rows of a segment; `found` is of `rows`."""
-        buffers = live.buffers
-        assert buffers is not None
+        buffers: RelevantResults = live.results
         leaving = np.flatnonzero(buffers.soonest <= self.moves.horizon[-1])
         picked = np.union1d(rows, leaving)
         if picked.size == 0:
@@ -107,7 +102,7 @@ class Slider:
         return slid
 
     def slide_new(
-        self, rows: SubscriptionRows, buffers: LiveBuffers, end_seq: NDArray[np.int64]
+        self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: NDArray[np.int64]
     ) -> list[Slid]:
         """Let rows of the batch begin with what the window has, and the rest of it pass them."""
         stops = self.stops(rows.expires_us, end_seq)
@@ -120,7 +115,7 @@ class Slider:
 
     def _slide(
         self,
-        buffers: LiveBuffers,
+        buffers: RelevantResults,
         picked: NDArray[np.int64],
         stops: NDArray[np.int64],
         found: Found,
@@ -143,7 +138,7 @@ class Slider:
 
     def _pass(
         self,
-        buffers: LiveBuffers,
+        buffers: RelevantResults,
         picked: NDArray[np.int64],
         stops: NDArray[np.int64],
         begins: NDArray[np.int64],
@@ -193,7 +188,7 @@ class Slider:
     def _cost(
         self,
         rows: SubscriptionRows,
-        buffers: LiveBuffers,
+        buffers: RelevantResults,
         picked: NDArray[np.int64],
         wanted: Wanted,
     ) -> NDArray[np.float64]:
@@ -208,7 +203,7 @@ class Slider:
     def _follow(
         self,
         rows: SubscriptionRows,
-        buffers: LiveBuffers,
+        buffers: RelevantResults,
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
         stops: NDArray[np.int64],
@@ -241,13 +236,13 @@ class Slider:
     def refill(
         self,
         rows: SubscriptionRows,
-        buffers: LiveBuffers,
+        buffers: RelevantResults,
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
     ) -> Slid:
         """Fill buffers anew from the window as it is at an event."""
         horizon = self.moves.at(at_seq)
-        far_past = np.full(picked.size, FAR_PAST)
+        far_past = np.full(picked.size, FAR_PAST_US)
         wanted = Wanted(
             horizon if self.by_time else far_past,
             far_past if self.by_time else horizon,
@@ -291,26 +286,16 @@ def lower(
 
 
 def gather_found(
-    state: StateDir,
-    facts: Sequence[BlockFacts],
-    live: LiveSegment,
-    pieces: Sequence[PieceEntry],
-    ends: Ends,
-    by_time: bool,
+    shard: Shard, batch: SettleBatch, by_time: bool
 ) -> tuple[NDArray[np.int64], Found]:
-    """What the workers found for a segment: its rows, ascending, and the objects of each by seq."""
+    """What the workers found for a shard: its rows, ascending, and the objects of each by seq."""
     parts: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
-    for piece in pieces:
-        fact = facts[piece.block]
-        stored = open_arrays(state.file(piece.file)).arrays
-        objects, rows, nano = (
-            stored[f"{piece.prefix}.{name}"] for name in ("object", "row", "nano")
-        )
-        stand = settle_matches(fact, objects, rows, live.segment.rows.expires_us, *ends)
-        objects = objects[stand]
-        seqs = object_seqs(fact)[objects]
-        exp = fact.arrays["object.ts_us"][objects] if by_time else seqs
-        parts.append((rows[stand], nano[stand], seqs, exp))
+    for candidate in read_candidates(shard, batch):
+        fact = batch.facts[candidate.block]
+        seqs = object_seqs(fact)[candidate.objects]
+        exp = fact.arrays["object.ts_us"][candidate.objects] if by_time else seqs
+        assert candidate.measure is not None
+        parts.append((candidate.rows, candidate.measure, seqs, exp))
     row, nano, seq, exp = (np.concatenate(column) for column in zip(*parts, strict=True))
     if row.size == 0:
         return np.empty(0, np.int64), Found(np.zeros(1, np.int64), nano, seq, exp)
@@ -324,3 +309,26 @@ def gather_found(
         row, nano, seq, exp = row[first], nano[first], seq[first], exp[first]
     starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
     return row[starts].astype(np.int64), Found(np.append(starts, row.size), nano, seq, exp)
+
+
+def name_slid(rows: SubscriptionRows, slid: Sequence[Slid], hunter: Hunter) -> list[Changed]:
+    """Updates of `relevant` subscriptions of one segment; the store knows all their objects."""
+    changed = []
+    for part in slid:
+        if part.row.size == 0:
+            continue
+        seqs, at = np.unique(np.concatenate([part.add_seq, part.drop_seq]), return_inverse=True)
+        names = hunter.name(seqs)
+        changed.append(
+            Changed(
+                part.seq,
+                *take_texts(rows.id_offsets, rows.id_bytes, part.row),
+                True,
+                part.add_offsets,
+                names.take(at[: part.add_seq.size]),
+                part.add_nano / 1e9,
+                part.drop_offsets,
+                names.take(at[part.add_seq.size :]),
+            )
+        )
+    return changed

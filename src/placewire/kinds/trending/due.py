@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.clock import BlockFacts, object_nows
+from placewire.ingest.clock import Advances
 from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_rows,
@@ -16,50 +16,10 @@ from placewire.model.subscriptions import (
     take_rows,
     take_slices,
 )
-from placewire.objects.sections import FAR_PAST
 from placewire.segments.changes import NEVER_SEQ
 from placewire.storage.manifest import StoreEntry
 
 GROUPS_A_TASK = 2_048
-
-
-class Advances(NamedTuple):
-    """The clock of a batch: the events that move it, and from where to where, in log order."""
-
-    seq: NDArray[np.int64]
-    to_us: NDArray[np.int64]
-    before_us: int  # before the batch; the far past if there was no event yet
-
-    def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`now` at events of the batch."""
-        last = np.searchsorted(self.seq, seqs, "right") - 1
-        if self.to_us.size == 0:
-            return np.full(seqs.size, self.before_us)
-        return np.where(last >= 0, self.to_us[last], self.before_us)
-
-
-def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances:
-    """Which valid events of a batch move the clock."""
-    before = FAR_PAST if now_us is None else now_us
-    seqs, nows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for fact in facts:
-        a = fact.arrays
-        events, times = [a["object.event"]], [object_nows(fact)]
-        for kind in ("change", "query"):
-            if f"{kind}.event" in a:
-                events.append(a[f"{kind}.event"])
-                times.append(fact.clock.nows(a[f"{kind}.event"], a[f"{kind}.now_us"]))
-        event, now = np.concatenate(events), np.concatenate(times)
-        order = np.argsort(event, kind="stable")
-        event, now = event[order], now[order]
-        valid = ~np.isin(event, fact.clock.refused_event)
-        seqs.append(fact.first_seq + event[valid].astype(np.int64))
-        nows.append(now[valid])
-    seq, now = np.concatenate(seqs), np.concatenate(nows)
-    moves = np.empty(now.size, np.bool_)
-    moves[:1] = now[:1] > before
-    moves[1:] = now[1:] > now[:-1]
-    return Advances(seq[moves], now[moves], before)
 
 
 class DueRows(NamedTuple):

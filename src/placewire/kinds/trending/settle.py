@@ -9,7 +9,8 @@ the sweep and its table of counts; those of different regions share the tables o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,9 +18,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.blocks import slices_to_buffer
-from placewire.kernels.jit import read_only
-from placewire.kinds.trending.due import Advances, Groups
+from placewire.ingest.clock import Advances
+from placewire.kinds.shard import Reports, SettleBatch
+from placewire.kinds.trending.due import DueRows, Groups, cut_groups, make_groups
 from placewire.kinds.trending.kernels.first_counts import groups_counted, groups_entered
 from placewire.kinds.trending.kernels.sweep import groups_reported
 from placewire.model.subscriptions import (
@@ -31,9 +32,8 @@ from placewire.model.times import format_timestamp
 from placewire.objects.frequent import counting_room
 from placewire.objects.index import Retained
 from placewire.objects.sections import Section, open_sections
-from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import LinesEntry, StoreEntry
+from placewire.storage.manifest import StoreEntry
 
 NONE = np.empty(0, np.int64)
 LINES_AT_ONCE = 50_000  # a leap of the clock may make millions
@@ -48,24 +48,7 @@ class ReportContext(NamedTuple):
     advances: Advances
 
 
-class Reports(NamedTuple):
-    """Reports as lines one after another, with what they are sorted by."""
-
-    seq: NDArray[np.int64]
-    subscription: list[str]
-    at_us: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    text: NDArray[np.uint8]
-
-
 NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8))
-
-Report = Callable[[ReportContext, list[Groups]], list[Reports]]
-
-
-def report_here(context: ReportContext, portions: list[Groups]) -> list[Reports]:
-    """Make reports in this process."""
-    return [report_portion(context, portion) for portion in portions]
 
 
 class Given(NamedTuple):
@@ -261,22 +244,10 @@ def report_lines(
     ]
 
 
-def write_reports(state: StateDir, batch: int, made: Sequence[Reports]) -> LinesEntry | None:
-    """Write the reports of a batch, by seq, subscription and due time."""
-    seq = np.concatenate([one.seq for one in made])
-    if seq.size == 0:
-        return None
-    ids = [name for one in made for name in one.subscription]
-    rank = {name: number for number, name in enumerate(sorted(set(ids)))}
-    ranks = np.fromiter((rank[name] for name in ids), np.int64, len(ids))
-    order = np.lexsort((np.concatenate([one.at_us for one in made]), ranks, seq))
-    edges = concat_offsets([one.starts for one in made])
-    starts, text = slices_to_buffer(
-        read_only(np.concatenate([one.text for one in made])),
-        read_only(edges[:-1][order]),
-        read_only(edges[1:][order]),
-    )
-    name = state.new_name(batch, "reports")
-    arrays = {"seq": seq[order], "plain.starts": starts, "plain.text": text}
-    write_arrays(state.file(name), arrays)
-    return LinesEntry(name, int(seq.size))
+def make_reports(due: Sequence[DueRows], batch: SettleBatch) -> list[Reports]:
+    """Make the reports that are due in a batch."""
+    groups = make_groups(due, batch.store)
+    if groups is None:
+        return []
+    context = ReportContext(batch.state.name, tuple(batch.store), batch.first_seq, batch.advances)
+    return batch.spread(partial(report_portion, context), cut_groups(groups))

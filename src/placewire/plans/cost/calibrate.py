@@ -58,11 +58,11 @@ def calibrate() -> Calibration:
     )
     segments, times, candidates = [], [], []
     for rows in (draw_rows(random, hashes, popularity, count) for count in (FEW, MANY)):
-        segment = make_segment(rows)
+        segment = make_segment(BOOLEAN, rows)
         segments.append(segment)
         candidates.append(match_segment(probe, segment).candidates)
         times.append(best_of(lambda segment=segment: match_segment(probe, segment)))  # type: ignore[misc]
-    insert_s = best_of(lambda: make_segment(segments[1].rows)) / MANY
+    insert_s = best_of(lambda: make_segment(BOOLEAN, segments[1].rows)) / MANY
     delete_s = best_of(lambda: end_rows(segments[1])) / MANY
     slope = max(times[1] - times[0], 1e-9)
     per_check = slope / (OBJECTS * (MANY - FEW))

@@ -13,13 +13,14 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.match import make_probe
+from placewire.kinds.candidates import Target
 from placewire.kinds.nearest.index import BallIndex, Deal, index_balls, one_part
-from placewire.kinds.nearest.match import NearTarget, find_near
-from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
+from placewire.kinds.nearest.match import find_near
+from placewire.model.subscriptions import NEAREST, SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.choice import BYTES_A_SUBSCRIPTION, Machines, Prices, Score, score_parts
 from placewire.plans.cost.measures import Objects
 from placewire.plans.route.radius_route import BallRoute, LiveBalls
-from placewire.segments.segment import NO_INDEX, Segment, make_directory
+from placewire.segments.segment import Segment, make_directory
 
 SAMPLED_ROWS = 100_000
 SAMPLED_OBJECTS = 4_000
@@ -58,8 +59,9 @@ def meet_sample(rows: SubscriptionRows, radius: NDArray[np.float64], objects: Ob
     objects = Objects(objects.codes[chosen], offsets, objects.terms[at])
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
-    segment = Segment(some, NO_INDEX, *make_directory(some), balls)
-    found = find_near(probe, NearTarget(segment, (0,), radii_to_limits(radius[picked])))
+    segment = Segment(NEAREST, some, balls, None, *make_directory(some))
+    target = Target(segment, thresholds=radii_to_limits(radius[picked]))
+    found = find_near(probe, target)
     postings = step * found.candidates / max(found.row.size, 1)
     return Met(objects, some, balls, found.row, postings, step)
 

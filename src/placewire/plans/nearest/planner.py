@@ -46,7 +46,7 @@ from placewire.plans.row_planner import DealingPlanner
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import CKQ, make_sample
 from placewire.plans.sample.sampler import Sampler
-from placewire.segments.compaction import deal_near
+from placewire.segments.compaction import divide_by
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
@@ -123,7 +123,7 @@ class NearPlanner(DealingPlanner):
 
     def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
         """Rows have ended: their workers have less to do."""
-        balls = live.segment.balls
+        balls = live.segment.index
         if self.rule is not None and balls is not None and balls.deal.parts == self.workers:
             self.loads = release(
                 self.loads, balls.deal.owner[rows], balls.deal.cost[rows].astype(np.float64)
@@ -146,14 +146,9 @@ class NearPlanner(DealingPlanner):
             return
         if self._known and not self.balls.crowded:
             for live in fresh:
-                assert live.segment.balls is not None
-                self.balls.add(live.segment.rows, live.segment.balls)
+                self.balls.add(live.segment.rows, live.segment.index)
         if not self._known or self.balls.crowded:
-            self.balls.rebuild(
-                (live.segment.rows, live.segment.balls)
-                for live in segments
-                if live.segment.balls is not None
-            )
+            self.balls.rebuild((live.segment.rows, live.segment.index) for live in segments)
         self._known = {live.name for live in segments}
         self.balls_file = self.state.new_name(batch, "balls")
         write_arrays(self.state.file(self.balls_file), {"words": self.balls.words})
@@ -166,8 +161,8 @@ class NearPlanner(DealingPlanner):
             return
         self.loads = np.zeros(self.workers)
         for one in live.of_kind(NEAREST):
-            if one.segment.balls is not None and one.segment.balls.deal.parts == self.workers:
-                deal = one.segment.balls.deal
+            if one.segment.index.deal.parts == self.workers:
+                deal = one.segment.index.deal
                 alive = ~one.ended_mask() & (one.segment.rows.expires_us > now_us)
                 self.loads += np.bincount(deal.owner[alive], deal.cost[alive], self.workers)
 
@@ -186,13 +181,11 @@ class NearPlanner(DealingPlanner):
             return
         live.wait()
         rest = [
-            one
-            for one in live.of_kind(NEAREST)
-            if one.segment.balls is not None and one.segment.balls.deal.parts != self.workers
+            one for one in live.of_kind(NEAREST) if one.segment.index.deal.parts != self.workers
         ]
         if rest:
             deals = {one.name: self.deal(whole_rows(one.segment)) for one in rest}
-            live.hand_over(batch, rest, deal_near(lambda one: deals[one.name]))
+            live.hand_over(batch, rest, divide_by(lambda one, rows, held: deals[one.name]))
             live.take_heirs((NEAREST,))
 
     def prepare(self, batch: int, live: LiveSegments, now_us: int) -> None:
@@ -234,7 +227,7 @@ class NearPlanner(DealingPlanner):
         if not self.asked:
             return
         live.wait()
-        near = [one for one in live.segments if one.results is not None]
+        near = live.of_kind(NEAREST)
         if not near:  # the merge has left none
             return
         chooses = self.name == "auto" and self.waits
@@ -243,7 +236,7 @@ class NearPlanner(DealingPlanner):
         self.waits, self.made = False, batch
         codes, term_offsets, terms = self.sampler.objects.in_order()
         rows = concat_rows([whole_rows(one.segment) for one in near])
-        radius = np.concatenate([one.results.radius for one in near if one.results is not None])
+        radius = np.concatenate([one.results.radius for one in near])
         if self.name == "sstd":
             self._divide_objects(batch, codes, term_offsets, terms, rows, radius)
             return
@@ -267,7 +260,7 @@ class NearPlanner(DealingPlanner):
                 return
         assignment = assignments[self.method]
         way = "dealt out"
-        deals = [one.segment.balls.deal for one in near if one.segment.balls is not None]
+        deals = [one.segment.index.deal for one in near]
         if counted is not None and all(deal.parts == self.workers for deal in deals):
             former = np.concatenate([deal.owner for deal in deals])[alive]
             assignment = level_assignment(assignment, former, counted, sample)
@@ -283,7 +276,7 @@ class NearPlanner(DealingPlanner):
             one.name: Deal(self.workers, owner[first:last], cost[first:last])
             for one, first, last in zip(near, starts[:-1], starts[1:], strict=True)
         }
-        live.hand_over(batch, near, deal_near(lambda one: anew[one.name]))
+        live.hand_over(batch, near, divide_by(lambda one, rows, held: anew[one.name]))
         if not ahead:
             live.take_heirs((NEAREST,))
             self.forget_map()

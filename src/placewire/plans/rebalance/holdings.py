@@ -92,18 +92,17 @@ def hold(leaves: Leaves, segment: Segment) -> Held:
 
 def count_near(segment: Segment, workers: int) -> NDArray[np.float64]:
     """The rows of each worker's parts of a `nearest` segment."""
-    assert segment.balls is not None
-    deal = segment.balls.deal
+    deal = segment.index.deal
     return np.bincount(deal.owner % workers, minlength=workers).astype(np.float64)
 
 
 def count_relevant(segment: Segment, workers: int) -> NDArray[np.float64]:
     """The rows that have a posting in each worker's parts of a `relevant` segment."""
     rows = segment.rows
-    if segment.dealt is None:
+    if segment.index.dealt is None:
         return np.where(np.arange(workers) == 0, float(rows.total), 0.0)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    owner = segment.dealt.owner
+    owner = segment.index.dealt.owner
     posted = owner >= 0
     pairs = np.unique(row[posted] * workers + owner[posted] % workers)
     return np.bincount(pairs % workers, minlength=workers).astype(np.float64)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
-from placewire.kinds.relevant.index import GroupIndex
-from placewire.plans.ref import NearRef, PlanRef, RelevantRef
+from placewire.model.kinds import kind_numbered
+from placewire.plans.ref import PlanRef, RouteRef
 from placewire.plans.route.leaf_route import RouteTables
 from placewire.segments.segment import Segment
 
@@ -79,7 +79,7 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
     sums = np.zeros(1, np.uint32)
     total = 0
     for segment in segments:
-        index = segment.boolean
+        index = segment.index
         total += ranges_touching_postings(
             read_only(start),
             read_only(end),
@@ -93,9 +93,7 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
     return total
 
 
-def fetch_heirs(
-    heirs: Sequence[Segment], routes: Mapping[int, NearRef | RelevantRef | None], worker: int
-) -> int:
+def fetch_heirs(heirs: Sequence[Segment], routes: Mapping[int, RouteRef], worker: int) -> int:
     """Read a worker's parts of segments that take over after the batch; gives how many postings.
 
     Only kinds whose subscriptions are dealt out have parts; under other plans all of a segment is
@@ -106,10 +104,9 @@ def fetch_heirs(
         route = routes.get(heir.kind)
         if route is None:
             continue
-        parts = heir.groups if heir.balls is None else heir.balls.parts
+        parts = kind_numbered(heir.kind).parts(heir)
         for part in parts[worker :: route.workers]:
-            listed = part.posting_row if isinstance(part, GroupIndex) else part.postings
-            total += int(listed.shape[0])
+            total += part.size
             for array in part:
                 touch_pages(array)
     return total

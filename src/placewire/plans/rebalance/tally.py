@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
-from placewire.kinds.boolean.match import Matches
+from placewire.kinds.candidates import Matches
 from placewire.model.subscriptions import BOOLEAN
 from placewire.plans.cost.choice import Prices
 from placewire.plans.messages import Routed, WorkerSummary

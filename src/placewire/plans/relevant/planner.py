@@ -33,7 +33,7 @@ from placewire.plans.relevant.methods import (
 from placewire.plans.route.term_route import LiveLiterals
 from placewire.plans.row_planner import DealingPlanner
 from placewire.plans.sample.sampler import Sampler
-from placewire.segments.compaction import deal_relevant
+from placewire.segments.compaction import divide_by
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
@@ -106,7 +106,7 @@ class RelevantPlanner(DealingPlanner):
         self, batch: int, live: LiveSegments, some: Sequence[LiveSegment], ahead: bool = False
     ) -> None:
         """Write segments again, dealt out as the rule has it now."""
-        live.hand_over(batch, some, deal_relevant(self.deal, live.rule.by_time))
+        live.hand_over(batch, some, divide_by(lambda one, rows, held: self.deal(rows, held.theta)))
         if not ahead:
             live.take_heirs((RELEVANT,))
             self.forget_map()
@@ -133,7 +133,7 @@ class RelevantPlanner(DealingPlanner):
         counted = self.drifted() if self.asked and self.method != "hash" else None
         if self.asked and (first or counted is not None):
             self._plan(batch, live, now_us, counted, ahead=counted is not None)
-        elif self.deals and any(one.segment.dealt is None for one in live.of_kind(RELEVANT)):
+        elif self.deals and any(one.segment.index.dealt is None for one in live.of_kind(RELEVANT)):
             # They come from a run under another plan.
             live.wait()
             self._deal_anew(batch, live, live.of_kind(RELEVANT))
@@ -157,7 +157,7 @@ class RelevantPlanner(DealingPlanner):
         Made `ahead` it comes into force with the next commit.
         """
         live.wait()
-        found = [one for one in live.segments if one.buffers is not None]
+        found = live.of_kind(RELEVANT)
         if not found:  # the merge has left none
             return
         chooses = self.name == "auto" and self.waits
@@ -165,7 +165,7 @@ class RelevantPlanner(DealingPlanner):
         self.version += not (ahead and self.waits)
         self.waits, self.made = False, batch
         rows = concat_rows([whole_rows(one.segment) for one in found])
-        theta = np.concatenate([one.buffers.buffers.theta for one in found if one.buffers])
+        theta = np.concatenate([one.results.buffers.theta for one in found])
         ended = np.concatenate([one.ended_mask() for one in found])
         alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
         codes, term_offsets, terms = self.sampler.objects.in_order()
@@ -203,8 +203,9 @@ class RelevantPlanner(DealingPlanner):
 
 def dealt_of(live: LiveSegment) -> LiteralDeal:
     """How a segment's postings are dealt out; if they are not, the first worker has them all."""
-    if live.segment.dealt is not None:
-        return live.segment.dealt
+    if live.segment.index.dealt is not None:
+        dealt: LiteralDeal = live.segment.index.dealt
+        return dealt
     return LiteralDeal(1, np.zeros(live.segment.rows.literal_term.size, np.int32))
 
 

@@ -173,7 +173,6 @@ def read_blocks(
         ahead_us=0,
         segments=(),
         keep_objects=False,
-        route=None,
     )
     source = LogSource(str(path), form)
     rows = BATCH_ROWS if form == "jsonl" else sys.maxsize

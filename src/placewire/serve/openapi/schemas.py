@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewire.ingest.fields import MOST_K, MOST_LIMIT, OF_QUERIES, OF_SUBSCRIPTIONS
+from placewire.ingest.fields import MOST_K, MOST_LIMIT, query_fields, subscription_fields
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
+from placewire.model.kinds import kind_names
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.access import MOST_NAME, ROLES
 from placewire.storage.notes import MOST_WORKERS
@@ -103,7 +104,7 @@ def of_kinds(kinds: dict[str, Any], needed: Schema, optional: Schema) -> list[Sc
         must |= {name: OWN[name] for name in own.needed}
         may = {**optional} | {name: OWN[name] for name in sorted(own.own - set(own.needed))}
         more = {"anyOf": [{"required": ["region"]}, {"required": ["where"]}]}
-        found.append(fields(must, may, **(more if kind == "boolean" else {})))
+        found.append(fields(must, may, **({} if own.needed else more)))
     return found
 
 
@@ -175,7 +176,7 @@ SCHEMAS: dict[str, Schema] = {
     },
     "Subscription": {
         "oneOf": of_kinds(
-            OF_SUBSCRIPTIONS,
+            {kind: subscription_fields(kind) for kind in kind_names()},
             {},
             {
                 "id": ID,
@@ -201,7 +202,7 @@ SCHEMAS: dict[str, Schema] = {
     },
     "Query": {
         "oneOf": of_kinds(
-            OF_QUERIES,
+            {kind: query_fields(kind) for kind in kind_names()},
             {"last": DURATION},
             {"id": ID, "ts": TIME, "type": {"type": "string", "const": "query"}},
         ),
@@ -242,7 +243,7 @@ SCHEMAS: dict[str, Schema] = {
         "required": ["id", "kind", "owner", "seq", "since", "status", "results", "subscription"],
         "properties": {
             "id": ID,
-            "kind": {"type": "string", "enum": list(OF_SUBSCRIPTIONS)},
+            "kind": {"type": "string", "enum": list(kind_names())},
             "owner": TEXT,
             "seq": SEQ,
             "since": TIME,

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.clock import BlockFacts, object_seqs
-from placewire.kinds.trending.due import Advances
+from placewire.ingest.clock import Advances, BlockFacts, object_seqs
 from placewire.model.settings import Settings
-from placewire.objects.sections import FAR_PAST
+from placewire.model.times import FAR_PAST_US
 from placewire.objects.store import open_retained
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
@@ -77,7 +76,7 @@ class SlidingWindow:
     def horizon(self, store: Sequence[StoreEntry], before_seq: int, now_us: int | None) -> int:
         """The horizon before an event."""
         if self.by_time:
-            return FAR_PAST if now_us is None else now_us - self.length_us
+            return FAR_PAST_US if now_us is None else now_us - self.length_us
         # What is not among the last objects has left; those before them are not known by number.
         seqs = self.load(store, before_seq)
         return int(seqs[0]) - 1 if seqs.size == self.count else -1
@@ -96,7 +95,7 @@ class SlidingWindow:
         advances: Advances,
     ) -> Moves:
         """How the horizon moves in the batch that begins with `first_seq`."""
-        now_us = None if advances.before_us == FAR_PAST else advances.before_us
+        now_us = None if advances.before_us == FAR_PAST_US else advances.before_us
         start = self.horizon(store, first_seq, now_us)
         if self.by_time:
             seq, horizon = advances.seq, advances.to_us - self.length_us

@@ -1,22 +1,26 @@
-"""Where an object lies as a region sees it: inside or not, and how far from its edge."""
+"""Explain what a pair of object and subscription has in common: place, words, postings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placewire.explain.object import Seen
-from placewire.explain.subscription import Subscribed
 from placewire.kernels.space.regions import distance_m, region_containing_points
+from placewire.kernels.text.hash_table import EMPTY
 from placewire.kinds.boolean.scan import scan_rows
 from placewire.model.expression import ALL, ANY, NONE, Node, Outline, outline_program
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.segments.segment import NONE_DEAD
+
+if TYPE_CHECKING:
+    from placewire.explain.object import Seen
+    from placewire.explain.subscription import Subscribed
 
 Point = list[float]
 
@@ -158,3 +162,31 @@ def mark_keywords(subscribed: Subscribed, seen: Seen) -> list[dict[str, Any]]:
     literals = range(subscribed.rows.literal_term.size)
     marked = [mark_literal(subscribed, seen, literal) for literal in literals]
     return sorted(marked, key=lambda one: one["term"] or "\U0010ffff")
+
+
+class Post(NamedTuple):
+    """A posting: its term, its cell (None where a term's list has no cells), its part."""
+
+    term: int
+    level: int | None
+    code: int
+    part: int = 0
+
+
+class Looked(NamedTuple):
+    """What was done: terms that have postings, cells met, postings looked at, exact tests, pairs.
+
+    `rows` are the pairs' rows in the segment.
+    """
+
+    terms: int
+    cells: int
+    candidates: int
+    verified: int
+    rows: list[int]
+
+
+def terms_by_number(table: NDArray[np.uint64]) -> dict[int, int]:
+    """The hashes of a table by their numbers."""
+    filled = np.flatnonzero(table[1::2] != EMPTY)
+    return dict(zip(table[2 * filled + 1].tolist(), table[2 * filled].tolist(), strict=True))

@@ -1,0 +1,138 @@
+"""The kind `boolean`: every object in a region whose text satisfies an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.changes import RowFields, RowReader
+from placewire.ingest.fields import read_limit
+from placewire.ingest.queries import Query, QueryReader
+from placewire.kernels.jit import read_only
+from placewire.kinds.boolean.answer import answer_boolean
+from placewire.kinds.boolean.explain import explain_boolean, look_boolean, posts_of_row
+from placewire.kinds.boolean.index import BooleanIndex, build_index
+from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.kinds.boolean.settle import match_new_rows, settle_piece
+from placewire.kinds.candidates import Matches, ObjectBlock, Target
+from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.shard import Admitted, KindResults, MatchedPiece, SettleBatch, Shard
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
+from placewire.model.kinds import Arrays, Kind
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.objects.sections import Section, Span
+from placewire.segments.segment import Segment, make_segment
+from placewire.storage.manifest import PieceEntry
+from placewire.text.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from placewire.explain.context import Ground, Live
+    from placewire.explain.object import Seen
+    from placewire.explain.subscription import Subscribed
+
+
+class BooleanKind(Kind):
+    """Matches are final where they are found: workers decide them alone."""
+
+    number, name = 0, "boolean"
+    optional = ("region", "where")
+    query_needed, query_optional = (), ("region", "where", "limit")
+    exact = True
+
+    probes_any_text = True
+    left_out = "it has ended since"
+
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+        check_asks(event)
+        return RowFields(0, reader.region(event), reader.where(event))
+
+    def build_index(self, rows: SubscriptionRows, held: Any, parts: Any) -> BooleanIndex:
+        """`parts`, if any, says how frequent the term of each literal is."""
+        return BooleanIndex(*map(read_only, build_index(rows, parts)))
+
+    def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
+        return {f"index.{name}": array for name, array in segment.index._asdict().items()}, {}
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
+        return BooleanIndex(**{n: arrays[f"index.{n}"] for n in BooleanIndex._fields}), None
+
+    def parts(self, segment: Segment) -> Sequence[Any]:
+        return (segment.index,)
+
+    def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:
+        probe = make_probe(*block[:8])
+        return match_all(probe, [(target.segment, target.dead) for target in targets], scan)
+
+    def settle(self, shard: Shard, batch: SettleBatch) -> list[PieceEntry | MatchedPiece]:
+        return [settle_piece(shard, summary, batch) for summary in shard.pieces]
+
+    def admit_new(
+        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
+    ) -> Admitted:
+        segment = make_segment(self.number, rows)
+        first = int(rows.begin_seq[0])
+        scan = self.number in batch.scans
+        found = [
+            MatchedPiece(block, *match_new_rows(fact, segment, row_end, scan))
+            for block, (fact, end) in enumerate(zip(batch.facts, batch.block_ends, strict=True))
+            if end > first
+        ]
+        return Admitted(segment, found)
+
+    def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
+        pairs = [(segment, piece) for segment, pieces in updates for piece in pieces]
+        return KindResults(
+            pieces=[piece for _, piece in pairs if isinstance(piece, PieceEntry)],
+            matched=[
+                (segment, piece) for segment, piece in pairs if isinstance(piece, MatchedPiece)
+            ],
+        )
+
+    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+        check_asks(event)
+        return query._replace(
+            region=reader.region(event),
+            program=reader.where(event),
+            limit=read_limit(event.limit),
+        )
+
+    def answer(
+        self,
+        query: Query,
+        span: Span,
+        sections: Sequence[Section],
+        lexicon: Lexicon | None,
+        with_data: bool,
+    ) -> dict[str, Any]:
+        return answer_boolean(query, span, sections, with_data)
+
+    def explain(
+        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    ) -> bool:
+        return explain_boolean(ground, subscribed, seen, told)
+
+    def posts(self, index: Any, row: int, part: int) -> list[Post]:
+        return posts_of_row(index, row, part)
+
+    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+        return look_boolean(ground, live, seen, now_us)
+
+
+def check_asks(event: SubscribeEvent | QueryEvent) -> None:
+    """A region or an expression: without either everything would match."""
+    if event.region is UNSET and event.where is UNSET:
+        raise InvalidEvent("needs a region or a where, got neither")
+
+
+KIND = BooleanKind()
+
+
+def make_boolean_segment(
+    rows: SubscriptionRows, literal_count: NDArray[np.int64] | None = None
+) -> Segment:
+    """Index boolean rows, by default by how frequent terms are among them."""
+    return make_segment(KIND.number, rows, parts=literal_count)

@@ -1,0 +1,75 @@
+"""What goes into matching and what comes out: blocks of objects, targets, and candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.segments.segment import NONE_DEAD, Segment
+from placewire.storage.manifest import PieceEntry
+
+ALL_OF_THEM = np.empty(0, np.uint8)
+NO_EVENTS = np.empty(0, np.uint32)
+ALL_SURE = np.empty(0, np.bool_)
+NO_NORMS = np.empty(0, np.float64)
+
+
+class ObjectBlock(NamedTuple):
+    """n objects in cell order.
+
+    A router may leave some pairs of object and term to other workers: only those marked in
+    `probed`, and objects marked in `alone` without a term, count; empty: all do. `event` is the
+    place of each object in its block of the log; one that is not `sure` may yet be refused by the
+    clock. `norms` are of the objects' terms.
+    """
+
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    probed: NDArray[np.uint8] = ALL_OF_THEM
+    alone: NDArray[np.uint8] = ALL_OF_THEM
+    event: NDArray[np.uint32] = NO_EVENTS
+    sure: NDArray[np.bool_] = ALL_SURE
+    norms: NDArray[np.float64] = NO_NORMS
+
+
+class Target(NamedTuple):
+    """A segment to match objects with: the parts to probe, current thresholds and ended rows."""
+
+    segment: Segment
+    dead: NDArray[np.uint64] = NONE_DEAD
+    parts: Sequence[int] = (0,)
+    thresholds: Any = None
+
+
+class Matches(NamedTuple):
+    """Matches or candidates of a block with one segment: object u32[m], row u32[m].
+
+    Those of ranked rows have a `measure`: distances f64[m], or scores i32[m] in units of 1e-9.
+    """
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    next_expiry_us: int
+    candidates: int
+    measure: NDArray[Any] | None = None
+    passed: int = 0  # of the candidates, those within the thresholds
+    looked: NDArray[np.int64] | None = None  # candidates of each object
+
+
+class PieceSummary(msgspec.Struct, frozen=True):
+    """What the coordinator learns of the matches of one block with one segment."""
+
+    piece: PieceEntry
+    next_expiry_us: int
+    candidates: int
+    worker: int
+    match_s: float
+    passed: int = 0

@@ -1,0 +1,203 @@
+"""The kind `nearest`: the k nearest objects that share words with the subscription."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.changes import RowFields, RowReader
+from placewire.ingest.fields import POINT, read_k, read_metres, read_mode
+from placewire.ingest.queries import Query, QueryReader
+from placewire.kernels.space.circles import radii_to_limits
+from placewire.kinds.boolean.explain import posts_of_row
+from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
+from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.nearest.answer import answer_nearest
+from placewire.kinds.nearest.explain import explain_nearest, look_nearest
+from placewire.kinds.nearest.index import (
+    BallIndex,
+    concat_deals,
+    index_balls,
+    load_balls,
+    one_part,
+    points_of,
+    save_balls,
+    take_deal,
+)
+from placewire.kinds.nearest.match import match_near
+from placewire.kinds.nearest.pace import Pacer
+from placewire.kinds.nearest.results import (
+    NearestResults,
+    Neighbours,
+    concat_neighbours,
+    no_neighbours,
+    radii_of,
+    read_radii,
+    take_neighbours,
+)
+from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entered
+from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
+from placewire.model.expression import COVER_ALL, COVER_ONE, Program
+from placewire.model.kinds import Arrays, Kind, Merged, Partition
+from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.objects.sections import Section, Span
+from placewire.segments.live_segment import LiveSegment, ResultsContext
+from placewire.segments.segment import Segment
+from placewire.storage.manifest import DeltaEntry
+from placewire.text.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from placewire.explain.context import Ground, Live
+    from placewire.explain.object import Seen
+    from placewire.explain.subscription import Subscribed
+
+
+class NearestKind(Kind):
+    """Workers look for objects in the circle that a full result leaves; settling is by seq."""
+
+    number, name = 1, "nearest"
+    needed, optional = POINT, ("mode", "within_m")
+    query_needed, query_optional = POINT, ("mode", "within_m")
+
+    left_out = "the object is not near enough any more"
+
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+        """The circle in which a subscription looks, perhaps the world, and its terms.
+
+        Its program is only a list of terms and a cover: there is nothing to jump to.
+        """
+        k = read_k(event.k)
+        lon, lat = reader.point(event)
+        every = read_mode(event.mode)
+        terms = reader.keywords(event)
+        nowhere = [0] * len(terms)
+        mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
+        program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
+        if event.within_m is UNSET:
+            return RowFields(k, NOWHERE_SPECIAL._replace(shape=(lon, lat, math.inf)), program)
+        within = read_metres(event.within_m, "within_m")
+        region = Region(CIRCLE, circle_bounds(lon, lat, within), (lon, lat, within))
+        return RowFields(k, region, program)
+
+    def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> BallIndex:
+        return index_balls(rows, radii_of(held, points_of(rows)[2]), parts or one_part(rows.total))
+
+    def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
+        arrays, facts = save_balls(segment.index)
+        held = {f"neighbours.{name}": array for name, array in segment.held._asdict().items()}
+        return arrays | held, facts
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
+        held = Neighbours(*(arrays[f"neighbours.{name}"] for name in Neighbours._fields))
+        return load_balls(arrays, facts), held
+
+    def open_results(
+        self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
+    ) -> NearestResults:
+        within_m = points_of(segment.rows)[2]
+        return NearestResults(segment.held, segment.index.radius, within_m, deltas, context.path)
+
+    def merge(
+        self,
+        segments: Sequence[Segment],
+        held: Sequence[Any],
+        picked: Sequence[NDArray[np.int64]],
+        rows: SubscriptionRows,
+        partition: Partition,
+    ) -> Merged:
+        taken = [take_neighbours(one, some) for one, some in zip(held, picked, strict=True)]
+        deals = [take_deal(s.index.deal, some) for s, some in zip(segments, picked, strict=True)]
+        return Merged(concat_neighbours(taken), concat_deals(deals))
+
+    def parts(self, segment: Segment) -> Sequence[Any]:
+        parts: Sequence[Any] = segment.index.parts
+        return parts
+
+    def open_thresholds(self, segment: Segment) -> NDArray[np.float32]:
+        limits: NDArray[np.float32] = radii_to_limits(segment.index.radius)
+        return limits
+
+    def apply_delta(self, thresholds: NDArray[np.float32], arrays: Arrays, label: str) -> None:
+        """Limits only filter: with fewer deltas there are more candidates, and no other results."""
+        rows, radius = read_radii(arrays, label)
+        limits = radii_to_limits(np.ascontiguousarray(radius))
+        thresholds[rows] = np.minimum(thresholds[rows], limits)
+
+    def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:
+        return [match_near(block, target, scan) for target in targets]
+
+    def open(self, state: Any) -> Pacer:
+        return Pacer()
+
+    def cap_batch(
+        self, memory: Pacer, rows: int, live: Sequence[LiveSegment], window: float
+    ) -> int:
+        return memory.cap_rows(rows, live)
+
+    def note_matched(
+        self,
+        memory: Pacer,
+        live: Sequence[LiveSegment],
+        objects: int,
+        pieces: Sequence[PieceSummary],
+    ) -> None:
+        memory.note_looked(live, objects, pieces)
+
+    def settle(self, shard: Shard, batch: SettleBatch) -> Entered | None:
+        return enter_candidates(shard, batch)
+
+    def admit_new(
+        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
+    ) -> Admitted:
+        deal = batch.partition(self.number, rows, None)
+        scan = self.number in batch.scans
+        segment, entered = enter_new_rows(self.number, batch.facts, rows, row_end, deal, scan)
+        return Admitted(segment, entered)
+
+    def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
+        entered = [update for _, update in updates if update is not None]
+        return KindResults(changed=name_entered(batch.number, batch.facts, entered, batch.ids))
+
+    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+        query = reader.ranked(event, query._replace(k=read_k(event.k)))
+        query = query._replace(every=read_mode(event.mode))
+        if event.within_m is UNSET:
+            return query
+        within = read_metres(event.within_m, "within_m")
+        shape = (query.lon, query.lat, within)
+        region = Region(CIRCLE, circle_bounds(*shape), shape)
+        return query._replace(within_m=within, region=region)
+
+    def answer(
+        self,
+        query: Query,
+        span: Span,
+        sections: Sequence[Section],
+        lexicon: Lexicon | None,
+        with_data: bool,
+    ) -> dict[str, Any]:
+        return answer_nearest(query, span, sections, with_data)
+
+    def empty_results(self, rows: SubscriptionRows) -> Neighbours:
+        return no_neighbours(rows.k)
+
+    def explain(
+        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    ) -> bool:
+        told[self.name] = explain_nearest(ground, subscribed, seen)
+        return bool(told[self.name]["candidate"])
+
+    def posts(self, index: Any, row: int, part: int) -> list[Post]:
+        return posts_of_row(index, row, part)
+
+    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+        return look_nearest(live, seen, now_us, thresholds)
+
+
+KIND = NearestKind()

@@ -1,0 +1,199 @@
+"""What goes into settling and what comes out: one batch, the shards of rows in it, their results.
+
+A shard is the unit that settles alone: rows of one kind with their results, candidates and ends.
+Today it is a whole live segment, settled by the process that writes the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.clock import Advances, BlockFacts, object_nows, object_seqs
+from placewire.kinds.candidates import PieceSummary
+from placewire.kinds.object_ids import Named, Rosters
+from placewire.model.kinds import Partition, RowResults
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.objects.window import SlidingWindow
+from placewire.segments.changes import NEVER_SEQ
+from placewire.segments.live import LiveSegments
+from placewire.segments.live_segment import LiveSegment
+from placewire.segments.segment import Segment
+from placewire.storage.arrays import open_arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import PieceEntry, StoreEntry
+
+Ends = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows, ascending, and the seqs they ended at
+Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def work_here(work: Callable[[Any], Any], portions: Sequence[Any]) -> list[Any]:
+    """Work on portions in this process; on Spark they are spread over tasks."""
+    return [work(portion) for portion in portions]
+
+
+class Shard(NamedTuple):
+    """Committed rows of one kind, the candidates found for them, and those that end."""
+
+    live: LiveSegment
+    pieces: Sequence[PieceSummary]
+    ends: Ends
+
+    def end_seqs(self) -> NDArray[np.int64]:
+        """The seq at which each row ends, NEVER_SEQ if it does not."""
+        seqs = np.full(self.live.segment.rows.total, NEVER_SEQ)
+        seqs[self.ends[0]] = self.ends[1]
+        return seqs
+
+
+@dataclass
+class SettleBatch:
+    """One batch as its shards see it."""
+
+    number: int
+    state: StateDir
+    facts: list[BlockFacts]
+    block_ends: list[int]  # the seq after each block
+    now_us: int | None  # after the batch
+    advances: Advances
+    first_seq: int
+    store: Sequence[StoreEntry]
+    window: SlidingWindow
+    live: LiveSegments
+    ids: Rosters
+    scans: frozenset[int]  # kinds that match by scanning
+    partition: Partition
+    spread: Spread = work_here
+    begun: dict[int, Any] = field(default_factory=dict)  # by kind: what its shards share
+
+    @property
+    def last_seq(self) -> int:
+        return max((end - 1 for end in self.block_ends), default=self.first_seq)
+
+
+class Admitted(NamedTuple):
+    """Rows that began in a batch: their segment, what the batch did to them, their results."""
+
+    segment: Segment
+    updates: Any = None
+    results: RowResults | None = None
+
+
+class MatchedPiece(NamedTuple):
+    """Final matches of one block with one segment that are not in a file yet."""
+
+    block: int
+    objects: NDArray[np.uint32]
+    rows: NDArray[np.uint32]
+
+
+class Changed(NamedTuple):
+    """Updates of subscriptions: whose, at which event, and the objects added and dropped.
+
+    Subscriptions are given by their ids; `adds` and `drops` are CSR columns of objects by name.
+    `scored` tells a score from a distance; `measure` is of the objects that were added.
+    """
+
+    seq: NDArray[np.int64]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+    scored: bool
+    add_offsets: NDArray[np.int64]
+    added: Named
+    measure: NDArray[np.float64]
+    drop_offsets: NDArray[np.int64]
+    dropped: Named
+
+
+class Reports(NamedTuple):
+    """Reports as JSON lines one after another, with what they are sorted by."""
+
+    seq: NDArray[np.int64]
+    subscription: list[str]
+    at_us: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    text: NDArray[np.uint8]
+
+
+class KindResults(NamedTuple):
+    """A kind's results of one batch: matches, updates and reports.
+
+    `pieces` are matches in files; `matched` are matches to be written, each with its segment.
+    """
+
+    pieces: Sequence[PieceEntry] = ()
+    matched: Sequence[tuple[str, MatchedPiece]] = ()
+    changed: Sequence[Changed] = ()
+    reports: Sequence[Reports] = ()
+
+
+def valid_pairs(
+    facts: BlockFacts,
+    objects: NDArray[np.uint32],
+    rows: NDArray[np.uint32],
+    expires_us: NDArray[np.int64],
+    ended_rows: NDArray[np.int64],
+    ended_seqs: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Which pairs of objects and committed rows stand: accepted object, live row."""
+    stand = np.ones(objects.size, np.bool_)
+    if facts.clock.refused_event.size:
+        refused = np.isin(facts.arrays["object.event"], facts.clock.refused_event)
+        stand &= ~refused[objects]
+    if ended_rows.size:
+        at = np.minimum(np.searchsorted(ended_rows, rows), ended_rows.size - 1)
+        ends = np.where(ended_rows[at] == rows, ended_seqs[at], NEVER_SEQ)
+        stand &= object_seqs(facts)[objects] < ends
+    stand &= object_nows(facts)[objects] < expires_us[rows]
+    return stand
+
+
+class Candidate(NamedTuple):
+    """The candidates of one block for a shard that stand."""
+
+    block: int
+    objects: NDArray[np.uint32]
+    rows: NDArray[np.uint32]
+    measure: NDArray[Any] | None
+
+
+def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
+    """The candidates of a shard, block by block, without those of refused objects or ended rows."""
+    found = []
+    for summary in shard.pieces:
+        piece = summary.piece
+        if piece.matches == 0:
+            continue
+        stored = open_arrays(batch.state.file(piece.file)).arrays
+        objects, rows = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
+        measure = stored.get(f"{piece.prefix}.measure")
+        expires_us = shard.live.segment.rows.expires_us
+        stand = valid_pairs(batch.facts[piece.block], objects, rows, expires_us, *shard.ends)
+        found.append(
+            Candidate(
+                piece.block,
+                objects[stand],
+                rows[stand],
+                None if measure is None else measure[stand],
+            )
+        )
+    return found
+
+
+def began_before(
+    fact: BlockFacts,
+    objects: NDArray[np.integer[Any]],
+    rows: NDArray[np.uint32],
+    of: SubscriptionRows,
+    row_end: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Which pairs of objects and rows of the batch itself stand: the row was live at the object."""
+    seqs = object_seqs(fact)[objects]
+    stand: NDArray[np.bool_] = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
+    if fact.clock.refused_event.size:
+        stand &= ~np.isin(fact.arrays["object.event"], fact.clock.refused_event)[objects]
+    return stand

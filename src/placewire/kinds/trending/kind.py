@@ -1,0 +1,132 @@
+"""The kind `trending`: reports of the most frequent terms of a region, every so often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.changes import RowFields, RowReader
+from placewire.ingest.fields import read_k, read_window
+from placewire.ingest.queries import Query, QueryReader
+from placewire.kinds.explanation import explain_region
+from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+from placewire.kinds.trending.due import DueRows, find_due, places_of
+from placewire.kinds.trending.explain import explain_trending
+from placewire.kinds.trending.settle import make_reports
+from placewire.model.events import QueryEvent, SubscribeEvent
+from placewire.model.expression import ANY_TEXT
+from placewire.model.kinds import Kind, RowResults
+from placewire.model.subscriptions import SubscriptionRows, read_pace
+from placewire.objects.frequent import count_section, top_terms
+from placewire.objects.sections import Section, Span, ground_of
+from placewire.segments.live_segment import LiveSegment, ResultsContext
+from placewire.segments.segment import Segment, make_segment
+from placewire.storage.manifest import DeltaEntry
+from placewire.text.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from placewire.explain.context import Ground
+    from placewire.explain.object import Seen
+    from placewire.explain.subscription import Subscribed
+
+
+class TrendingRows(RowResults):
+    """Rows hold no results; those of one region and window have one number, found once."""
+
+    def __init__(self, rows: SubscriptionRows) -> None:
+        super().__init__()
+        self.rows = rows
+        self._places: NDArray[np.int64] | None = None
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        if self._places is None:
+            self._places = places_of(self.rows)
+        return self._places
+
+    def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
+        assert isinstance(source, TrendingRows)
+        self._places = source.places[rows]
+
+
+class TrendingKind(Kind):
+    """Nothing is matched: reports count retained objects when they are due."""
+
+    number, name = 2, "trending"
+    needed, optional = ("k", "window", "every"), ("region",)
+    query_needed, query_optional = ("k",), ("region",)
+    matched = False
+
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+        k = read_k(event.k)
+        region = reader.region(event)
+        times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
+        return RowFields(k, region, ANY_TEXT, times)
+
+    def open_results(
+        self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
+    ) -> TrendingRows:
+        return TrendingRows(segment.rows)
+
+    def settle(self, shard: Shard, batch: SettleBatch) -> DueRows:
+        live = shard.live
+        return find_due(
+            live.segment.rows,
+            live.results.places,
+            ~live.ended_mask(),
+            shard.end_seqs(),
+            batch.advances,
+            batch.first_seq,
+        )
+
+    def admit_new(
+        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
+    ) -> Admitted:
+        results = TrendingRows(rows)
+        everybody = np.ones(rows.total, np.bool_)
+        due = find_due(rows, results.places, everybody, row_end, batch.advances, batch.first_seq)
+        return Admitted(make_segment(self.number, rows), due, results)
+
+    def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
+        return KindResults(reports=make_reports([due for _, due in updates], batch))
+
+    def retention_us(self, live: Sequence[LiveSegment]) -> int:
+        """The longest window; that of an ended row counts until it is merged away."""
+        return max(
+            (int(read_pace(one.segment.rows).window_us.max(initial=0)) for one in live),
+            default=0,
+        )
+
+    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+        return query._replace(k=read_k(event.k), region=reader.region(event))
+
+    def answer(
+        self,
+        query: Query,
+        span: Span,
+        sections: Sequence[Section],
+        lexicon: Lexicon | None,
+        with_data: bool,
+    ) -> dict[str, Any]:
+        ground = ground_of(query.region)
+        return {"terms": top_terms([count_section(s, ground, span) for s in sections], query.k)}
+
+    def explain(
+        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    ) -> bool:
+        told["region"] = explain_region(subscribed.rows, seen)
+        told[self.name] = explain_trending(ground, subscribed, seen)
+        return bool(told["region"]["inside"]) and told[self.name]["reports"] != 0
+
+    def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
+        """When a subscription began is no difference."""
+        times = a.literal_term.copy()
+        if times.size == b.literal_term.size:
+            times[0] = b.literal_term[0]
+        return super().same_subscription(a._replace(literal_term=times), b)
+
+
+KIND = TrendingKind()

@@ -1,0 +1,305 @@
+"""The kinds of subscription: their registry, and the protocol that each of them implements.
+
+A kind is a package whose module `kind` exports `KIND`, an instance of a subclass of `Kind`. All
+other code finds kinds here, by the number that files use or the name that events use, and never
+names one itself.
+Packages are imported when a kind is first used. `docs/adding-a-kind.md` walks through an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from placewire.explain.context import Ground, Live
+    from placewire.explain.object import Seen
+    from placewire.explain.subscription import Subscribed
+    from placewire.ingest.changes import RowFields, RowReader
+    from placewire.ingest.queries import Query, QueryReader
+    from placewire.kinds.candidates import Matches, ObjectBlock, Target
+    from placewire.kinds.explanation import Looked, Post
+    from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+    from placewire.model.events import QueryEvent, SubscribeEvent
+    from placewire.model.subscriptions import SubscriptionRows
+    from placewire.objects.sections import Section, Span
+    from placewire.segments.live_segment import LiveSegment, ResultsContext
+    from placewire.segments.segment import Segment
+    from placewire.storage.manifest import DeltaEntry
+    from placewire.text.lexicon import Lexicon
+
+NO_ROWS = np.empty(0, np.int64)
+COMPARED = (
+    *("kind", "k", "expires_us", "region_kind", "box", "shape", "cover_mode"),
+    *("literal_term", "literal_true", "literal_false"),
+)
+
+Arrays = dict[str, NDArray[Any]]
+Partition = Callable[[int, "SubscriptionRows", Any], Any]
+
+
+class Delta(NamedTuple):
+    """What a batch changed in the results of one segment's rows, as arrays of a file."""
+
+    arrays: Arrays
+    entrants: int  # objects in it, by which its size is judged
+
+
+class Merged(NamedTuple):
+    """What rows of several segments hold together, and the parts that they are divided into."""
+
+    held: Any = None
+    parts: Any = None
+
+
+class RowResults:
+    """The results of one segment's rows as the writer keeps them in memory.
+
+    This is the null implementation, of a kind whose rows hold nothing between batches.
+    """
+
+    def __init__(self) -> None:
+        self.deltas: list[DeltaEntry] = []
+
+    @property
+    def stale(self) -> bool:
+        """Whether the index should be rebuilt because results have changed since it was built."""
+        return False
+
+    def end(self, rows: NDArray[np.int64]) -> None:
+        """Rows have ended."""
+
+    def freeze(self, copy: bool) -> Any:
+        """What the rows hold, for a merge or rewrite; changes from here on are tracked."""
+
+    def inherit(self, source: RowResults, row_map: NDArray[np.int64]) -> None:
+        """Apply what changed in a source since it was frozen; `row_map` renumbers its rows."""
+
+    def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
+        """Copy what is known of a source's rows beyond their results; all rows of this one."""
+
+    def take(self, rows: NDArray[np.int64]) -> Any:
+        """What some rows hold."""
+
+    def unindexed(self) -> NDArray[np.int64]:
+        """Rows that the index does not find all objects for any more."""
+        return NO_ROWS
+
+    def take_fresh(self, first_seq: int) -> Delta | None:
+        """What the batch that began with `first_seq` changed, once."""
+        return None
+
+    def fold(self, path: Callable[[str], Any]) -> Delta:
+        """All deltas as one."""
+        raise NotImplementedError
+
+    def object_seqs(self) -> NDArray[np.int64]:
+        """The objects in results whose ids a later update may need."""
+        return NO_ROWS
+
+
+class Kind:
+    """One kind of subscription. The methods here are those of a kind that matches nothing.
+
+    Fields are those of events: which a subscription must have and may have, and a query.
+    """
+
+    number: int  # in files
+    name: str  # in events
+    needed: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    query_needed: tuple[str, ...] | None = None  # None: there is no such query
+    query_optional: tuple[str, ...] = ()
+    matched = True  # whether objects are matched with its index
+    exact = False  # whether a match is a result, and not only a candidate for one
+    needs_times = False  # whether settling needs the times of objects
+
+    # Decode: an event to a row.
+
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+        """Read the kind's own fields of a subscription; raises InvalidEvent."""
+        raise NotImplementedError
+
+    # Segments: rows on disk and in memory.
+
+    def build_index(self, rows: SubscriptionRows, held: Any, parts: Any) -> Any:
+        """The index of rows that hold such results, by the parts they are divided into."""
+
+    def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
+        """Index and results as arrays and facts of a file."""
+        return {}, {}
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
+        """Index and results of a file."""
+        return None, None
+
+    def open_results(
+        self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
+    ) -> RowResults:
+        """The results of a segment's rows, with the changes of its deltas."""
+        return RowResults()
+
+    def merge(
+        self,
+        segments: Sequence[Segment],
+        held: Sequence[Any],
+        picked: Sequence[NDArray[np.int64]],
+        rows: SubscriptionRows,
+        partition: Partition,
+    ) -> Merged:
+        """What the picked rows of several segments hold; `rows` are all of them, in order."""
+        return Merged()
+
+    # Match: objects against the index, in any process.
+
+    def parts(self, segment: Segment) -> Sequence[Any]:
+        """The parts of the index, each of them for one worker, as named tuples of arrays."""
+        return ()
+
+    def open_thresholds(self, segment: Segment) -> Any:
+        """By what matching leaves candidates out, as the segment's file has it."""
+
+    def apply_delta(self, thresholds: Any, arrays: Arrays, label: str) -> None:
+        """Change thresholds in place as a delta says."""
+
+    def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:
+        """Match a block of objects with segments, by their indexes or by scanning."""
+        raise NotImplementedError
+
+    # Settle: candidates to results, by seq.
+
+    def open(self, state: Any) -> Any:
+        """What the kind remembers from batch to batch; speed may depend on it, results may not."""
+
+    def cap_batch(self, memory: Any, rows: int, live: Sequence[LiveSegment], window: float) -> int:
+        """How many of `rows` events the next batch should have for this kind's sake."""
+        return rows
+
+    def note_matched(
+        self, memory: Any, live: Sequence[LiveSegment], objects: int, pieces: Sequence[Any]
+    ) -> None:
+        """Remember what matching a batch took."""
+
+    def begin(self, memory: Any, batch: SettleBatch) -> Any:
+        """What all shards of the kind share in a batch; called if there are any."""
+
+    def settle(self, shard: Shard, batch: SettleBatch) -> Any:
+        """Apply a batch to one shard of committed rows: its candidates by seq, its ends, the clock.
+
+        Depends on nothing but its arguments, so that it can run in any process.
+        """
+
+    def admit_new(
+        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
+    ) -> Admitted:
+        """Index rows that began in the batch and apply the rest of the batch to them."""
+        raise NotImplementedError
+
+    def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
+        """The kind's results of a batch, from what its shards gave, each with its segment."""
+        raise NotImplementedError
+
+    def retention_us(self, live: Sequence[LiveSegment]) -> int:
+        """How long objects must be retained for these rows."""
+        return 0
+
+    # Answer: snapshot queries.
+
+    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+        """Read the kind's own fields of a query; raises InvalidEvent."""
+        raise NotImplementedError
+
+    def answer(
+        self,
+        query: Query,
+        span: Span,
+        sections: Sequence[Section],
+        lexicon: Lexicon | None,
+        with_data: bool,
+    ) -> dict[str, Any]:
+        """The kind's own fields of an answer from retained objects."""
+        raise NotImplementedError
+
+    # Explain: why a pair does or does not match.
+
+    looks_back = False  # whether objects from before the subscription count
+    probes_any_text = False  # whether an object also probes for rows that ask for no word
+    left_out = ""  # why a pair that suits is not found any more
+
+    def empty_results(self, rows: SubscriptionRows) -> Any:
+        """What rows hold that have no results yet."""
+
+    def explain(
+        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    ) -> bool:
+        """Add the kind's own reasons to an explanation; whether the pair suits, time apart."""
+        raise NotImplementedError
+
+    def posts(self, index: Any, row: int, part: int) -> list[Post]:
+        """The postings of a row in one part of an index."""
+        return []
+
+    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+        """Match one object with one segment and count what that takes."""
+        raise NotImplementedError
+
+    def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
+        """Whether two rows ask for the same."""
+        return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
+
+
+# A new kind is a package and a line here. Numbers are in files: never change or reuse one.
+_PACKAGES = {
+    "boolean": (0, "placewire.kinds.boolean.kind"),
+    "nearest": (1, "placewire.kinds.nearest.kind"),
+    "relevant": (3, "placewire.kinds.relevant.kind"),
+    "trending": (2, "placewire.kinds.trending.kind"),
+}
+
+
+def kind_names() -> tuple[str, ...]:
+    """The names of all kinds."""
+    return tuple(_PACKAGES)
+
+
+def name_of_kind(number: int) -> str:
+    """The name of a kind by its number, without importing it."""
+    return next(name for name, (known, _) in _PACKAGES.items() if known == number)
+
+
+def kind_named(name: str) -> Kind:
+    """A kind by its name in events."""
+    return _load(_PACKAGES[name][1])
+
+
+def kind_numbered(number: int) -> Kind:
+    """A kind by its number in files."""
+    return kind_named(name_of_kind(int(number)))
+
+
+def all_kinds() -> Iterator[Kind]:
+    """Every kind, by number."""
+    for number in sorted(number for number, _ in _PACKAGES.values()):
+        yield kind_numbered(number)
+
+
+def register(kind: type[Kind] | Kind, package: str) -> None:
+    """Add a kind to those of this process; `package` is the module that exports it as `KIND`."""
+    _PACKAGES[kind.name] = (kind.number, package)
+
+
+def unregister(name: str) -> None:
+    """Take a kind out again."""
+    del _PACKAGES[name]
+    _load.cache_clear()
+
+
+@cache
+def _load(package: str) -> Kind:
+    kind: Kind = import_module(package).KIND
+    return kind
