@@ -118,9 +118,10 @@ def run_command(*arguments: str) -> None:
     """Run the command line in this process."""
     from placewire.cli.main import main
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["placewire", *arguments])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     assert ended.value.code == 0
 
 

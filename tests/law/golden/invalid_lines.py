@@ -57,8 +57,9 @@ def invalid_lines() -> Iterator[bytes]:
 
 def broken_json() -> Iterator[bytes]:
     yield from (
-        b"", b" ", b"\t\r", b"{", b"}", b"{}", b"[]", b"[1]", b"1", b"null", b"true", b'"x"', b"NaN",
-        b"{,}", b"not json at all, and longer than the forty bytes that are shown", b"\x00", b"\xff",
+        b"", b" ", b"\t\r", b"{", b"}", b"{}", b"[]", b"[1]", b"1", b"null", b"true", b'"x"',
+        b"NaN", b"{,}", b"not json at all, and longer than the forty bytes that are shown",
+        b"\x00", b"\xff",
         dump(OBJECT)[:-1], dump(OBJECT) + b"}", dump(OBJECT) + b" x", b'{"type":"object",}',
         b'{"type"', b'{"type":', b"{'type':'object'}", b'{"type":"object" "id":"o"}',
         b"[" * 12_000,
@@ -147,8 +148,8 @@ def bad_characters() -> Iterator[bytes]:
 
 def bad_numbers() -> Iterator[bytes]:
     for number in (
-        b"180.00000000000003", b"-180.1", b"181", b"1e400", b"-1e400", b"1" * 400, b"00", b"01", b"1.",
-        b".5", b"+1", b"1e", b"0x1", b"Infinity", b"-Infinity", b"NaN", b"true", b"null", b'"1"',
+        b"180.00000000000003", b"-180.1", b"181", b"1e400", b"-1e400", b"1" * 400, b"00", b"01",
+        b"1.", b".5", b"+1", b"1e", b"0x1", b"Infinity", b"-Infinity", b"NaN", b"true", b"null", b'"1"',
         b"[1]", b"--1",
     ):  # fmt: skip
         yield with_raw(OBJECT, lon=number)
@@ -166,29 +167,14 @@ def bad_numbers() -> Iterator[bytes]:
 
 def bad_times() -> Iterator[bytes]:
     stamps = [
-        "2026-03-01",
-        "2026-03-01T12:00:00",
-        "2026-03-01T12:00Z",
-        "2026-03-01T24:00:00Z",
-        "2026-03-01T12:00:60Z",
-        "2026-03-01T12:60:00Z",
-        "2026-02-29T12:00:00Z",
-        "2026-13-01T12:00:00Z",
-        "2026-00-01T12:00:00Z",
-        "2026-03-00T12:00:00Z",
-        "2026-03-01T12:00:00.Z",
-        "2026-03-01T12:00:00,5Z",
-        "2026-03-01T12:00:00+24:00",
-        "2026-03-01T12:00:00+01:60",
-        "2026-03-01T12:00:00+0100",
-        "0001-01-01T00:00:00+00:01",
-        "0000-12-31T23:59:59Z",
-        "9999-12-31T23:59:59-00:01",
-        "٢٠٢٦-03-01T12:00:00Z",
-        "2026-03-01T12:00:00ｚ",
-        "2026-3-1T12:00:00Z",
-        "yesterday",
-    ]
+        "2026-03-01", "2026-03-01T12:00:00", "2026-03-01T12:00Z", "2026-03-01T24:00:00Z",
+        "2026-03-01T12:00:60Z", "2026-03-01T12:60:00Z", "2026-02-29T12:00:00Z",
+        "2026-13-01T12:00:00Z", "2026-00-01T12:00:00Z", "2026-03-00T12:00:00Z",
+        "2026-03-01T12:00:00.Z", "2026-03-01T12:00:00,5Z", "2026-03-01T12:00:00+24:00",
+        "2026-03-01T12:00:00+01:60", "2026-03-01T12:00:00+0100", "0001-01-01T00:00:00+00:01",
+        "0000-12-31T23:59:59Z", "9999-12-31T23:59:59-00:01", "٢٠٢٦-03-01T12:00:00Z",
+        "2026-03-01T12:00:00ｚ", "2026-3-1T12:00:00Z", "yesterday",
+    ]  # fmt: skip
     for stamp in (*stamps, "", f" {TS}", f"{TS}\n", "2026-03-01 12:00:00Z", "x" * 200):
         yield dump({**OBJECT, "ts": stamp})
         yield dump({**BOOLEAN, "expires": stamp})
@@ -200,29 +186,10 @@ def bad_times() -> Iterator[bytes]:
     for event in EVERY:
         yield dump({**event, "ts": "2029-01-01T00:00:00Z"})
     durations = [
-        "P",
-        "PT",
-        "P1",
-        "1D",
-        "PT1",
-        "P1Y",
-        "P1M",
-        "P1W",
-        "PT1.5H",
-        "PT0S",
-        "P0D",
-        "PT0.0000001S",
-        "P36501D",
-        "PT99999999999S",
-        "-PT1S",
-        "+P1D",
-        "p1d",
-        "PT1H1D",
-        "P1.5D",
-        "PT٣S",
-        "PT1,5S",
-        "PT1S1M",
-    ]
+        "P", "PT", "P1", "1D", "PT1", "P1Y", "P1M", "P1W", "PT1.5H", "PT0S", "P0D",
+        "PT0.0000001S", "P36501D", "PT99999999999S", "-PT1S", "+P1D", "p1d", "PT1H1D", "P1.5D",
+        "PT٣S", "PT1,5S", "PT1S1M",
+    ]  # fmt: skip
     for duration in (*durations, "", " PT1S", "PT1S "):
         yield dump({**TRENDING, "window": duration})
         yield dump({**TRENDING, "every": duration})
@@ -266,8 +233,8 @@ def bad_expressions() -> Iterator[bytes]:
         return "x" if levels == 1 else {kind: [nest(kind, levels - 1)]}
 
     for where in (
-        "", " ", "a AND", "OR a", "NOT", "a NOT", "()", "(a", "a)", "a AND )", "(AND a)", '"a', '""',
-        '"!"', "!", "a !", "AND", "a OR", "a AND AND b", "a AND OR b", "(" * 65 + "a" + ")" * 65,
+        "", " ", "a AND", "OR a", "NOT", "a NOT", "()", "(a", "a)", "a AND )", "(AND a)", '"a',
+        '""', '"!"', "!", "a !", "AND", "a OR", "a AND AND b", "a AND OR b", "(" * 65 + "a" + ")" * 65,
         "NOT " * 8 + "a", "(NOT " * 8 + "a" + ")" * 8, "NOT " * 7 + "a-b", " ".join("a" * 257),
         " OR ".join(["a"] * 257), "-".join("a" * 257), "☕", "a " * 50 + "!" + " b" * 50, "\u3000",
         "(a OR (b AND (c OR (d AND (e OR (f AND (g OR (h AND i))))))))",
@@ -316,7 +283,6 @@ def too_large() -> Iterator[bytes]:
     yield dump({**OBJECT, "text": "a" * 65_537})
     yield with_raw(OBJECT, data=b'"' + b"a" * 16_383 + b'"')
     yield with_raw(BOOLEAN, data=b'"' + b"a" * 16_383 + b'"')
-    yield with_raw(OBJECT, data=b"[" * 12_000 + b"]" * 12_000)
+    yield with_raw(OBJECT, data=b"[" * 10_000 + b"]" * 10_000)
     yield with_raw(BOOLEAN, where=b'{"all":[' * 1_000 + b'"x"' + b"]}" * 1_000)
     yield with_raw(OBJECT, lon=b"1" * 5000)
-    yield with_raw(OBJECT, data=b'"' + "é".encode() * 8_192 + b'"')
