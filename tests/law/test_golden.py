@@ -213,15 +213,10 @@ def test_every_output_has_its_input() -> None:
     [
         ("mixed", {"batch_rows": 250, "workers": 2}),
         ("mixed", {"batch_rows": WHOLE, "workers": 3, "plan": "scan"}),
-        ("window-count", {"batch_rows": 200, "workers": 2}),
         ("window-time", {"batch_rows": WHOLE, "workers": 7}),
         ("lives", {"batch_rows": 110, "workers": 2}),
         ("dead-letters", {"batch_rows": 600, "workers": 2}),
-        ("frames", {"batch_rows": 20, "workers": 2}),
-        ("space", {"batch_rows": 120, "workers": 2}),
         ("words", {"batch_rows": WHOLE, "workers": 2}),
-        ("ahead", {"batch_rows": 80, "workers": 2}),
-        ("cjk-bigram", {"batch_rows": WHOLE, "workers": 2}),
     ],
 )
 def test_spark(spark: SparkSession, name: str, options: dict[str, Any]) -> None:

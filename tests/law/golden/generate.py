@@ -308,13 +308,15 @@ WHERES: list[Any] = [
     {"none": [{"none": [{"none": ["NOT coffee"]}]}]}, {"all": ["coffee"] * 256},
 ]  # fmt: skip
 TEXTS = [
-    "coffee", "Coffee, TEA!", "tea", "", " ", "sale tea", "coffee sale", "5th Ave.", "ave 5th",
-    "5thave", "ＣＯＦＦＥＥ", "ｃｏｆｆｅｅ tea", "Straße", "STRASSE", "naïve", "nai\u0308ve",
-    "NAIVE", "東京", "東京タワー", "東 京", "İstanbul İ", "i\u0307", "ﬁ", "fi", "x²", "x2", "_", "☕a",
-    "☕", "👨\u200d👩\u200d👧 coffee", "e\u0301", "é", "Σ", "ς σ", "ǆ", "Ǆ", "ﷺ",
-    "صلى الله عليه وسلم", "12", "١٢", "½", "1⁄2", "\u0000coffee\u0000", "cof\u00adfee", "cof\u200bfee", 
-    "coffee\u2028tea", "\ufeffcoffee", "𝒸ℴ𝒻𝒻ℯℯ", "Ⅷ", "㍿", "ﾊﾞｽ", "はﾞす", "\U000e0041", "\U0010ffff coffee", "and",
-    "The the THE", "\ue000", "\u1109\u1165울", "서울", "ΐ", "ŉ", "ẞ", "a\u0345", "ᾳ", "ﬀ", "K", "Å",
+    "coffee", "Coffee, TEA!", "tea", "", " ", "sale tea", "coffee sale", "5th Ave.",
+    "ave 5th", "5thave", "ＣＯＦＦＥＥ", "ｃｏｆｆｅｅ tea", "Straße", "STRASSE", "naïve",
+    "nai\u0308ve", "NAIVE", "東京", "東京タワー", "東 京", "İstanbul İ", "i\u0307", "ﬁ",
+    "fi", "x²", "x2", "_", "☕a", "☕", "👨\u200d👩\u200d👧 coffee", "e\u0301", "é", "Σ",
+    "ς σ", "ǆ", "Ǆ", "ﷺ", "صلى الله عليه وسلم", "12", "١٢", "½", "1⁄2",
+    "\u0000coffee\u0000", "cof\u00adfee", "cof\u200bfee", "coffee\u2028tea",
+    "\ufeffcoffee", "𝒸ℴ𝒻𝒻ℯℯ", "Ⅷ", "㍿", "ﾊﾞｽ", "はﾞす", "\U000e0041",
+    "\U0010ffff coffee", "and", "The the THE", "\ue000", "\u1109\u1165울", "서울", "ΐ",
+    "ŉ", "ẞ", "a\u0345", "ᾳ", "ﬀ", "K", "Å",
 ]  # fmt: skip
 
 

@@ -149,7 +149,8 @@ def bad_characters() -> Iterator[bytes]:
 def bad_numbers() -> Iterator[bytes]:
     for number in (
         b"180.00000000000003", b"-180.1", b"181", b"1e400", b"-1e400", b"1" * 400, b"00", b"01",
-        b"1.", b".5", b"+1", b"1e", b"0x1", b"Infinity", b"-Infinity", b"NaN", b"true", b"null", b'"1"',
+        b"1.", b".5", b"+1", b"1e", b"0x1", b"Infinity", b"-Infinity", b"NaN", b"true", b"null",
+        b'"1"',
         b"[1]", b"--1",
     ):  # fmt: skip
         yield with_raw(OBJECT, lon=number)
@@ -234,7 +235,8 @@ def bad_expressions() -> Iterator[bytes]:
 
     for where in (
         "", " ", "a AND", "OR a", "NOT", "a NOT", "()", "(a", "a)", "a AND )", "(AND a)", '"a',
-        '""', '"!"', "!", "a !", "AND", "a OR", "a AND AND b", "a AND OR b", "(" * 65 + "a" + ")" * 65,
+        '""', '"!"', "!", "a !", "AND", "a OR", "a AND AND b", "a AND OR b",
+        "(" * 65 + "a" + ")" * 65,
         "NOT " * 8 + "a", "(NOT " * 8 + "a" + ")" * 8, "NOT " * 7 + "a-b", " ".join("a" * 257),
         " OR ".join(["a"] * 257), "-".join("a" * 257), "☕", "a " * 50 + "!" + " b" * 50, "\u3000",
         "(a OR (b AND (c OR (d AND (e OR (f AND (g OR (h AND i))))))))",
@@ -283,6 +285,5 @@ def too_large() -> Iterator[bytes]:
     yield dump({**OBJECT, "text": "a" * 65_537})
     yield with_raw(OBJECT, data=b'"' + b"a" * 16_383 + b'"')
     yield with_raw(BOOLEAN, data=b'"' + b"a" * 16_383 + b'"')
-    yield with_raw(OBJECT, data=b"[" * 10_000 + b"]" * 10_000)
-    yield with_raw(BOOLEAN, where=b'{"all":[' * 1_000 + b'"x"' + b"]}" * 1_000)
+    yield with_raw(BOOLEAN, where=b'{"all":[' * 200 + b'"x"' + b"]}" * 200)
     yield with_raw(OBJECT, lon=b"1" * 5000)
