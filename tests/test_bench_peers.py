@@ -20,7 +20,7 @@ from bench.processor import processor_seconds
 from bench.settings import Choice
 from bench.workload import Workload, analyze
 
-from placewire.kinds.boolean.match import Matches
+from placewire.kinds.candidates import Matches
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import NEVER_US
 from placewire.spark import match as matching

@@ -27,8 +27,8 @@ from bench.settings import Choice
 from bench.stream import make_stream
 from bench.workload import Workload
 
+from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import match_segment
-from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 COUNT = 1500
@@ -73,7 +73,7 @@ def test_logged_set_matches_what_the_set_matches(drawn: Drawn, words: Workload, 
     queries = query_set(name, drawn, COUNT)
     logged = rows_of(as_workload(queries, words), Analyzer(*KEY))
     found = [
-        match_segment(queries.objects, make_segment(rows)).object.size
+        match_segment(queries.objects, make_boolean_segment(rows)).object.size
         for rows in (queries.rows, logged)
     ]
     assert found[0] == found[1] > 0

@@ -23,7 +23,7 @@ from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
 from placewire.kinds.relevant.match import scan_relevant
 from placewire.kinds.relevant.refill import Wanted
 from placewire.kinds.relevant.results import BufferRule
-from placewire.objects.sections import FAR_PAST
+from placewire.model.times import FAR_PAST_US
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 
 WINDOW, BLOCK, BLOCKS, ROWS = 1_500, 100, 6, 200
@@ -54,7 +54,7 @@ def best_seqs(sliding: Sliding) -> list[list[int]]:
     """The best of the window as it is now, searched for."""
     rows = np.arange(sliding.rows.total)
     horizon = np.full(rows.size, sliding.horizon(sliding.at - 1))
-    far_past = np.full(rows.size, FAR_PAST)
+    far_past = np.full(rows.size, FAR_PAST_US)
     after = (horizon, far_past) if sliding.rule.by_time else (far_past, horizon)
     wanted = Wanted(*after, np.full(rows.size, sliding.at))
     best = sliding.hunter.best(sliding.rows, rows, wanted, sliding.rows.k.astype(np.int64))

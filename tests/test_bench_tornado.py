@@ -25,10 +25,10 @@ from bench.tornado_queries import (
     take_objects,
 )
 
+from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import match_segment, scan_segment
 from placewire.plans.boolean.agrid import plan_agrid
 from placewire.plans.leaves import NOTHING, check_leaves
-from placewire.segments.segment import make_segment
 
 OBJECTS, SUBSCRIPTIONS = 600, 300
 
@@ -57,7 +57,7 @@ def test_any_and_all_mean_what_they_say(drawn: Drawn) -> None:
     some = make_queries(drawn, SUBSCRIPTIONS, side, 2)
     found = {}
     for name, rows, needed in (("any", some, 1), ("all", ask_all(some), 2)):
-        segment = make_segment(rows)
+        segment = make_boolean_segment(rows)
         matches = scan_segment(drawn.objects, segment)
         found[name] = matches.object.size
         assert match_segment(drawn.objects, segment).object.size == matches.object.size

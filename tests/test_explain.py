@@ -30,12 +30,12 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.cli.main import app
 from placewire.explain.context import NotKept, open_ground
-from placewire.explain.cost import meet
 from placewire.explain.explain import explain
 from placewire.explain.object import find_object
 from placewire.explain.subscription import all_places
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
+from placewire.kinds.boolean.explain import meet
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.expression import (
@@ -519,7 +519,7 @@ def test_an_index_that_descends_is_counted_as_matching_counts_it() -> None:
         seen = find_object(ground, 200)
         live = ground.segments[0]
         probe = make_probe(*seen.columns(0))
-        counts = meet(probe, live.segment.boolean)
+        counts = meet(probe, live.segment.index)
         assert counts[3] == match_segment(probe, live.segment).candidates
         reached = [post for post in told["cost"]["posted"] if post["reached"]]
         assert len(reached) == 1

@@ -17,7 +17,9 @@ import oracle
 from placewire.ingest.decode import decode_lines
 from placewire.kinds.boolean.index import BooleanIndex, build_index, empty_index
 from placewire.kinds.boolean.kernels.postings import ROW
-from placewire.kinds.boolean.match import Matches, Probe, make_probe, match_segment, scan_segment
+from placewire.kinds.boolean.kind import make_boolean_segment
+from placewire.kinds.boolean.match import Probe, make_probe, match_segment, scan_segment
+from placewire.kinds.candidates import Matches
 from placewire.model.expression import COVER_ANY
 from placewire.model.objects import ObjectRows
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE, POLYGON
@@ -28,15 +30,9 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.segments.compaction import Source, merge_segments
+from placewire.segments.compaction import MergeSource, merge_segments
 from placewire.segments.live import LiveSegments
-from placewire.segments.segment import (
-    Segment,
-    make_segment,
-    open_segment,
-    whole_rows,
-    write_segment,
-)
+from placewire.segments.segment import Segment, open_segment, whole_rows, write_segment
 from placewire.storage.layout import StateDir
 from placewire.text.analyzer import Analyzer
 
@@ -207,7 +203,7 @@ def big() -> World:
 
 @pytest.fixture(scope="module")
 def big_segment(big: World) -> Segment:
-    return make_segment(big.rows)
+    return make_boolean_segment(big.rows)
 
 
 def test_the_big_world_has_everything(big: World, big_segment: Segment) -> None:
@@ -244,7 +240,7 @@ def test_expired_rows_do_not_match(big: World, big_segment: Segment) -> None:
 def test_random_worlds_equal_scan(seed: int, rows: int, objects: int) -> None:
     maker = Maker(100 + seed)
     world = maker.world(rows, objects)
-    segment = make_segment(world.rows)
+    segment = make_boolean_segment(world.rows)
     probe = probe_of(world)
     check_equals_scan(probe, segment)
     check_equals_scan(probe, segment, maker.bits(rows, 0.2))
@@ -263,13 +259,13 @@ def test_random_worlds_equal_scan(seed: int, rows: int, objects: int) -> None:
 )
 def test_no_tuning_changes_what_matches(build: dict[str, Any]) -> None:
     world = Maker(7).world(1_200, 300)
-    segment = make_segment(world.rows)._replace(boolean=build_index(world.rows, **build))
+    segment = make_boolean_segment(world.rows)._replace(index=build_index(world.rows, **build))
     assert check_equals_scan(probe_of(world), segment) > 100
 
 
 def test_the_scan_itself_equals_the_oracle() -> None:
     world = Maker(11).world(200, 150)
-    found = set(pairs(scan_segment(probe_of(world), make_segment(world.rows))))
+    found = set(pairs(scan_segment(probe_of(world), make_boolean_segment(world.rows))))
     analyzer = oracle.default_analyzer
     expected = set()
     for o, event in enumerate(world.objects.event.tolist()):
@@ -307,7 +303,7 @@ def test_edges_and_corners_survive_rounding_to_32_bits() -> None:
         for lat in (0, 1, -1, math.nextafter(1, 2))
     ]
     world = decode_world(lines)
-    assert check_equals_scan(probe_of(world), make_segment(world.rows)) > 100
+    assert check_equals_scan(probe_of(world), make_boolean_segment(world.rows)) > 100
 
 
 # --- degenerate indexes and blocks ---
@@ -315,7 +311,7 @@ def test_edges_and_corners_survive_rounding_to_32_bits() -> None:
 
 def test_an_empty_index_matches_nothing() -> None:
     world = Maker(5).world(1, 50)
-    segment = make_segment(no_rows())
+    segment = make_boolean_segment(no_rows())
     assert pairs(match_segment(probe_of(world), segment)) == []
     for built, empty in zip(build_index(no_rows()), empty_index(), strict=True):
         assert np.array_equal(built, empty)
@@ -339,7 +335,7 @@ def test_rows_that_are_all_alike() -> None:
     line["region"] = {"box": [1, 1, 1, 1]}
     placed = {"type": "object", "id": "o", "ts": NOON, "lon": 1, "lat": 1, "text": "w1"}
     world = decode_world([{**line, "id": f"s{n}"} for n in range(3_000)] + [placed] * 3)
-    assert check_equals_scan(probe_of(world), make_segment(world.rows)) == 9_000
+    assert check_equals_scan(probe_of(world), make_boolean_segment(world.rows)) == 9_000
 
 
 def test_duplicate_ids_are_different_rows() -> None:
@@ -348,7 +344,7 @@ def test_duplicate_ids_are_different_rows() -> None:
     lines += [dict(line, id="same") for line in map(Maker(9).subscribe, range(200))]
     world = decode_world([*lines, *map(Maker(9).object, range(100))])
     assert world.rows.total == 201
-    assert check_equals_scan(probe_of(world), make_segment(world.rows)) > 0
+    assert check_equals_scan(probe_of(world), make_boolean_segment(world.rows)) > 0
 
 
 # --- covers ---
@@ -378,8 +374,8 @@ def test_a_wide_expression_costs_no_more_than_its_tokens() -> None:
         for text in (full, full.replace("a7 ", ""), "a0", "", f"{full} a0 b1")
     ]
     world = decode_world([line, *map(maker.subscribe, range(500)), *objects])
-    segment = make_segment(world.rows)
-    costs = postings_by_row(segment.boolean)[0]
+    segment = make_boolean_segment(world.rows)
+    costs = postings_by_row(segment.index)[0]
     assert max(costs) <= 256
     probe = probe_of(world)
     check_equals_scan(probe, segment)
@@ -395,7 +391,7 @@ def test_a_conjunction_is_posted_under_one_term() -> None:
         for n in range(50)
     ]
     world = decode_world(lines)
-    index = make_segment(world.rows).boolean
+    index = make_boolean_segment(world.rows).index
     assert index.postings.shape[0] == 50
     assert index.run_offsets.size - 1 == 50, "each under its own rare term"
 
@@ -405,8 +401,8 @@ def test_negative_rows_are_posted_once_and_found_by_any_text() -> None:
     placed = {"type": "object", "id": "o", "ts": NOON, "lon": 0, "lat": 0}
     texts = ["", "w2", "w1", "w2 w3 w1", "!"]
     world = decode_world([line, *({**placed, "text": text} for text in texts)])
-    segment = make_segment(world.rows)
-    assert segment.boolean.postings.shape[0] == 1
+    segment = make_boolean_segment(world.rows)
+    assert segment.index.postings.shape[0] == 1
     found = [int(world.objects.event[o]) for o, _ in pairs(match_segment(probe_of(world), segment))]
     assert sorted(found) == [1, 2, 5]
 
@@ -420,7 +416,7 @@ def test_a_segment_mapped_from_disk_is_the_same(
     size = write_segment(tmp_path / "s.plw", big_segment)
     assert (tmp_path / "s.plw").stat().st_size == size
     mapped = open_segment(tmp_path / "s.plw")
-    for built, read in zip(big_segment.boolean, mapped.boolean, strict=True):
+    for built, read in zip(big_segment.boolean, mapped.index, strict=True):
         assert np.array_equal(built, read)
         assert built.dtype == read.dtype
     for name, built in whole_rows(big_segment)._asdict().items():
@@ -432,7 +428,7 @@ def test_a_segment_mapped_from_disk_is_the_same(
 
 
 def test_an_empty_segment_can_be_mapped(tmp_path: Path) -> None:
-    write_segment(tmp_path / "s.plw", make_segment(no_rows()))
+    write_segment(tmp_path / "s.plw", make_boolean_segment(no_rows()))
     mapped = open_segment(tmp_path / "s.plw")
     assert mapped.rows.total == 0
     assert pairs(match_segment(probe_of(Maker(5).world(1, 20)), mapped)) == []
@@ -462,9 +458,9 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
     cuts = [0, 1, 700, 2_500, 2_500, 6_000]
     sources = []
     for first, last in pairwise(cuts):
-        part = make_segment(take_rows(big.rows, np.arange(first, last)))
-        sources.append(Source(part, maker.bits(last - first, maker.pick(0.1, 0.6))))
-    sources[1] = Source(sources[1][0], NO_BITS)
+        part = make_boolean_segment(take_rows(big.rows, np.arange(first, last)))
+        sources.append(MergeSource(part, maker.bits(last - first, maker.pick(0.1, 0.6))))
+    sources[1] = MergeSource(sources[1][0], NO_BITS)
     now_us = NOON_US + 30 * 60_000_000
     merged = merge_segments(sources, now_us)
     kept: list[bytes] = []
@@ -491,9 +487,17 @@ def test_merging_keeps_exactly_the_live_rows(big: World) -> None:
 def test_merging_what_has_all_ended_gives_nothing() -> None:
     rows = Maker(3).world(100, 0).rows
     all_ended = np.full(2, np.iinfo(np.uint64).max, np.uint64)
-    assert merge_segments([Source(make_segment(rows), all_ended)], NOON_US).segment.rows.total == 0
     assert (
-        merge_segments([Source(make_segment(no_rows()), NO_BITS)], NOON_US).segment.rows.total == 0
+        merge_segments(
+            [MergeSource(make_boolean_segment(rows), all_ended)], NOON_US
+        ).segment.rows.total
+        == 0
+    )
+    assert (
+        merge_segments(
+            [MergeSource(make_boolean_segment(no_rows()), NO_BITS)], NOON_US
+        ).segment.rows.total
+        == 0
     )
 
 
@@ -519,7 +523,7 @@ def test_compaction_never_changes_what_matches(
         picked = np.arange(next_row, min(next_row + count, world.rows.total))
         next_row += picked.size
         if picked.size:
-            live.add(batch, make_segment(take_rows(world.rows, picked)))
+            live.add(batch, make_boolean_segment(take_rows(world.rows, picked)))
             names = ids_of(take_rows(world.rows, picked))
             truth |= dict(zip(names, picked.tolist(), strict=True))
         share = maker.pick(0.0, 0.0, 0.05, 0.5)
@@ -545,10 +549,14 @@ def test_compaction_never_changes_what_matches(
             for o, row in pairs(match_segment(probe, segment, dead)):
                 assert (o, ids[row]) not in found, "a row is live in two segments"
                 found.add((o, ids[row]))
-        alive = make_segment(take_rows(world.rows, np.array(list(truth.values()), np.int64)))
+        alive = make_boolean_segment(
+            take_rows(world.rows, np.array(list(truth.values()), np.int64))
+        )
         ids = ids_of(alive.rows)
         assert found == {(o, ids[row]) for o, row in pairs(scan_segment(probe, alive))}
-    live.finish_merges(60, -(1 << 62))
+    live.wait()
+    live.compact(60, -(1 << 62))
+    live.wait()
     live.close()
     assert len(live.segments) <= 10
     if inline:

@@ -225,7 +225,7 @@ def test_an_index_follows_the_balls_that_objects_meet(tmp_path: Path) -> None:
     coordinator = Coordinator(StateDir(tmp_path / "state"), Settings(), identify_log(path))
     looked = []
     for _ in replay_log(coordinator, LogSource(str(path)), 500, 1):
-        looked.append(coordinator.pacer.looked_an_object)
+        looked.append(coordinator.settler.memory[1].looked_an_object)
     coordinator.close()
     assert looked[-1] is not None
     assert looked[4] is not None
@@ -236,8 +236,8 @@ def test_batches_are_short_only_where_objects_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Subscriptions without results are loaded in whole batches, then objects come in few."""
-    monkeypatch.setattr("placewire.batch.pacing.MANY_NEAREST", 10)
-    monkeypatch.setattr("placewire.batch.pacing.FIRST_ROWS", 7)
+    monkeypatch.setattr("placewire.kinds.nearest.pace.MANY_NEAREST", 10)
+    monkeypatch.setattr("placewire.kinds.nearest.pace.FIRST_ROWS", 7)
     point = {"ts": "2026-03-01T12:00:00Z", "lon": 0, "lat": 0}
     asked = {"type": "subscribe", "kind": "nearest", **point, "keywords": ["tea"], "k": 1}
     lines = [{**asked, "id": f"s{i}"} for i in range(250)]

@@ -17,6 +17,7 @@ from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
+from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import NEAREST, RELEVANT
@@ -52,7 +53,6 @@ from placewire.plans.rebalance.tornado import Lines, adjust_tornado
 from placewire.plans.relevant.methods import RELEVANT_METHODS
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.sample.sample import SIDE, Sample
-from placewire.segments.segment import make_segment
 from placewire.storage.layout import StateDir
 from test_law import check_equals_oracle, flowing, logs, run_local
 from test_plan_kdt import clustered, make, scattered
@@ -468,7 +468,7 @@ def test_a_worker_reads_ahead_what_it_will_get(seed: int, workers: int) -> None:
 def test_postings_in_ranges_are_counted_once_each() -> None:
     rng = np.random.default_rng(3)
     hashes = rng.integers(1, 1 << 63, 40, dtype=np.uint64)
-    index = make_segment(draw_rows(rng, hashes, np.full(40, 1 / 40), 3_000)).boolean
+    index = make_boolean_segment(draw_rows(rng, hashes, np.full(40, 1 / 40), 3_000)).boolean
 
     def touch(*bounds: tuple[int, int]) -> int:
         start, end = np.array(bounds, np.uint64).T

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from placewire.batch.pacing import LEAST_SLID, Pacer
-from placewire.kinds.relevant.window import SlidingWindow, count_between
 
 from oracle import replay
 from placewire.batch.coordinator import Coordinator
@@ -21,11 +19,13 @@ from placewire.batch.local_runner import replay_log
 from placewire.ingest.decode import decode_lines
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
+from placewire.kinds.relevant.kind import KIND, LEAST_SLID
 from placewire.kinds.relevant.results import BUFFERS, read_rule
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, settings_of
 from placewire.model.subscriptions import RELEVANT
 from placewire.objects.kernels.best_of_rows import buffer_cost, cheapest_sizes, steps_down
+from placewire.objects.window import SlidingWindow, count_between
 from placewire.plans.cost.choice import Prices, spread_workers
 from placewire.plans.relevant.choice import choose_relevant
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, halfway
@@ -375,10 +375,9 @@ def test_a_row_that_is_filled_anew_again_and_again() -> None:
 
 
 def test_a_batch_is_about_as_long_as_the_window() -> None:
-    pacer = Pacer()
-    assert pacer.cap_sliding(200_000, 30_000) == 30_000
-    assert pacer.cap_sliding(200_000, 3) == LEAST_SLID
-    assert pacer.cap_sliding(500, 30_000) == 500
+    assert KIND.cap_batch(None, 200_000, (), 30_000) == 30_000
+    assert KIND.cap_batch(None, 200_000, (), 3) == LEAST_SLID
+    assert KIND.cap_batch(None, 500, (), 30_000) == 500
 
 
 @pytest.mark.parametrize(("table", "first", "later"), [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from placewire.ingest.changes import ChangesBuilder, finish_rows
 from placewire.ingest.decode import decode_lines
 from placewire.kernels.space.cells import points_to_codes
+from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.events import SubscribeEvent
 from placewire.model.subscriptions import SubscriptionRows
@@ -40,7 +41,6 @@ from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
 from placewire.plans.route.protocol import SpreadRoute, leaves_to_ranges
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
 from placewire.plans.sample.sampler import Reservoir
-from placewire.segments.segment import make_segment
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(3, 4)
@@ -129,7 +129,7 @@ def tilings(draw):
 
 def matches_of(objects, lon, lat, rows, shares) -> list[tuple[int, int]]:
     """What the workers find of their shares, in order."""
-    segment = make_segment(rows)
+    segment = make_boolean_segment(rows)
     found = []
     for share in shares:
         probe = make_probe(

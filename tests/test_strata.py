@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placewire.queries.ranked import answer_relevant
 
 from placewire.ingest.queries import Query
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
+from placewire.kinds.relevant.answer import answer_relevant
 from placewire.kinds.relevant.refill import Ground, Hunter, Wanted
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
 from placewire.objects import score_layers as module
