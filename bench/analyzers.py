@@ -14,7 +14,7 @@ import placewire
 from bench.settings import Choice
 from bench.tables import save_table
 from bench.workload import write_log
-from placewire.city import CityLife, blocks
+from placewire.demo import CityLife, blocks
 from placewire.model.settings import settings_of
 from placewire.text.analyzer import Analyzer, TermSets
 from placewire.text.analyzers import open_analyzer

@@ -4,7 +4,7 @@ Real objects are posts_us, all of it first, then venues_us, whose places are of 
 whose texts are shorter (names and categories). When both are used up they come again and again,
 as the paper duplicates its set: a repeat has the same text under a new id, moved by up to 1 km each
 way and by up to half a day. `traffic` is traffic_nsw alone, with a few terms in most of its texts.
-Without real data objects are those of `placewire.city`, all over the world.
+Without real data objects are those of `placewire.demo`, all over the world.
 
 Times are not the sets' own, which are years apart or absent: objects are in the order of their
 times (venues: in a random order) and spaced evenly over the 31 days of August 2014. So `last` of
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from bench.settings import SEED, Choice
 from bench.workload import JITTER_KM, KM_PER_DEG, Workload, analyze, write_objects_log
-from placewire.city import CityLife, blocks
+from placewire.demo import CityLife, blocks
 
 REAL, TRAFFIC, UNIFORM, GAUSSIAN = "real", "traffic", "uniform", "gaussian"
 BEGIN_US = 1_406_851_200_000_000  # 2014-08-01T00:00:00Z

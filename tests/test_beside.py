@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from oracle import replay
-from placewire.city import CityLife, write_log
 from placewire.cli.main import app
+from placewire.demo import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log

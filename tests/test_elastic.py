@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from placewire import Unusable, run
-from placewire.city import CityLife, write_log
 from placewire.cli.main import app
+from placewire.demo import CityLife, write_log
 from placewire.engine import resizing
 from placewire.engine.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.model.subscriptions import BOOLEAN

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from placewire import Unusable
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.delivery import Delivered
 from placewire.engine.local import replay_log

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from oracle import replay
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.elastic import Elastic, WorkerRange
 from placewire.engine.local import replay_log

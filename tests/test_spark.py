@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from logs import BUILT_KINDS, logs
 from oracle import Outcome, replay
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log
 from placewire.engine.log import identify_log

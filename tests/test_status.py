@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from placewire.city import CityLife, write_log
 from placewire.cli.main import app
+from placewire.demo import CityLife, write_log
 from placewire.engine.batches import BatchContext, Ran
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.local import replay_log, run_blocks

@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType
 
 from oracle import replay
 from placewire import Stream, Unusable, match, refused_objects, register
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.engine.coordinator import Coordinator
 from placewire.engine.intake import join_lines
 from placewire.spark.columns import take_lines

@@ -1,8 +1,8 @@
-"""An hour of city life as an event log: the description of a log, its bytes, its file.
+"""Generate a log from its description, as blocks of bytes or as a file.
 
-The log is cut into chapters of a fixed number of events. Each chapter has its own random
-generator, seeded by the log's seed and the chapter's number, so that memory is bounded and the
-bytes depend on nothing but the description.
+The log consists of chunks with a fixed number of events. The log's seed and the chunk's number
+seed the random generator of a chunk, so memory is bounded and the bytes depend on the description
+alone.
 """
 
 from __future__ import annotations
@@ -16,27 +16,30 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.city.hour import Hour
-from placewire.city.malformed import malformed_line
-from placewire.city.objects import object_lines
-from placewire.city.queries import query_lines
-from placewire.city.readable import readable_queries, readable_subscriptions
-from placewire.city.subscriptions import subscribe_lines, unsubscribe_line
+from placewire.demo.lines import Period, malformed_line
+from placewire.demo.objects import object_lines
+from placewire.demo.subscriptions import (
+    query_lines,
+    readable_queries,
+    readable_subscriptions,
+    subscribe_lines,
+    unsubscribe_line,
+)
 from placewire.model.errors import Unusable
 
-CHAPTER_EVENTS = 8192
+CHUNK_EVENTS = 8192
 LATE_SHARE, LATE_MEAN_S = 0.01, 5.0
-ARRIVE_SHARE, REPLACE_SHARE = 0.5, 0.3  # of the churn; the rest leave
-BEFORE, DURING = 1, 2  # the two parts of a log, as part of a chapter's seed
+ARRIVE_SHARE, REPLACE_SHARE = 0.5, 0.3  # of the churn; the rest unsubscribe
+BEFORE, DURING = 1, 2  # the two parts of a log; part of a chunk's seed
 
 
 class CityLife(NamedTuple):
     """The description of a log; equal descriptions give equal bytes.
 
-    `subscriptions` counts all of them; the first eighteen are the readable ones, and of the others
-    one in eight is a `nearest`, one in forty a `relevant`, one in forty a `trending`. `churn` is
-    the share of the others that arrive, are replaced or leave during the hour, and `bad` the number
-    of malformed lines among the objects. Of the `queries`, of all four kinds, four are readable.
+    `subscriptions` counts all of them. The first eighteen are the readable ones; of the others one
+    in eight is a `nearest`, one in forty a `relevant` and one in forty a `trending`. `churn` is the
+    share of the others that arrive, are replaced or unsubscribe during the period. `bad` is the
+    number of malformed lines. The `queries` are of all four kinds, and four are readable.
     """
 
     seed: int = 7
@@ -50,11 +53,11 @@ class CityLife(NamedTuple):
 
 
 class _Counts(NamedTuple):
-    """How many subscriptions do what, and how many queries a person would write."""
+    """How many events of each sort the log has."""
 
     readable: int
-    before: int  # generated ones at the start: numbers below this
-    arriving: int  # then these numbers arrive during the hour
+    before: int  # generated ones at the start, with numbers below this
+    arriving: int  # during the period, with the next numbers
     replaced: int
     leaving: int
     readable_queries: int
@@ -76,7 +79,7 @@ def _counts(life: CityLife) -> _Counts:
     )
 
 
-def _checked(life: CityLife) -> Hour:
+def _checked(life: CityLife) -> Period:
     for name in ("seed", "objects", "subscriptions", "bad", "queries"):
         if getattr(life, name) < 0:
             raise Unusable(f"city life: {name} must not be negative, got {getattr(life, name)}")
@@ -92,7 +95,7 @@ def _checked(life: CityLife) -> Hour:
         ) from None
     if start.tzinfo is None:
         raise Unusable(f"city life: start must have an offset or Z, got {life.start!r}")
-    return Hour(round(start.timestamp() * 1e6), life.seconds)
+    return Period(round(start.timestamp() * 1e6), life.seconds)
 
 
 def count_events(life: CityLife) -> int:
@@ -102,19 +105,19 @@ def count_events(life: CityLife) -> int:
 
 
 def _count_during(life: CityLife, counts: _Counts) -> int:
-    """How many lines come after the beginning."""
+    """How many lines come after the subscriptions at the start."""
     changes = counts.arriving + counts.replaced + counts.leaving
     return life.objects + changes + life.bad + life.queries
 
 
 def blocks(life: CityLife, block_events: int = 50_000) -> Iterator[bytes]:
     """The log as blocks of whole lines, `block_events` each but the last."""
-    hour = _checked(life)
+    period = _checked(life)
     if block_events < 1:
         raise Unusable(f"city life: block_events must be 1 or more, got {block_events}")
     lines: list[str] = []
-    for chapter in _chapters(life, hour):
-        lines += chapter
+    for chunk in _chunks(life, period):
+        lines += chunk
         while len(lines) >= block_events:
             yield _joined(lines[:block_events])
             del lines[:block_events]
@@ -127,7 +130,10 @@ def write_log(
     path: str | PathLike[str],
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write the log to a file; tells `progress` (events so far, all); returns all."""
+    """Write the log to a file and return the number of events.
+
+    `progress` is called with the events so far and the total.
+    """
     total = count_events(life)
     block_events = 50_000
     with open(path, "wb") as file:
@@ -143,31 +149,31 @@ def _joined(lines: list[str]) -> bytes:
     return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")
 
 
-def _chapters(life: CityLife, hour: Hour) -> Iterator[list[str]]:
+def _chunks(life: CityLife, period: Period) -> Iterator[list[str]]:
     counts = _counts(life)
-    stamp = hour.start_stamp()
+    stamp = period.start_timestamp()
     readable = readable_subscriptions(stamp)[: counts.readable]
     yield [msgspec.json.encode(event).decode() for event in readable]
-    for chapter in range(math.ceil(counts.before / CHAPTER_EVENTS)):
-        first = chapter * CHAPTER_EVENTS
-        numbers = list(range(first, min(first + CHAPTER_EVENTS, counts.before)))
+    for chunk in range(math.ceil(counts.before / CHUNK_EVENTS)):
+        first = chunk * CHUNK_EVENTS
+        numbers = list(range(first, min(first + CHUNK_EVENTS, counts.before)))
         size = len(numbers)
-        random = _random(life, BEFORE, chapter)
-        yield subscribe_lines(numbers, [stamp] * size, np.zeros(size), hour, random)
-    chapters = math.ceil(_count_during(life, counts) / CHAPTER_EVENTS)
-    for chapter in range(chapters):
-        yield _chapter_of_the_hour(life, counts, hour, chapter, chapters)
+        random = _random(life, BEFORE, chunk)
+        yield subscribe_lines(numbers, [stamp] * size, np.zeros(size), period, random)
+    chunks = math.ceil(_count_during(life, counts) / CHUNK_EVENTS)
+    for chunk in range(chunks):
+        yield _chunk_of_the_period(life, counts, period, chunk, chunks)
 
 
-def _chapter_of_the_hour(
-    life: CityLife, counts: _Counts, hour: Hour, chapter: int, chapters: int
+def _chunk_of_the_period(
+    life: CityLife, counts: _Counts, period: Period, chunk: int, chunks: int
 ) -> list[str]:
-    """One part of the hour: its shares of everything that comes during it, merged by time."""
+    """One chunk: its shares of everything that happens during the period, merged by time."""
 
     def share(total: int) -> range:
-        return range(total * chapter // chapters, total * (chapter + 1) // chapters)
+        return range(total * chunk // chunks, total * (chunk + 1) // chunks)
 
-    random = _random(life, DURING, chapter)
+    random = _random(life, DURING, chunk)
     parts = [
         share(total)
         for total in (
@@ -179,32 +185,32 @@ def _chapter_of_the_hour(
             life.queries - counts.readable_queries,
         )
     ]
-    posting, arriving, replaced, leaving, bad, asking = parts
+    objects, arriving, replaced, leaving, bad, queries = parts
     readable = [
         query
         for query in readable_queries()[: counts.readable_queries]
-        if int(query.at * chapters) == chapter
+        if int(query.at * chunks) == chunk
     ]
     seconds = [
-        np.sort((chapter + random.random(len(part))) / chapters * hour.seconds) for part in parts
+        np.sort((chunk + random.random(len(part))) / chunks * period.seconds) for part in parts
     ]
-    late = random.random(len(posting)) < LATE_SHARE
-    lateness = np.where(late, random.exponential(LATE_MEAN_S, len(posting)), 0.0)
-    lines = object_lines(posting.start, np.maximum(seconds[0] - lateness, 0.0), hour, random)
+    late = random.random(len(objects)) < LATE_SHARE
+    lateness = np.where(late, random.exponential(LATE_MEAN_S, len(objects)), 0.0)
+    lines = object_lines(objects.start, np.maximum(seconds[0] - lateness, 0.0), period, random)
     if not (any(parts[1:]) or readable):
         return lines
-    standing = _Shuffled(counts.before)
+    initial = _Shuffled(counts.before)
     subscribing = [counts.before + number for number in arriving]
-    subscribing += [standing[number] for number in replaced]
+    subscribing += [initial[number] for number in replaced]
     begins = np.concatenate(seconds[1:3])
-    lines += subscribe_lines(subscribing, hour.stamps(begins), begins, hour, random)
-    for number, stamp in zip(leaving, hour.stamps(seconds[3]), strict=True):
-        lines.append(unsubscribe_line(standing[counts.replaced + number], stamp))
-    for number, stamp in zip(bad, hour.stamps(seconds[4]), strict=True):
+    lines += subscribe_lines(subscribing, period.timestamps(begins), begins, period, random)
+    for number, stamp in zip(leaving, period.timestamps(seconds[3]), strict=True):
+        lines.append(unsubscribe_line(initial[counts.replaced + number], stamp))
+    for number, stamp in zip(bad, period.timestamps(seconds[4]), strict=True):
         lines.append(malformed_line(number, stamp))
-    lines += query_lines(asking, hour.stamps(seconds[5]), random)
-    seconds.append(np.array([query.at * hour.seconds for query in readable], np.float64))
-    for query, stamp in zip(readable, hour.stamps(seconds[6]), strict=True):
+    lines += query_lines(queries, period.timestamps(seconds[5]), random)
+    seconds.append(np.array([query.at * period.seconds for query in readable], np.float64))
+    for query, stamp in zip(readable, period.timestamps(seconds[6]), strict=True):
         event = {"type": "query", "id": query.event["id"], "ts": stamp, **query.event}
         lines.append(msgspec.json.encode(event).decode())
     order = np.argsort(np.concatenate(seconds), kind="stable")
@@ -212,7 +218,7 @@ def _chapter_of_the_hour(
 
 
 class _Shuffled:
-    """A fixed shuffle of 0..size-1 that holds nothing: steps of a size coprime to it."""
+    """A fixed shuffle of 0..size-1 without storage: steps of a length coprime to the size."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -224,5 +230,5 @@ class _Shuffled:
         return number * self.step % self.size
 
 
-def _random(life: CityLife, part: int, chapter: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([life.seed, part, chapter]))
+def _random(life: CityLife, part: int, chunk: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([life.seed, part, chunk]))
