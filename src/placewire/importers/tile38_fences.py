@@ -1,53 +1,63 @@
-"""Fences of Tile38: a search that stands, read into the area that it watches.
+"""Read a Tile38 fence as the area that it watches.
 
-Tile38 follows objects by their ids and tells when one enters or leaves; Placewire tells of each
-object that is inside. What a fence asks beyond that is noted or refused.
+Tile38 follows objects by their ids and reports when one enters or leaves; Placewire reports each
+object that is inside. Anything else that a fence asks for is noted or refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from placewire.imports.areas import Area, Box
-from placewire.imports.commands import SEARCHES, Fence
-from placewire.imports.meaning import Meaning, of_areas
-from placewire.imports.numbers import degrees, number
-from placewire.imports.reading import Malformed, decode
-from placewire.imports.reasons import (
+from placewire.importers.alternatives import Alternatives, from_areas
+from placewire.importers.areas import Area, Box
+from placewire.importers.json_files import Malformed, decode
+from placewire.importers.report import (
     EVERY_INSIDE,
     IGNORED,
     ONLY_INSIDE,
-    Note,
+    ImportNote,
     Untranslatable,
     shown,
 )
-from placewire.imports.shapes import ShapeReader, make_box, make_circle, spot
-from placewire.imports.tiles import geohash_box, quadkey_box, tile_box
+from placewire.importers.shapes import (
+    ShapeReader,
+    geohash_box,
+    make_box,
+    make_circle,
+    point_box,
+    quadkey_box,
+    read_degrees,
+    read_number,
+    tile_box,
+)
+from placewire.importers.tile38_commands import SEARCHES, Fence
 
 DETECTIONS = {"inside", "outside", "enter", "exit", "cross"}
-HALF_ROUND_M = 20_015_086.0  # beyond it Tile38 begins to count anew
+HALF_ROUND_M = 20_015_086.0  # Tile38 wraps longer distances around
 NO_COUNTERPART = "has no counterpart"
 OTHER_KEY = "a fence of another collection"
 
-# Options before the area: how many words each has after it.
-REFUSED = {"WHERE": 3, "WHEREIN": 0, "WHEREEVAL": 0, "WHEREEVALSHA": 0, "SPARSE": 1, "BUFFER": 1,
-           "CLIP": 0, "CURSOR": 1}  # fmt: skip
+REFUSED_OPTIONS = (
+    *("WHERE", "WHEREIN", "WHEREEVAL", "WHEREEVALSHA"),
+    *("SPARSE", "BUFFER", "CLIP", "CURSOR"),
+)
+# Options that only change the messages, with the number of words that follow each.
 OUTPUTS = {"COUNT": 0, "OBJECTS": 0, "POINTS": 0, "IDS": 0, "HASHES": 1}
-LOOKS = {"LIMIT": 1, "NOFIELDS": 0, "DISTANCE": 0, "ASC": 0, "DESC": 0, **OUTPUTS}
+OUTPUT_OPTIONS = {"LIMIT": 1, "NOFIELDS": 0, "DISTANCE": 0, "ASC": 0, "DESC": 0, **OUTPUTS}
 
 
 class FenceReader:
-    """Reads one fence after another; `notes` are those of the last."""
+    """Reads fences; `notes` are those of the last fence."""
 
     def __init__(self, key: str | None) -> None:
         self.key = key  # the collection whose objects are the stream
-        self.shapes = ShapeReader(self.radius, wide=True, tell=self.tell)
-        self.notes: list[Note] = []
+        self.shapes = ShapeReader(self.radius, wide=True, add_note=self.add_note)
+        self.notes: list[ImportNote] = []
         self.words: list[str] = []
         self.at = 0
 
-    def read(self, fence: Fence) -> Meaning:
-        """What a fence means; raises Untranslatable."""
+    def read(self, fence: Fence) -> Alternatives:
+        """Read a fence as alternatives; raises Untranslatable."""
         self.notes = []
         self.words, self.at = fence.words, 0
         verb = self.take("a search").upper()
@@ -63,21 +73,21 @@ class FenceReader:
         if self.at < len(self.words):
             rest = self.words[self.at]
             raise Untranslatable("words after the area", verb, shown(rest))
-        return of_areas(areas)
+        return from_areas(areas)
 
-    def tell(self, what: str, where: str) -> None:
+    def add_note(self, what: str, where: str) -> None:
         if all(note.what != what for note in self.notes):
-            self.notes.append(Note(what, where))
+            self.notes.append(ImportNote(what, where))
 
     def take(self, what: str) -> str:
-        """The next word."""
+        """Take the next word."""
         if self.at >= len(self.words):
             raise Untranslatable("a fence is cut short", got=f"no {what}")
         self.at += 1
         return self.words[self.at - 1]
 
     def options(self, verb: str) -> bool:
-        """What stands between the key and the area; whether FENCE is among it."""
+        """Read the options between the key and the area; returns whether FENCE is one of them."""
         is_fence = False
         detected: set[str] | None = None
         while self.at < len(self.words):
@@ -88,30 +98,30 @@ class FenceReader:
                 is_fence = True
             elif option == "DETECT":
                 self.at += 1
-                self.check_number_of_words()
+                self.require_word()
                 detected = {part.strip() for part in self.words[self.at].lower().split(",")}
                 if not detected <= DETECTIONS:
                     raise Untranslatable("an unknown DETECT", verb, shown(self.words[self.at]))
             elif option == "MATCH":
                 self.at += 1
-                self.check_number_of_words()
+                self.require_word()
                 if self.words[self.at] != "*":
                     raise Untranslatable(
                         f"MATCH, a choice by id, {NO_COUNTERPART}", verb, shown(self.words[self.at])
                     )
             elif option == "COMMANDS":
                 self.at += 1
-                self.check_number_of_words()
+                self.require_word()
                 if "set" not in self.words[self.at].lower().split(","):
                     raise Untranslatable(f"COMMANDS without set {NO_COUNTERPART}", verb)
             elif option == "NODWELL":
-                self.tell(IGNORED, option)
-            elif option in REFUSED:
+                self.add_note(IGNORED, option)
+            elif option in REFUSED_OPTIONS:
                 raise Untranslatable(f"{option} {NO_COUNTERPART}", verb)
-            elif option == "BOUNDS" or option in LOOKS:
-                self.tell(IGNORED, option)
-                self.at += LOOKS.get(option, 0)
-                self.check_number_of_words()
+            elif option == "BOUNDS" or option in OUTPUT_OPTIONS:
+                self.add_note(IGNORED, option)
+                self.at += OUTPUT_OPTIONS.get(option, 0)
+                self.require_word()
             else:
                 break
             self.at += 1
@@ -119,27 +129,27 @@ class FenceReader:
         return is_fence
 
     def is_output(self) -> bool:
-        """Whether BOUNDS says how objects are shown: then no number follows it."""
+        """Whether BOUNDS is an output format: then no number follows it."""
         try:
             float(self.words[self.at + 1])
         except (IndexError, ValueError):
             return True
         return False
 
-    def check_number_of_words(self) -> None:
+    def require_word(self) -> None:
         if self.at >= len(self.words):
             raise Untranslatable("a fence is cut short", got=shown(self.words[-1]))
 
     def note_detected(self, detected: set[str] | None, verb: str) -> None:
         if detected is None:
-            self.tell(ONLY_INSIDE, verb)
+            self.add_note(ONLY_INSIDE, verb)
         elif "inside" in detected:
             if len(detected) > 1:
-                self.tell(ONLY_INSIDE, "DETECT")
+                self.add_note(ONLY_INSIDE, "DETECT")
         elif "enter" in detected:
-            self.tell(EVERY_INSIDE, "DETECT")
+            self.add_note(EVERY_INSIDE, "DETECT")
             if len(detected) > 1:
-                self.tell(ONLY_INSIDE, "DETECT")
+                self.add_note(ONLY_INSIDE, "DETECT")
         else:
             wanted = ", ".join(sorted(detected))
             raise Untranslatable(
@@ -147,7 +157,7 @@ class FenceReader:
             )
 
     def area(self, verb: str) -> list[Area]:
-        """The area of a fence."""
+        """Read the area of a fence."""
         kind = self.take("an area").upper()
         if verb == "NEARBY":
             if kind == "ROAM":
@@ -160,7 +170,7 @@ class FenceReader:
             return [self.circle(lon, lat, kind)]
         if kind == "POINT":
             lat, lon = self.position(kind)
-            return [spot(lon, lat)]
+            return [point_box(lon, lat)]
         if kind == "CIRCLE":
             lat, lon = self.position(kind)
             return [self.circle(lon, lat, kind)]
@@ -186,9 +196,9 @@ class FenceReader:
         raise Untranslatable("an unknown area", verb, shown(kind))
 
     def position(self, where: str) -> tuple[float, float]:
-        """Latitude, then longitude."""
-        lat = degrees(self.take("a latitude"), 90.0, where)
-        return lat, degrees(self.take("a longitude"), 180.0, where)
+        """Read a latitude, then a longitude."""
+        lat = read_degrees(self.take("a latitude"), 90.0, where)
+        return lat, read_degrees(self.take("a longitude"), 180.0, where)
 
     def circle(self, lon: float, lat: float, where: str) -> Area:
         return make_circle(lon, lat, self.radius(self.take("a distance"), where))
@@ -200,7 +210,7 @@ class FenceReader:
         return make_box(west, south, east, north, "BOUNDS")
 
     def radius(self, value: Any, where: str) -> float:
-        metres = number(value, "a distance", where)
+        metres = read_number(value, "a distance", where)
         if not 0.0 <= metres <= HALF_ROUND_M:
             raise Untranslatable("a distance must reach at most half round the earth", where,
                                  str(metres))  # fmt: skip

@@ -1,7 +1,8 @@
-"""The words of a query's text, as Elasticsearch's standard analyzer and as Placewire's has them.
+"""Split a query's text as Elasticsearch's standard analyzer does, and analyse each word.
 
-The two differ: `don't` is one word there and two here. A word of theirs becomes all the words it is
-here; where the two cannot be brought together, as in scripts without spaces, a query is refused.
+The analyzers differ: `don't` is one word in Elasticsearch and two terms in Placewire. Such a word
+becomes all of its terms. Where no translation is exact, as in scripts without spaces, the query is
+refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from placewire.imports.reasons import Untranslatable, shown
+from placewire.importers.report import Untranslatable, shown
 from placewire.model.expression import ALL, Node
 from placewire.text.query import Tokens
 

@@ -1,6 +1,6 @@
-"""JSON as it is found in dumps: one value a line, or one value over many lines.
+"""Read JSON files: one value per line, or values over many lines.
 
-Values are read strictly, as events are: a repeated key would silently drop a clause.
+Values are read as strictly as events: a repeated key would silently drop a clause.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from placewire.imports.reasons import shorten
+from placewire.importers.report import shorten
 from placewire.model.errors import Unusable
 
 MOST_BYTES = 1 << 26  # of one line, or of one value over many lines
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Moved = Callable[[int], None]
+ReadProgress = Callable[[int], None]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class Broken(NamedTuple):
-    """Something in a file that cannot be read: the line's number, from 1, and why."""
+class Unreadable(NamedTuple):
+    """A part of a file that cannot be read: its line number, from 1, and the reason."""
 
     line: int
     why: str
 
 
 class Malformed(ValueError):
-    """A text is not JSON that can be used."""
+    """A text is not valid JSON."""
 
 
-def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         names = [name for name, _ in pairs]
@@ -44,15 +44,15 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def refuse_constant(name: str) -> NoReturn:
+def reject_constant(name: str) -> NoReturn:
     raise Malformed(f"{name} is not JSON")
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=object_of, parse_constant=refuse_constant)
+_decoder = json.JSONDecoder(object_pairs_hook=build_object, parse_constant=reject_constant)
 
 
 def decode(raw: bytes) -> Any:
-    """The one JSON value in some bytes; raises Malformed."""
+    """Decode bytes that hold one JSON value; raises Malformed."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -64,7 +64,7 @@ def decode(raw: bytes) -> Any:
 
 
 def decode_from(text: str, start: int) -> tuple[Any, int]:
-    """A value that begins at a place of a text, and where it ends; raises Malformed."""
+    """Decode the value that begins at `start` and return it with its end; raises Malformed."""
     start = _SPACE.match(text, start).end()  # type: ignore[union-attr]
     try:
         value, end = _decoder.raw_decode(text, start)
@@ -84,40 +84,40 @@ def decode_from(text: str, start: int) -> tuple[Any, int]:
     return value, end
 
 
-def read_lines(file: BinaryIO, moved: Moved) -> Iterator[tuple[int, bytes | Broken]]:
-    """The lines of a file that are not empty, with their numbers from 1."""
+def read_lines(file: BinaryIO, progress: ReadProgress) -> Iterator[tuple[int, bytes | Unreadable]]:
+    """Yield the non-empty lines of a file with their numbers, from 1."""
     number = 0
     while line := file.readline(MOST_BYTES):
         number += 1
-        moved(file.tell())
+        progress(file.tell())
         if len(line) == MOST_BYTES and not line.endswith(b"\n"):
             while (rest := file.readline(MOST_BYTES)) and not rest.endswith(b"\n"):
                 pass
-            yield number, Broken(number, f"a line is longer than {MOST_BYTES:,} bytes")
+            yield number, Unreadable(number, f"a line is longer than {MOST_BYTES:,} bytes")
         elif number == 1 and line.startswith(BYTE_ORDER_MARK):
             yield number, line[len(BYTE_ORDER_MARK) :].strip()
         elif line := line.strip():
             yield number, line
 
 
-def read_values(path: Path, moved: Moved) -> Iterator[tuple[int, Any | Broken]]:
-    """The JSON values of a file with the numbers of their lines, and what is none."""
+def read_values(path: Path, progress: ReadProgress) -> Iterator[tuple[int, Any | Unreadable]]:
+    """Yield the JSON values of a file, and unreadable parts, with their line numbers."""
     with open_file(path) as file:
-        if not is_one_a_line(file):
-            yield from read_whole(path, file, moved)
+        if not has_value_per_line(file):
+            yield from read_whole(path, file, progress)
             return
-        for number, line in read_lines(file, moved):
-            if isinstance(line, Broken):
+        for number, line in read_lines(file, progress):
+            if isinstance(line, Unreadable):
                 yield number, line
             elif line:
                 try:
                     yield number, decode(line)
                 except Malformed as error:
-                    yield number, Broken(number, str(error))
+                    yield number, Unreadable(number, str(error))
 
 
-def is_one_a_line(file: BinaryIO) -> bool:
-    """Whether one of the first two lines is a JSON value by itself; the file is wound back."""
+def has_value_per_line(file: BinaryIO) -> bool:
+    """Whether one of the first two lines is a complete JSON value; rewinds the file."""
     found = False
     lines = read_lines(file, lambda _: None)
     for _, (_, line) in zip(range(2), lines, strict=False):
@@ -128,10 +128,12 @@ def is_one_a_line(file: BinaryIO) -> bool:
     return found
 
 
-def read_whole(path: Path, file: BinaryIO, moved: Moved) -> Iterator[tuple[int, Any | Broken]]:
-    """Values that go over several lines, one after another; nothing is read after a broken one."""
+def read_whole(
+    path: Path, file: BinaryIO, progress: ReadProgress
+) -> Iterator[tuple[int, Any | Unreadable]]:
+    """Yield values that span several lines; stops after an unreadable one."""
     raw = file.read(MOST_BYTES + 1)
-    moved(len(raw))
+    progress(len(raw))
     if len(raw) > MOST_BYTES:
         raise Unusable(
             f"{path}: neither of its first two lines is JSON, and as one value it is longer than"
@@ -141,7 +143,7 @@ def read_whole(path: Path, file: BinaryIO, moved: Moved) -> Iterator[tuple[int, 
         text = raw.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        yield line, Broken(line, f"not UTF-8: byte 0x{raw[error.start]:02x}")
+        yield line, Unreadable(line, f"not UTF-8: byte 0x{raw[error.start]:02x}")
         return
     at, line = 0, 1
     while (start := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
@@ -149,14 +151,14 @@ def read_whole(path: Path, file: BinaryIO, moved: Moved) -> Iterator[tuple[int, 
         try:
             value, at = decode_from(text, start)
         except Malformed as error:
-            yield line, Broken(line, f"{error}; nothing after it is read")
+            yield line, Unreadable(line, f"{error}; nothing after it is read")
             return
         yield line, value
         line += text.count("\n", start, at)
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file, open for reading; raises Unusable."""
+    """Open a file for reading; raises Unusable."""
     try:
         return open(path, "rb")
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Areas and what can be made of them exactly: their union, their intersection, what is outside.
+"""Areas and their exact union, intersection and complement.
 
-An area is whatever a region can be. A polygon's rings are even-odd, so rings of polygons that lie
-apart are one polygon, and with a ring around the world it is everything outside. What these
-functions cannot say exactly they do not say: they raise Untranslatable.
+An area is anything that a region can be. The rings of a polygon are even-odd, so the rings of
+disjoint polygons form one polygon, and a ring around the world turns a polygon into its
+complement. A result that no region can express raises Untranslatable.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placewire.imports.apartness import Ring, rings_apart
-from placewire.imports.reasons import Untranslatable
+from placewire.importers.report import Untranslatable
 from placewire.model.regions import circle_bounds
 
+Ring: TypeAlias = tuple[tuple[float, float], ...]
+
+MOST_PAIRS = 4_000_000  # of edges; with more of them, polygons count as touching without a test
+SLACK = 1e-12  # degrees squared: a point this near to a line counts as on it
 OUTSIDE_A_CIRCLE = "everything outside a circle is no region"
 OVERLAPPING = "areas that are joined by AND overlap in part: the overlap is no region"
 
 
 class Box(NamedTuple):
-    """West > east crosses the antimeridian."""
+    """A box in degrees; west > east crosses the antimeridian."""
 
     west: float
     south: float
@@ -30,20 +34,22 @@ class Box(NamedTuple):
 
 
 class Circle(NamedTuple):
+    """A circle by its centre in degrees and its radius."""
+
     lon: float
     lat: float
     radius_m: float
 
 
 class Rings(NamedTuple):
-    """The even-odd inside of some rings, or all that is outside.
+    """The even-odd inside of rings, or everything outside.
 
-    `loose` says that some of the edges belong to what is ruled out.
+    `excluded_edges` means that some edges belong to an excluded area.
     """
 
     rings: tuple[Ring, ...]
     outside: bool = False
-    loose: bool = False
+    excluded_edges: bool = False
 
 
 Area: TypeAlias = Box | Circle | Rings
@@ -61,12 +67,12 @@ def to_region(area: Area) -> dict[str, Any]:
     return {"polygon": [[list(position) for position in ring] for ring in rings]}
 
 
-def has_loose_edges(area: Area) -> bool:
-    return isinstance(area, Rings) and (area.outside or area.loose)
+def has_excluded_edges(area: Area) -> bool:
+    return isinstance(area, Rings) and (area.outside or area.excluded_edges)
 
 
-def outside(area: Area) -> tuple[Area, ...]:
-    """All that is not in the area; its edge is in both."""
+def complement(area: Area) -> tuple[Area, ...]:
+    """Everything outside the area; both include the edge."""
     if area == EVERYWHERE:
         return ()
     if isinstance(area, Circle):
@@ -77,7 +83,7 @@ def outside(area: Area) -> tuple[Area, ...]:
 
 
 def intersect(first: Area, second: Area) -> tuple[Area, ...]:
-    """What is in both, as areas that lie apart or share an edge."""
+    """The intersection, as areas that are disjoint or share an edge."""
     if first in (EVERYWHERE, second):
         return (second,)
     if second == EVERYWHERE:
@@ -86,9 +92,9 @@ def intersect(first: Area, second: Area) -> tuple[Area, ...]:
         return intersect_boxes(first, second)
     if isinstance(first, Circle) and isinstance(second, Circle) and first[:2] == second[:2]:
         return (min(first, second, key=lambda circle: circle.radius_m),)
-    for area, ruled in ((first, second), (second, first)):
-        if isinstance(ruled, Rings) and ruled.outside:
-            return leave_out(area, ruled)
+    for area, excluded in ((first, second), (second, first)):
+        if isinstance(excluded, Rings) and excluded.outside:
+            return subtract(area, excluded)
     if not touch(bounds(first), bounds(second)):
         return ()
     for area, other in ((first, second), (second, first)):
@@ -97,24 +103,24 @@ def intersect(first: Area, second: Area) -> tuple[Area, ...]:
     raise Untranslatable(OVERLAPPING)
 
 
-def leave_out(area: Area, ruled: Rings) -> tuple[Area, ...]:
-    """An area without what `ruled`, an outside, rules out."""
-    hole = rings_bounds(ruled.rings)
+def subtract(area: Area, excluded: Rings) -> tuple[Area, ...]:
+    """An area without the rings of `excluded`, which is an outside."""
+    hole = rings_bounds(excluded.rings)
     if isinstance(area, Rings) and area.outside:
         if touch(rings_bounds(area.rings), hole):
             raise Untranslatable(OVERLAPPING)
-        return (Rings(area.rings + ruled.rings, outside=True),)
+        return (Rings(area.rings + excluded.rings, outside=True),)
     if not touch(bounds(area), hole):
         return (area,)
     if isinstance(area, Box) and contains(area, hole):
-        return (Rings(box_rings(area) + ruled.rings, loose=True),)
+        return (Rings(box_rings(area) + excluded.rings, excluded_edges=True),)
     raise Untranslatable(OVERLAPPING)
 
 
 def intersect_boxes(first: Box, second: Box) -> tuple[Area, ...]:
     found = []
-    for a in pieces(first):
-        for b in pieces(second):
+    for a in split_at_antimeridian(first):
+        for b in split_at_antimeridian(second):
             both = Box(
                 max(a.west, b.west),
                 max(a.south, b.south),
@@ -127,7 +133,7 @@ def intersect_boxes(first: Box, second: Box) -> tuple[Area, ...]:
 
 
 def unite(areas: Iterable[Area]) -> tuple[Area, ...]:
-    """The same points in as few areas as can be."""
+    """The union in as few areas as possible."""
     kept = join_at_antimeridian(list(dict.fromkeys(areas)))
     if EVERYWHERE in kept:
         return (EVERYWHERE,)
@@ -143,15 +149,15 @@ def unite(areas: Iterable[Area]) -> tuple[Area, ...]:
     others: list[Area] = []
     flat: list[Box | Rings] = []
     for area in kept:
-        if isinstance(area, Circle) or has_loose_edges(area):
+        if isinstance(area, Circle) or has_excluded_edges(area):
             others.append(area)
         else:
             flat.append(area)
-    return (*join_apart(flat), *others)
+    return (*merge_disjoint(flat), *others)
 
 
 def join_at_antimeridian(areas: list[Area]) -> list[Area]:
-    """Two boxes that meet at the antimeridian become one that crosses it."""
+    """Replace two boxes that meet at the antimeridian with one that crosses it."""
     boxes = [area for area in areas if isinstance(area, Box)]
     for east in boxes:
         for west in boxes:
@@ -165,8 +171,8 @@ def join_at_antimeridian(areas: list[Area]) -> list[Area]:
     return areas
 
 
-def join_apart(areas: list[Box | Rings]) -> list[Area]:
-    """Boxes and polygons that lie apart become one polygon; others stay as they are."""
+def merge_disjoint(areas: list[Box | Rings]) -> list[Area]:
+    """Merge disjoint boxes and polygons into one polygon; keep the others."""
     if len(areas) < 2:
         return list(areas)
     rings = [box_rings(area) if isinstance(area, Box) else area.rings for area in areas]
@@ -182,7 +188,7 @@ def join_apart(areas: list[Box | Rings]) -> list[Area]:
             & (edges[:row, 3] >= south)
         )
         taken = {
-            group_of[other] for other in near.tolist() if not rings_apart(rings[row], rings[other])
+            group_of[other] for other in near.tolist() if not are_disjoint(rings[row], rings[other])
         }
         group = next(number for number in range(len(groups) + 1) if number not in taken)
         if group == len(groups):
@@ -197,7 +203,7 @@ def join_apart(areas: list[Box | Rings]) -> list[Area]:
     ]
 
 
-def pieces(box: Box) -> list[Box]:
+def split_at_antimeridian(box: Box) -> list[Box]:
     """A box as boxes that do not cross the antimeridian."""
     if box.west <= box.east:
         return [box]
@@ -208,7 +214,7 @@ def pieces(box: Box) -> list[Box]:
 def box_rings(box: Box) -> tuple[Ring, ...]:
     return tuple(
         ((west, south), (east, south), (east, north), (west, north), (west, south))
-        for west, south, east, north in pieces(box)
+        for west, south, east, north in split_at_antimeridian(box)
     )
 
 
@@ -219,7 +225,7 @@ def rings_bounds(rings: tuple[Ring, ...]) -> Box:
 
 
 def bounds(area: Area) -> Box:
-    """A box around the area."""
+    """The bounding box of the area."""
     if isinstance(area, Box):
         return area
     if isinstance(area, Circle):
@@ -231,17 +237,83 @@ def touch(first: Box, second: Box) -> bool:
     """Whether two boxes have a point in common."""
     return any(
         a.west <= b.east and b.west <= a.east and a.south <= b.north and b.south <= a.north
-        for a in pieces(first)
-        for b in pieces(second)
+        for a in split_at_antimeridian(first)
+        for b in split_at_antimeridian(second)
     )
 
 
 def contains(box: Box, other: Box) -> bool:
-    """Whether a box has all of another one in it."""
+    """Whether a box contains all of another one."""
     return all(
         any(
             a.west <= b.west and b.east <= a.east and a.south <= b.south and b.north <= a.north
-            for a in pieces(box)
+            for a in split_at_antimeridian(box)
         )
-        for b in pieces(other)
+        for b in split_at_antimeridian(other)
     )
+
+
+def are_disjoint(first: tuple[Ring, ...], second: tuple[Ring, ...]) -> bool:
+    """Whether two polygons certainly have no point in common."""
+    edges, others = ring_edges(first), ring_edges(second)
+    near, other_near = edges_near(edges, others), edges_near(others, edges)
+    if len(near) * len(other_near) > MOST_PAIRS:
+        return False
+    if len(near) and len(other_near) and any_touch(near, other_near):
+        return False
+    return not any(in_rings(ring[0], others) for ring in first) and not any(
+        in_rings(ring[0], edges) for ring in second
+    )
+
+
+def ring_edges(rings: tuple[Ring, ...]) -> NDArray[np.float64]:
+    """The edges of rings as rows of x, y, x, y."""
+    found = []
+    for ring in rings:
+        positions = np.array(ring)
+        found.append(np.hstack([positions[:-1], positions[1:]]))
+    return np.vstack(found)
+
+
+def edges_near(edges: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The edges whose bounding boxes touch the bounding box of the others."""
+    west, east = others[:, 0::2].min(), others[:, 0::2].max()
+    south, north = others[:, 1::2].min(), others[:, 1::2].max()
+    xs, ys = edges[:, 0::2], edges[:, 1::2]
+    near = (
+        (xs.min(axis=1) <= east)
+        & (xs.max(axis=1) >= west)
+        & (ys.min(axis=1) <= north)
+        & (ys.max(axis=1) >= south)
+    )
+    kept: NDArray[np.float64] = edges[near]
+    return kept
+
+
+def any_touch(edges: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+    """Whether any two edges cross or touch: each has ends on both sides of the other, or on it."""
+    ax, ay, bx, by = edges.T[:, :, None]
+    cx, cy, dx, dy = others.T[:, None, :]
+    boxes = (
+        (np.minimum(ax, bx) <= np.maximum(cx, dx))
+        & (np.maximum(ax, bx) >= np.minimum(cx, dx))
+        & (np.minimum(ay, by) <= np.maximum(cy, dy))
+        & (np.maximum(ay, by) >= np.minimum(cy, dy))
+    )
+    c_side = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+    d_side = (bx - ax) * (dy - ay) - (by - ay) * (dx - ax)
+    a_side = (dx - cx) * (ay - cy) - (dy - cy) * (ax - cx)
+    b_side = (dx - cx) * (by - cy) - (dy - cy) * (bx - cx)
+    meet = ~same_side(c_side, d_side) & ~same_side(a_side, b_side)
+    return bool((boxes & meet).any())
+
+
+def same_side(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return ((first > SLACK) & (second > SLACK)) | ((first < -SLACK) & (second < -SLACK))
+
+
+def in_rings(point: tuple[float, float], edges: NDArray[np.float64]) -> bool:
+    """Whether a point that is on no edge is inside, by the even-odd rule."""
+    x, y = point
+    ax, ay, bx, by = edges[(edges[:, 1] > y) != (edges[:, 3] > y)].T
+    return bool(np.count_nonzero(x < (bx - ax) * (y - ay) / (by - ay) + ax) % 2)

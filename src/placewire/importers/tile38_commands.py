@@ -1,7 +1,7 @@
-"""Tile38's fences in the files that people have of them.
+"""Read Tile38 commands about fences from files.
 
-Lines of commands as its command line takes them, the append-only file (RESP), and what
-`HOOKS *` and `CHANS *` answer as JSON.
+Accepted are lines as typed into its command line, the append-only file (RESP), and the JSON answers
+of `HOOKS *` and `CHANS *`.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from placewire.imports.reading import (
+from placewire.importers.json_files import (
     MOST_BYTES,
-    Broken,
     Malformed,
-    Moved,
+    ReadProgress,
+    Unreadable,
     decode,
     decode_from,
     open_file,
     read_lines,
     read_values,
 )
-from placewire.imports.reasons import shown
+from placewire.importers.report import shown
 
 MOST_ARGUMENTS = 1 << 16
 SEARCHES = ("NEARBY", "WITHIN", "INTERSECTS")
@@ -36,7 +36,7 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "a": "\a"}
 
 
 class Fence(NamedTuple):
-    """A fence, or the end of one: it has no words then."""
+    """A fence, or its deletion, which has no words."""
 
     line: int
     name: str | None
@@ -45,43 +45,43 @@ class Fence(NamedTuple):
     ttl_s: str | None = None
 
 
-def read_fences(path: Path, moved: Moved) -> Iterator[Fence | Broken]:
-    """Every fence of a file and whatever cannot be followed; other commands are passed over."""
+def read_fences(path: Path, progress: ReadProgress) -> Iterator[Fence | Unreadable]:
+    """Yield every fence of a file and unreadable parts; skips other commands."""
     with open_file(path) as file:
         start = file.read(1)
         while start.isspace():
             start = file.read(1)
         file.seek(0)
         if start == b"*":
-            for number, words in read_resp(file, moved):
+            for number, words in read_resp(file, progress):
                 yield from read_command(number, words)
             return
         if start not in (b"{", b"["):
-            for number, line in read_lines(file, moved):
-                if isinstance(line, Broken):
+            for number, line in read_lines(file, progress):
+                if isinstance(line, Unreadable):
                     yield line
                 elif line and not line.startswith(b"#"):
                     yield from read_text(number, line)
             return
-    for number, value in read_values(path, moved):
-        yield from [value] if isinstance(value, Broken) else read_answer(number, value)
+    for number, value in read_values(path, progress):
+        yield from [value] if isinstance(value, Unreadable) else read_answer(number, value)
 
 
-def read_text(number: int, line: bytes) -> Iterator[Fence | Broken]:
-    """A line as someone typed it, or as the server answered."""
+def read_text(number: int, line: bytes) -> Iterator[Fence | Unreadable]:
+    """Read a line: a typed command or an answer of the server."""
     try:
         if line.startswith(b"{"):
             yield from read_answer(number, decode(line))
             return
         yield from read_command(number, split_words(line.decode("utf-8")))
     except UnicodeDecodeError as error:
-        yield Broken(number, f"not UTF-8: byte 0x{line[error.start]:02x} at {error.start + 1}")
+        yield Unreadable(number, f"not UTF-8: byte 0x{line[error.start]:02x} at {error.start + 1}")
     except Malformed as error:
-        yield Broken(number, str(error))
+        yield Unreadable(number, str(error))
 
 
 def split_words(line: str) -> list[str]:
-    """The words of a command: quoted ones, JSON that stands by itself, and others."""
+    """Split a command into words: quoted, bare JSON, or plain."""
     prompt = _PROMPT.match(line)
     at = prompt.end() if prompt else 0
     words = []
@@ -101,7 +101,7 @@ def split_words(line: str) -> list[str]:
 
 
 def read_quoted(line: str, start: int) -> tuple[str, int]:
-    """A quoted word and where it ends; a backslash keeps the next character."""
+    """Read a quoted word and its end; a backslash escapes the next character."""
     found: list[str] = []
     quote, at = line[start], start + 1
     while at < len(line):
@@ -120,7 +120,7 @@ def read_quoted(line: str, start: int) -> tuple[str, int]:
 
 
 def json_end(line: str, start: int) -> int | None:
-    """Where the JSON that begins here ends, if it is followed by a space or nothing."""
+    """The end of the JSON at `start`, if a space or the end of the line follows."""
     try:
         _, end = decode_from(line, start)
     except Malformed:
@@ -128,8 +128,10 @@ def json_end(line: str, start: int) -> int | None:
     return end if end == len(line) or line[end].isspace() else None
 
 
-def read_resp(file: BinaryIO, moved: Moved) -> Iterator[tuple[int, list[str] | Broken]]:
-    """The commands of an append-only file: `*3` and then `$5`, five bytes, and so on."""
+def read_resp(
+    file: BinaryIO, progress: ReadProgress
+) -> Iterator[tuple[int, list[str] | Unreadable]]:
+    """Yield the commands of an append-only file: `*3`, then `$5`, five bytes, and so on."""
     number = 0
     while header := file.readline(64):
         number += 1
@@ -145,9 +147,9 @@ def read_resp(file: BinaryIO, moved: Moved) -> Iterator[tuple[int, list[str] | B
                     raise Malformed("a word is cut short")
                 words.append(body[:-2].decode("utf-8", "surrogateescape"))
         except Malformed as error:
-            yield number, Broken(number, f"command {number}: {error}; nothing after it is read")
+            yield number, Unreadable(number, f"command {number}: {error}; nothing after it is read")
             return
-        moved(file.tell())
+        progress(file.tell())
         yield number, words
 
 
@@ -158,14 +160,14 @@ def resp_number(line: bytes, sign: bytes, most: int) -> int:
     return int(digits)
 
 
-def read_answer(number: int, value: Any) -> Iterator[Fence | Broken]:
-    """The hooks or channels in an answer of the server; other answers have none."""
+def read_answer(number: int, value: Any) -> Iterator[Fence | Unreadable]:
+    """Yield the hooks or channels in an answer of the server; other answers have none."""
     if isinstance(value, list):
         for each in value:
             yield from read_hook(number, each)
         return
     if not isinstance(value, dict):
-        yield Broken(number, f"an answer must be an object, got {shown(value)}")
+        yield Unreadable(number, f"an answer must be an object, got {shown(value)}")
         return
     found = value.get("hooks", value.get("chans"))
     if found is None and "command" in value and "name" in value:
@@ -173,20 +175,20 @@ def read_answer(number: int, value: Any) -> Iterator[Fence | Broken]:
     if found is None and "ok" in value:
         return
     if not isinstance(found, list):
-        yield Broken(number, f"no hooks or chans in it, got {shown(value)}")
+        yield Unreadable(number, f"no hooks or chans in it, got {shown(value)}")
         return
     for each in found:
         yield from read_hook(number, each)
 
 
-def read_hook(number: int, value: Any) -> Iterator[Fence | Broken]:
+def read_hook(number: int, value: Any) -> Iterator[Fence | Unreadable]:
     words = value.get("command") if isinstance(value, dict) else None
     name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        yield Broken(number, f"a hook must have a command, got {shown(value)}")
+        yield Unreadable(number, f"a hook must have a command, got {shown(value)}")
         return
     if not isinstance(name, str):
-        yield Broken(number, f"a hook must have a name, got {shown(name)}")
+        yield Unreadable(number, f"a hook must have a name, got {shown(name)}")
         return
     meta = value.get("meta")
     ttl = value.get("ttl", -1)
@@ -195,30 +197,32 @@ def read_hook(number: int, value: Any) -> Iterator[Fence | Broken]:
     yield Fence(number, name, words, {str(key): str(each) for key, each in pairs.items()}, lasting)
 
 
-def read_command(number: int, words: list[str] | Broken) -> Iterator[Fence | Broken]:
-    """A command, if it is about fences."""
-    if isinstance(words, Broken):
+def read_command(number: int, words: list[str] | Unreadable) -> Iterator[Fence | Unreadable]:
+    """Yield the fence of a command, if it has one."""
+    if isinstance(words, Unreadable):
         yield words
         return
     verb = words[0].upper() if words else ""
     if verb in (*SEARCHES, *SETS, *ENDS) and not all(map(is_text, words)):
-        yield Broken(number, f"{verb} has a word that is not UTF-8")
+        yield Unreadable(number, f"{verb} has a word that is not UTF-8")
     elif verb in SEARCHES:
         yield Fence(number, None, words, {})
     elif verb in ENDS and len(words) == 2:
         yield Fence(number, words[1], [], {})
     elif verb in WITHOUT_NAMES:
-        yield Broken(number, f"{verb} is not followed: it ends fences without naming them")
+        yield Unreadable(number, f"{verb} is not followed: it ends fences without naming them")
     elif verb in SETS or verb in ENDS:
         yield read_set(number, verb, words)
 
 
-def read_set(number: int, verb: str, words: list[str]) -> Fence | Broken:
-    """`SETHOOK name endpoint [META key value] [EX seconds]`, then the search; SETCHAN has no
-    endpoint."""
+def read_set(number: int, verb: str, words: list[str]) -> Fence | Unreadable:
+    """Read `SETHOOK name endpoint [META key value] [EX seconds]` and its search.
+
+    SETCHAN has no endpoint.
+    """
     at = 3 if verb == "SETHOOK" else 2
     if len(words) <= at or verb in ENDS:
-        return Broken(number, f"{verb} has too few or too many words, got {len(words)}")
+        return Unreadable(number, f"{verb} has too few or too many words, got {len(words)}")
     name, meta, ttl = words[1], {}, None
     while at < len(words):
         option = words[at].upper()
@@ -234,7 +238,7 @@ def read_set(number: int, verb: str, words: list[str]) -> Fence | Broken:
 
 
 def is_text(word: str) -> bool:
-    """Whether it was UTF-8: what was not has become lone surrogates."""
+    """Whether a word was UTF-8; bytes that were not are lone surrogates."""
     try:
         word.encode()
     except UnicodeEncodeError:
