@@ -19,7 +19,6 @@ from placewire.importers.alternatives import (
 from placewire.importers.areas import Circle
 from placewire.importers.elasticsearch_query import (
     COMPOUND_CLAUSES,
-    NO_COUNTERPART,
     ClauseReader,
     QueryReader,
     read_minimum_should_match,
@@ -29,6 +28,7 @@ from placewire.importers.report import (
     BOOST,
     CASE,
     FOLDED,
+    NO_COUNTERPART,
     PHRASE,
     WORDS,
     Untranslatable,
@@ -59,8 +59,7 @@ IGNORED_PLACE_PARAMETERS = ("validation_method", "ignore_unmapped", "ignore_malf
 
 
 def read_term(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
-    field, value, at = reader.one_field(body, where, ())
-    reader.need_text(field, at)
+    value, at = reader.text_field(body, where)
     folded = False
     if isinstance(value, dict):
         reader.check(value, at, ("value", "case_insensitive"))
@@ -70,8 +69,7 @@ def read_term(reader: QueryReader, body: dict[str, Any], where: str) -> Alternat
 
 
 def read_terms(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
-    field, values, at = reader.one_field(body, where, ())
-    reader.need_text(field, at)
+    values, at = reader.text_field(body, where)
     if not isinstance(values, list):
         raise Untranslatable(f"a terms lookup {NO_COUNTERPART}", at, shown(values))
     return any_of([match_term(reader, value, f"{at}[{n}]") for n, value in enumerate(values)])
@@ -92,8 +90,7 @@ def match_term(reader: QueryReader, value: Any, where: str, folded: bool = False
 
 
 def read_match(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
-    field, value, at = reader.one_field(body, where, ())
-    reader.need_text(field, at)
+    value, at = reader.text_field(body, where)
     options = value if isinstance(value, dict) else {"query": value}
     reader.check(options, at, MATCH_PARAMETERS)
     return match_text(reader, options, at)
@@ -124,8 +121,7 @@ def match_text(reader: QueryReader, options: dict[str, Any], where: str) -> Alte
 
 
 def read_match_phrase(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
-    field, value, at = reader.one_field(body, where, ())
-    reader.need_text(field, at)
+    value, at = reader.text_field(body, where)
     options = value if isinstance(value, dict) else {"query": value}
     reader.check(options, at, PHRASE_PARAMETERS)
     return match_phrase(reader, options, at)
@@ -156,7 +152,7 @@ def read_multi_match(reader: QueryReader, body: dict[str, Any], where: str) -> A
         raise Untranslatable("multi_match must name its fields", where, shown(fields))
     for n, field in enumerate(fields):
         name, boost, _ = field.partition("^")
-        reader.need_text(name, f"{where}.fields[{n}]")
+        reader.require_field(name, reader.fields.text, f"{where}.fields[{n}]")
         if boost:
             reader.add_note(BOOST, f"{where}.fields[{n}]")
     kind = body.get("type", "best_fields")
@@ -206,15 +202,13 @@ TEXT_CLAUSES: dict[str, ClauseReader] = {
 
 
 def read_geo_bounding_box(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
-    field, value, at = reader.one_field(body, where, (*IGNORED_PLACE_PARAMETERS, "type"))
-    reader.need_place(field, at)
+    value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, "type"))
     return from_areas([read_box(value, at, reader.shapes)])
 
 
 def read_geo_distance(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
     own = ("distance", "unit", "distance_type")
-    field, value, at = reader.one_field(body, where, (*IGNORED_PLACE_PARAMETERS, *own))
-    reader.need_place(field, at)
+    value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, *own))
     if str(body.get("distance_type", "arc")).lower() not in ("arc", "sloppy_arc"):
         raise Untranslatable(
             "a distance must be along the arc",
@@ -227,8 +221,7 @@ def read_geo_distance(reader: QueryReader, body: dict[str, Any], where: str) -> 
 
 def read_geo_shape(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
     """Read a geo_shape; a point is within a shape exactly if it intersects it."""
-    field, value, at = reader.one_field(body, where, ("ignore_unmapped",))
-    reader.need_place(field, at)
+    value, at = reader.place_field(body, where, ("ignore_unmapped",))
     if not isinstance(value, dict):
         raise Untranslatable("geo_shape must have a shape", at, shown(value))
     if "indexed_shape" in value:
@@ -246,8 +239,7 @@ def read_geo_shape(reader: QueryReader, body: dict[str, Any], where: str) -> Alt
 
 def read_geo_polygon(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
     """Read a geo_polygon: a list of points, closed or not."""
-    field, value, at = reader.one_field(body, where, IGNORED_PLACE_PARAMETERS)
-    reader.need_place(field, at)
+    value, at = reader.place_field(body, where, IGNORED_PLACE_PARAMETERS)
     points = value.get("points") if isinstance(value, dict) else None
     if not isinstance(points, list) or len(points) < 3:
         raise Untranslatable("geo_polygon must have three points or more", at, shown(points))

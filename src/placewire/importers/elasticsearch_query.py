@@ -24,6 +24,7 @@ from placewire.importers.alternatives import (
 from placewire.importers.report import (
     BOOST,
     NAMED,
+    NO_COUNTERPART,
     OPTIONAL,
     ImportNote,
     Untranslatable,
@@ -34,9 +35,7 @@ from placewire.importers.words import WordReader
 from placewire.text.query import Tokens
 
 MOST_CLAUSE_DEPTH = 64
-NO_COUNTERPART = "has no counterpart"
 OTHER_FIELD = "a field that is neither the text nor the place"
-
 
 ClauseReader: TypeAlias = "Callable[[QueryReader, dict[str, Any], str], Alternatives]"
 
@@ -131,12 +130,22 @@ class QueryReader:
         self.check(body, where, {names[0], *known})
         return names[0], body[names[0]], f"{where}.{names[0]}"
 
-    def need_text(self, field: str, where: str) -> None:
-        if field not in self.fields.text:
-            raise Untranslatable(OTHER_FIELD, where, shown(field))
+    def text_field(self, body: dict[str, Any], where: str) -> tuple[Any, str]:
+        """The value and the location of the only field in a body, which must hold the text."""
+        field, value, at = self.one_field(body, where, ())
+        self.require_field(field, self.fields.text, at)
+        return value, at
 
-    def need_place(self, field: str, where: str) -> None:
-        if field not in self.fields.place:
+    def place_field(
+        self, body: dict[str, Any], where: str, known: Collection[str]
+    ) -> tuple[Any, str]:
+        """The value and the location of the only field in a body, which must hold the place."""
+        field, value, at = self.one_field(body, where, known)
+        self.require_field(field, self.fields.place, at)
+        return value, at
+
+    def require_field(self, field: Any, allowed: frozenset[str], where: str) -> None:
+        if field not in allowed:
             raise Untranslatable(OTHER_FIELD, where, shown(field))
 
 
@@ -227,8 +236,7 @@ def read_match_none(reader: QueryReader, body: dict[str, Any], where: str) -> Al
 def read_exists(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
     """Match everything: every object has a text and a place."""
     reader.check(body, where, ("field",))
-    if body.get("field") not in reader.fields.text | reader.fields.place:
-        raise Untranslatable(OTHER_FIELD, where, shown(body.get("field")))
+    reader.require_field(body.get("field"), reader.fields.text | reader.fields.place, where)
     return EVERYTHING
 
 

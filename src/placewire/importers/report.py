@@ -26,6 +26,7 @@ ONLY_INSIDE = "only what is inside is reported, not what enters, exits, crosses 
 EVERY_INSIDE = "every object inside is reported, not only one that enters"
 EXPIRES = "the time to its end counts from --ts"
 IGNORED = "options that only change what a message looks like are left out"
+NO_COUNTERPART = "has no counterpart"
 SAMPLES = 3
 MOST_REASONS = 1_000  # a file of garbage may have one reason per line
 
@@ -129,13 +130,8 @@ class ImportReport:
         if outcome.refusal is not None:
             self.queries += 1
             self.refused += 1
-            count(
-                self.refusals,
-                outcome.refusal.what,
-                outcome,
-                outcome.refusal.where,
-                outcome.refusal.got,
-            )
+            refusal = outcome.refusal
+            count(self.refusals, refusal.what, outcome, refusal.where, refusal.got)
         elif subscribed:
             self.queries += 1
             self.translated += 1

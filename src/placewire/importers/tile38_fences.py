@@ -14,6 +14,7 @@ from placewire.importers.json_files import Malformed, decode
 from placewire.importers.report import (
     EVERY_INSIDE,
     IGNORED,
+    NO_COUNTERPART,
     ONLY_INSIDE,
     ImportNote,
     Untranslatable,
@@ -34,7 +35,6 @@ from placewire.importers.tile38_commands import SEARCHES, Fence
 
 DETECTIONS = {"inside", "outside", "enter", "exit", "cross"}
 HALF_ROUND_M = 20_015_086.0  # Tile38 wraps longer distances around
-NO_COUNTERPART = "has no counterpart"
 OTHER_KEY = "a fence of another collection"
 
 REFUSED_OPTIONS = (
@@ -97,22 +97,17 @@ class FenceReader:
             if option == "FENCE":
                 is_fence = True
             elif option == "DETECT":
-                self.at += 1
-                self.require_word()
-                detected = {part.strip() for part in self.words[self.at].lower().split(",")}
+                word = self.option_value()
+                detected = {part.strip() for part in word.lower().split(",")}
                 if not detected <= DETECTIONS:
-                    raise Untranslatable("an unknown DETECT", verb, shown(self.words[self.at]))
+                    raise Untranslatable("an unknown DETECT", verb, shown(word))
             elif option == "MATCH":
-                self.at += 1
-                self.require_word()
-                if self.words[self.at] != "*":
+                if (word := self.option_value()) != "*":
                     raise Untranslatable(
-                        f"MATCH, a choice by id, {NO_COUNTERPART}", verb, shown(self.words[self.at])
+                        f"MATCH, a choice by id, {NO_COUNTERPART}", verb, shown(word)
                     )
             elif option == "COMMANDS":
-                self.at += 1
-                self.require_word()
-                if "set" not in self.words[self.at].lower().split(","):
+                if "set" not in self.option_value().lower().split(","):
                     raise Untranslatable(f"COMMANDS without set {NO_COUNTERPART}", verb)
             elif option == "NODWELL":
                 self.add_note(IGNORED, option)
@@ -135,6 +130,12 @@ class FenceReader:
         except (IndexError, ValueError):
             return True
         return False
+
+    def option_value(self) -> str:
+        """Move to the word after an option."""
+        self.at += 1
+        self.require_word()
+        return self.words[self.at]
 
     def require_word(self) -> None:
         if self.at >= len(self.words):

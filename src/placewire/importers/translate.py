@@ -62,6 +62,7 @@ DIFFERENCES = {
 NOTHING_FITS = "it matches nothing"
 TAKEN = "its id is taken by a query of another index"
 TAKEN_BY_PART = "its id is taken by a part of a query that was split"
+ENDED, IS_PART = -1, -2  # instead of a number of parts
 
 
 class ImportOptions(NamedTuple):
@@ -91,7 +92,7 @@ class IdClaim(NamedTuple):
     """The query that has an id: the number of its index, and its number of parts."""
 
     owner: int
-    parts: int  # 0 if it was not split, -1 if it has ended, -2 if it is a part itself
+    parts: int  # 0 if it was not split, or ENDED or IS_PART
 
 
 class SubscriptionWriter:
@@ -112,9 +113,7 @@ class SubscriptionWriter:
         if not query.alternatives:
             raise Untranslatable(NOTHING_FITS)
         split = len(query.alternatives) > 1
-        ids = (
-            [f"{query.id}#{n + 1}" for n in range(len(query.alternatives))] if split else [query.id]
-        )
+        ids = part_ids(query.id, len(query.alternatives)) if split else [query.id]
         check_id(query.id if not split else ids[-1])
         before = self.look_up(query)
         if split:
@@ -140,19 +139,18 @@ class SubscriptionWriter:
             notes.append(ImportNote(SPLIT, ""))
         if any(has_excluded_edges(area) for area, _ in query.alternatives):
             notes.append(ImportNote(EDGE, ""))
-        if before is not None and before.parts != -1:
+        if before is not None and before.parts != ENDED:
             notes.append(ImportNote(REPEATED, ""))
         stale = self.stale_ids(query.id, before, set(ids))
-        self.claim(query, len(ids) if split else 0)
+        self.claim(query.id, query.index_name, len(ids) if split else 0)
         return [self.end_event(name) for name in stale] + events
 
     def unsubscribe(self, name: str, index: str) -> list[dict[str, Any]]:
         """The events that end a query, if it is live."""
-        query = TranslatedQuery(name, index, ())
         before = self.claims.get(hash(name))
         if before is None or before.parts < 0 or before.owner != self.number(index):
             return []
-        self.claim(query, -1)
+        self.claim(name, index, ENDED)
         return [self.end_event(each) for each in self.stale_ids(name, before, set())]
 
     def is_live(self, name: str) -> bool:
@@ -163,24 +161,23 @@ class SubscriptionWriter:
     def look_up(self, query: TranslatedQuery) -> IdClaim | None:
         """The claim on a query's id; raises Untranslatable if another query owns it."""
         before = self.claims.get(hash(query.id))
-        if before is not None and before.parts == -2:
+        if before is None or before.parts == ENDED:
+            return before
+        if before.parts == IS_PART:
             raise Untranslatable(TAKEN_BY_PART)
-        if (
-            before is not None
-            and before.parts != -1
-            and before.owner != self.number(query.index_name)
-        ):
+        if before.owner != self.number(query.index_name):
             raise Untranslatable(TAKEN, got=shown(query.index_name))
         return before
 
-    def claim(self, query: TranslatedQuery, parts: int) -> None:
-        index = self.number(query.index_name)
-        before = self.claims.get(hash(query.id))
-        for n in range(before.parts if before is not None else 0):
-            self.claims.pop(hash(f"{query.id}#{n + 1}"), None)
-        self.claims[hash(query.id)] = IdClaim(index, parts)
-        for n in range(parts):
-            self.claims[hash(f"{query.id}#{n + 1}")] = IdClaim(index, -2)
+    def claim(self, name: str, index: str, parts: int) -> None:
+        """Record that a query owns an id and the ids of its parts."""
+        owner = self.number(index)
+        before = self.claims.get(hash(name))
+        for part in part_ids(name, before.parts if before is not None else 0):
+            self.claims.pop(hash(part), None)
+        self.claims[hash(name)] = IdClaim(owner, parts)
+        for part in part_ids(name, parts):
+            self.claims[hash(part)] = IdClaim(owner, IS_PART)
 
     def number(self, index: str) -> int:
         return self.indexes.setdefault(index, len(self.indexes))
@@ -189,8 +186,8 @@ class SubscriptionWriter:
         """The ids of an earlier query that nothing replaces."""
         if before is None or before.parts < 0:
             return []
-        parts = [f"{name}#{n + 1}" for n in range(before.parts)] or [name]
-        return [each for each in parts if each not in kept]
+        ids = part_ids(name, before.parts) or [name]
+        return [each for each in ids if each not in kept]
 
     def end_event(self, name: str) -> dict[str, Any]:
         return {"type": "unsubscribe", "id": name, "ts": self.ts}
@@ -206,6 +203,11 @@ class SubscriptionWriter:
         except InvalidEvent as error:
             what, _, got = str(error).partition(", got ")
             raise Untranslatable(f"beyond what a subscription can have: {what}", got=got) from None
+
+
+def part_ids(name: str, parts: int) -> list[str]:
+    """The ids of the subscriptions that a query is split into."""
+    return [f"{name}#{n + 1}" for n in range(parts)]
 
 
 def check_id(name: str) -> None:
@@ -316,12 +318,9 @@ def translate_fence(
         notes = list(reader.notes)
         if fence.name is None:
             notes.append(ImportNote(NO_ID, ""))
-        data: Any = UNSET
-        if fence.meta:
-            if options.with_data:
-                data = fence.meta
-            else:
-                notes.append(ImportNote(META, ""))
+        if fence.meta and not options.with_data:
+            notes.append(ImportNote(META, ""))
+        data = fence.meta if fence.meta and options.with_data else UNSET
         expires = None
         if fence.ttl_s is not None:
             expires = expiry_after(options.ts, fence.ttl_s)
