@@ -1,7 +1,7 @@
 """Subscriptions and queries: generated ones, and readable ones with something to find.
 
-The readable ones are data files in `data/`. Each readable query is asked at a fraction of the period,
-when the incident it asks about has happened.
+The readable ones are data files in `data/`. Each readable query is asked at a fraction of the
+period, when the incident it asks about has happened.
 """
 
 from __future__ import annotations
