@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from oracle import replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.city import CityLife, write_log
 from placewire.cli.main import app
+from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import unicodedata
@@ -15,7 +16,7 @@ import msgspec
 import pytest
 
 import placewire
-from placewire.city import (
+from placewire.demo import (
     CityLife,
     blocks,
     count_events,
@@ -23,9 +24,9 @@ from placewire.city import (
     readable_subscriptions,
     write_log,
 )
-from placewire.city.phrasebook import LANGUAGES, phrasebook
-from placewire.city.places import CITIES, HOT_SPOTS
-from placewire.city.smallwords import SMALL_WORDS
+from placewire.demo.places import places
+from placewire.demo.templates import compile_templates
+from placewire.demo.vocabulary import languages, stop_words
 from placewire.model.errors import Unusable
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -214,6 +215,25 @@ def test_equal_descriptions_give_equal_bytes() -> None:
     assert log_of(BUSY) != log_of(BUSY._replace(seed=8))
 
 
+@pytest.mark.parametrize(
+    ("life", "digest"),
+    [
+        (BUSY, "c8fc9930b10586dd351ca4a18205a492682f73af8948c8158cf97d952cb32573"),
+        (
+            CityLife(seed=11, objects=500, subscriptions=0, queries=1_500),
+            "da07cdf6f3c03795e11dec17aafe083917f999335e0489a821de4a5ea8d59eaa",
+        ),
+        (
+            CityLife(seed=99, objects=2_000, subscriptions=60, queries=5),
+            "19eee639b175dbfe519c80b45c2c29a500ee5e2507d0c207d3bc5e5c5159c325",
+        ),
+    ],
+    ids=["busy", "queries", "small"],
+)
+def test_a_description_gives_these_bytes(life: CityLife, digest: str) -> None:
+    assert hashlib.sha256(log_of(life)).hexdigest() == digest
+
+
 @pytest.mark.parametrize("block_events", [1, 997, 8_192, 10**9])
 def test_bytes_do_not_depend_on_the_block_size(block_events: int) -> None:
     life = CityLife(objects=1_500, subscriptions=400, churn=0.5, bad=12)
@@ -278,7 +298,7 @@ def test_points_are_on_the_map_and_near_a_city(objects: list[dict[str, Any]]) ->
         nearest = min(
             math.hypot((event["lon"] - city.lon) * math.cos(math.radians(city.lat)),
                        event["lat"] - city.lat)
-            for city in CITIES
+            for city in places().cities
         )  # fmt: skip
         assert nearest < 1.2
 
@@ -396,14 +416,14 @@ def test_every_query_is_answered_and_every_subscription_valid() -> None:
 
 
 def test_with_small_words_left_out_every_subscription_is_still_valid() -> None:
-    settings = {"stop_words": SMALL_WORDS}
+    settings = {"stop_words": stop_words()}
     life = CityLife(objects=3_000, subscriptions=5_000, queries=0)
     events = [line for block in blocks(life) for line in bytes(block).splitlines()]
     outcome = placewire.run([msgspec.json.decode(line) for line in events], settings=settings)
     assert outcome.dead_letters == []
     told = {term for r in outcome.results if r["type"] == "report" for term, _ in r["terms"]}
     assert told
-    assert not told & set(SMALL_WORDS)
+    assert not told & set(stop_words())
 
 
 @pytest.mark.parametrize("query", readable_queries(), ids=lambda query: query.event["id"])
@@ -575,24 +595,24 @@ def test_impossible_descriptions_are_refused(life: CityLife) -> None:
 
 
 def test_the_map_is_consistent() -> None:
-    names = [city.name for city in CITIES]
+    names = [city.name for city in places().cities]
     assert 120 <= len(names) == len(set(names)) <= 160
-    codes = {language.code for language in LANGUAGES}
+    codes = {language.code for language in languages()}
     assert len(codes) == 12
-    for city in CITIES:
+    for city in places().cities:
         assert set(city.languages.split()) <= codes
-    centre = {city.name: city for city in CITIES}
-    for spot in HOT_SPOTS:
+    centre = {city.name: city for city in places().cities}
+    for spot in places().hot_spots:
         city = centre[spot.city]
         assert math.hypot(spot.lon - city.lon, spot.lat - city.lat) < 0.35, spot.name
 
 
 def test_topical_words_are_single_words() -> None:
-    for language in LANGUAGES:
+    for language in languages():
         for topic in language.topics.values():
             words = topic.words.split()
             assert len(words) == len(set(words)), (language.code, words)
             for word in words:
                 assert re.fullmatch(r"\S+", word)
                 assert language.code == "hi" or len(tokens(word)) == 1, word
-    assert len(phrasebook().pieces) > 40_000
+    assert len(compile_templates().pieces) > 40_000

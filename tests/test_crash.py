@@ -16,7 +16,7 @@ import pytest
 
 from logs import BUILT_KINDS
 from oracle import replay
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 
 # Imports everything once and then forks a process for every command it is asked to run: loading
 # the compiled kernels takes seconds, and these tests run some eighty commands. In a process that is

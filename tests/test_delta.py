@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from oracle import replay
 from placewire import Unusable
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.ingest.delta_log import DeltaLog, Forgiven, Position, log_file
 from placewire.model.times import parse_timestamp
 from placewire.sinks.delta import DeltaSink

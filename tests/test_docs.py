@@ -12,7 +12,7 @@ import Stemmer
 import typer
 
 from placewire.cli.main import INTERRUPTED, UNUSABLE, app
-from placewire.imports.importing import READERS
+from placewire.importers.elasticsearch_clauses import CLAUSES
 from placewire.model.analyzers import STOP_WORDS
 from placewire.model.settings import settings_of
 from placewire.plans.rebalance.rebalancer import REBALANCERS
@@ -84,7 +84,7 @@ def test_every_option_of_status_and_every_rebalancer_is_documented() -> None:
 def test_every_option_and_every_clause_of_import_is_documented() -> None:
     text = (ROOT / "docs" / "import.md").read_text()
     assert [flag for flag in sorted(commands()["import"]) if f"`{flag}" not in text] == []
-    assert [clause for clause in READERS if f"`{clause}`" not in text] == []
+    assert [clause for clause in CLAUSES if f"`{clause}`" not in text] == []
 
 
 def test_every_option_of_explain_is_documented() -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import placewire
 from placewire.cli.main import app
-from placewire.imports import ImportOptions, Outcome, import_fences, import_queries
+from placewire.importers import ImportOptions, ImportOutcome, import_fences, import_queries
 from placewire.model.errors import Unusable
 
 TS = "2026-03-01T12:00:00Z"
@@ -30,13 +30,13 @@ def options(**given: Any) -> ImportOptions:
     return ImportOptions(ts=TS, **{**usual, **given})
 
 
-def translate(path: Path, text: str | bytes, **given: Any) -> list[Outcome]:
+def translate(path: Path, text: str | bytes, **given: Any) -> list[ImportOutcome]:
     """What becomes of a file of percolator documents."""
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return list(import_queries(path, options(**given)))
 
 
-def translate_fences(path: Path, text: str | bytes, **given: Any) -> list[Outcome]:
+def translate_fences(path: Path, text: str | bytes, **given: Any) -> list[ImportOutcome]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return list(import_fences(path, options(**given)))
 
@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "queries.jsonl"
 
 
-def translate_one(file: Path, query: Any, **given: Any) -> Outcome:
+def translate_one(file: Path, query: Any, **given: Any) -> ImportOutcome:
     (outcome,) = translate(file, json.dumps({"_id": "q", "_source": {"query": query}}), **given)
     return outcome
 
@@ -67,7 +67,7 @@ def refusal_of(file: Path, query: Any, **given: Any) -> str:
     return str(outcome.refusal)
 
 
-def notes_of(outcome: Outcome) -> list[str]:
+def notes_of(outcome: ImportOutcome) -> list[str]:
     assert outcome.refusal is None, str(outcome.refusal)
     return [note.what for note in outcome.notes]
 
@@ -80,6 +80,14 @@ def text(query: Any) -> dict[str, Any]:
 
 
 PAIRS = "(a AND b) OR (a AND c) OR (b AND c)"
+
+
+def test_the_former_name_of_the_package_still_works() -> None:
+    from placewire import imports
+
+    assert imports.import_queries is import_queries
+    assert imports.import_fences is import_fences
+    assert imports.ImportOptions is ImportOptions
 
 
 @pytest.mark.parametrize(

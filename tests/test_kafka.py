@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from kafka_jars import find_jars
 from oracle import Outcome, replay
 from placewire import Stream
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.model.times import parse_timestamp
 from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from oracle import replay
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
 from placewire.spark.runner import Run

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from oracle import replay
 from placewire import Unusable, match, refused_objects
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.spark.columns import take_objects
 
 NEVER_MIND = {"expires", "ts"}

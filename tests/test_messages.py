@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from placewire import Unusable
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from placewire.city.places import CITIES, HOT_SPOTS
+from placewire.demo.places import places
 
 HERE = Path(__file__).parents[1]
 PAGE = HERE / "src/placewire/serve/page"
@@ -14,7 +14,7 @@ PAGE = HERE / "src/placewire/serve/page"
 def test_the_places_are_those_of_the_city() -> None:
     named = json.loads((PAGE / "geo/places.json").read_text())["features"]
     assert {place["properties"]["name"] for place in named} == {
-        place.name for place in (*CITIES, *HOT_SPOTS)
+        place.name for place in (*places().cities, *places().hot_spots)
     }
 
 

@@ -18,7 +18,7 @@ from oracle import replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.batch.match import match_routed
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings

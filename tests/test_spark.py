@@ -19,7 +19,7 @@ from logs import BUILT_KINDS, logs
 from oracle import Outcome, replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable

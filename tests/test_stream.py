@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType
 from oracle import replay
 from placewire import Stream, Unusable, match, refused_objects, register
 from placewire.batch.coordinator import Coordinator
-from placewire.city import CityLife, write_log
+from placewire.demo import CityLife, write_log
 from placewire.ingest.sources import join_lines
 from placewire.spark.columns import take_lines
 from placewire.spark.intake import read_points, write_changes

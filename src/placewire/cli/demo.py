@@ -19,9 +19,9 @@ import httpx
 import msgspec
 from rich.console import Console
 
-from placewire.city import CityLife, blocks, readable_subscriptions
-from placewire.city.smallwords import SMALL_WORDS
 from placewire.cli.kernels import ready_kernels
+from placewire.demo import CityLife, blocks, readable_subscriptions
+from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
 
@@ -33,7 +33,7 @@ ALONE_S = 60.0  # how long it runs when nobody sits at a terminal
 STARTS_S = 180.0
 PACE = {"window": "PT2M", "every": "PT10S"}  # of what is trending: minutes are long in a demo
 # Small words are left out: what is trending shall be what people talk about.
-SETTINGS = f'stop_words = {json.dumps(SMALL_WORDS)}\n[window]\ntime = "PT10M"\n'
+SETTINGS = f'stop_words = {json.dumps(stop_words())}\n[window]\ntime = "PT10M"\n'
 LINES = {"content-type": "application/x-ndjson"}
 
 

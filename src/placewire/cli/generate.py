@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from placewire.city import CityLife, blocks, count_events, write_log
 from placewire.cli.outcome import Outcome
 from placewire.cli.progress import ProgressLine
+from placewire.demo import CityLife, blocks, count_events, write_log
 from placewire.model.errors import Unusable
 
 

@@ -16,14 +16,14 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from placewire.cli.progress import ProgressLine
-from placewire.imports import (
+from placewire.importers import (
     DIFFERENCES,
     ImportOptions,
-    Ledger,
-    Outcome,
     import_fences,
     import_queries,
 )
+from placewire.importers import ImportOutcome as Outcome
+from placewire.importers import ImportReport as Ledger
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import format_timestamp, parse_timestamp
 

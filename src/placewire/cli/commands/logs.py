@@ -136,9 +136,9 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Write an event log of city life, to try things on."""
-    from placewire.city import CityLife
     from placewire.cli.generate import run_generate
     from placewire.cli.outcome import tell
+    from placewire.demo import CityLife
 
     life = CityLife(seed, objects, subscriptions, start, seconds, churn, bad, queries)
     tell(run_generate(life, log), json)
