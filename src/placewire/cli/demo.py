@@ -197,7 +197,7 @@ def city_life(options: DemoOptions, seed: int, rate: float) -> CityLife:
 
 
 def objects_in_time(options: DemoOptions) -> Iterator[list[bytes]]:
-    """Yield objects when their time comes, for ever."""
+    """Yield objects in real time, without end."""
     seed = options.seed
     while True:
         waiting: list[bytes] = []

@@ -147,7 +147,7 @@ def print_region(console: Console, region: dict[str, Any]) -> None:
 
 
 def print_where(console: Console, where: dict[str, Any]) -> None:
-    """Print the expression as a tree, with what each node says."""
+    """Print the expression as a tree, with the value of each node."""
     note = "" if where["as_written"] else ", as the state keeps it"
     tree = Tree(f"[bold]where[/] {yes_or_no(where['holds'])}{note}")
     add_node(tree, where["tree"])

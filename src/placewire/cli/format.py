@@ -17,10 +17,12 @@ UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def format_subscription(event: dict[str, Any]) -> str:
-    """Say what a `subscribe` event subscribes to."""
+    """Say what a `subscribe` event subscribes to, and where."""
     if event["kind"] == "boolean":
         where = event.get("where", "")
-        return where if isinstance(where, str) else json.dumps(where, ensure_ascii=False)
+        words = where if isinstance(where, str) else json.dumps(where, ensure_ascii=False)
+        region = format_region(event) if "region" in event else ""
+        return " ".join(part for part in (words or "any text", region) if part)
     k = event["k"]
     if event["kind"] == "trending":
         every = f", every {format_duration(event['every'])}" if "every" in event else ""

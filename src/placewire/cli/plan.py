@@ -22,10 +22,10 @@ from placewire.cli.plan_tables import (
     LOAD_UNITS,
     SHARED,
     MeasuredPlan,
+    comparison_facts,
     describe_survey,
     print_plans,
     print_statistics,
-    to_facts,
 )
 from placewire.engine.calibrating import calibrate
 from placewire.engine.log import detect_form
@@ -86,7 +86,7 @@ def run_plan(options: PlanOptions) -> None:
     choice = choose_auto(made, options) if options.plan in (ALL, AUTO) else None
     if options.json:
         written = write_files(options.out, made, survey, key) if options.out and made else None
-        print(json.dumps(to_facts(survey, made, choice, written)))
+        print(json.dumps(comparison_facts(survey, made, choice, written)))
         return
     console = Console()
     for line in describe_survey(survey, options.workers):

@@ -36,7 +36,7 @@ STATISTICS_HEADINGS = (
     ("wordless", "%"),
 )
 LOAD = ("load", "")
-LOAD_UNITS = {  # of each cost model, what the heading says and how much it is
+LOAD_UNITS = {  # the heading and the size of the unit of each cost model
     "load": ("ms", 1e6),
     TORNADO.name: ("1000", 1e3),
     SSTD.name: ("", 1.0),
@@ -67,7 +67,7 @@ class MeasuredPlan(NamedTuple):
     build_s: float
 
 
-def to_facts(
+def comparison_facts(
     survey: Survey, made: list[MeasuredPlan], choice: Choice | None, written: str | None
 ) -> dict[str, Any]:
     """Return the table as one JSON object; loads are in the unit of the cost model."""

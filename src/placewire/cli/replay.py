@@ -18,7 +18,7 @@ import msgspec
 
 from placewire.api import replay
 from placewire.cli.output import CommandSummary, ProgressLine
-from placewire.cli.startup import mute_spark_log, ready_kernels, start_local_session
+from placewire.cli.startup import mute_spark_log, ready_kernels
 from placewire.engine.elastic import read_workers
 from placewire.engine.log import check_lines
 from placewire.engine.plannames import PLANS, UNPLANNED, parse_plans
@@ -187,12 +187,14 @@ def replay_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, 
     def start(options: ReplayOptions, settings: Settings) -> Any:
         # Imported late: the in-process runner needs no Spark.
         from placewire.spark.java import find_java
+        from placewire.spark.session import local_master, make_session
         from placewire.spark.warming import warm_workers
 
         java = find_java()
         ready_kernels(options.plan, settings)
         print(f"Spark runs on {java.line()}", file=sys.stderr)
-        session = start_local_session(most_workers(options), java=java, brief=True)
+        cores = min(most_workers(options), os.cpu_count() or 1)
+        session = make_session(local_master(cores), java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
         mute_spark_log()
         if threading.current_thread() is threading.main_thread():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from placewire.cli.signals import set_after, set_on_signals
-from placewire.cli.startup import ready_kernels, start_local_session
+from placewire.cli.startup import ready_kernels
 from placewire.engine.elastic import read_workers
 from placewire.engine.plannames import parse_plans
 from placewire.engine.rebalancing import read_rebalance
@@ -163,13 +164,15 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
     if options.runner == "local":
         run_pipeline(given, stopping)
         return 0
+    from placewire.spark.session import local_master, make_session
     from placewire.spark.warming import warm_workers
 
     sessions = []
 
     def start():  # type: ignore[no-untyped-def]
         workers = max(read_workers(options.workers).most, 1)
-        sessions.append(start_local_session(workers))
+        cores = min(workers, os.cpu_count() or 1)
+        sessions.append(make_session(local_master(cores), chatter=Path(os.devnull)))
         warm_workers(sessions[-1], options.plan, given.settings)
         return sessions[-1]
 

@@ -50,14 +50,6 @@ def warm_with_notice(plan: str, settings: Settings, notice: Timer) -> None:
         notice.cancel()
 
 
-def start_local_session(workers: int, **more: Any) -> Any:
-    """Start Spark in this process with a core for each worker, as far as there are cores."""
-    from placewire.spark.session import local_master, make_session
-
-    cores = min(workers, os.cpu_count() or 1)
-    return make_session(local_master(cores), chatter=Path(os.devnull), **more)
-
-
 def start_configured_session(config: RunConfig) -> Any:
     """Start Spark as a configuration file says; raises Unusable."""
     from pyspark.errors import PySparkRuntimeError

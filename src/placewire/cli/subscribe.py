@@ -12,7 +12,6 @@ from rich.console import Console
 from placewire.cli.connection import Target, open_reader, open_writer
 from placewire.cli.format import (
     format_distance,
-    format_region,
     format_score,
     format_subscription,
     format_terms,
@@ -179,16 +178,8 @@ def format_listed(one: dict[str, Any]) -> str:
     """Format a subscription with its status and results on one line."""
     status = "" if one["status"] == "live" else f", {one['status']}"
     results = f"{one['results']:,} result{'' if one['results'] == 1 else 's'}"
-    return f"{one['id']} ({one['kind']}{status}, {results}): {format_wish(one['subscription'])}"
-
-
-def format_wish(event: dict[str, Any]) -> str:
-    """Say what a subscription subscribes to, and where."""
-    wish = format_subscription(event)
-    if event["kind"] != "boolean":
-        return wish
-    where = format_region(event) if "region" in event else ""
-    return " ".join(part for part in (wish or "any text", where) if part)
+    wanted = format_subscription(one["subscription"])
+    return f"{one['id']} ({one['kind']}{status}, {results}): {wanted}"
 
 
 def print_one(one: dict[str, Any], standing: dict[str, Any] | None, as_json: bool) -> None:
