@@ -641,7 +641,7 @@ def test_an_interrupted_command_ends_with_130(service: Service) -> None:
 def test_bench_runs_where_the_benchmarks_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from placewire.cli import bench
+    from placewire.cli.commands import bench
 
     told = shell("bench", "--only", "nothing-like-this")
     assert (told.code, "unknown experiment 'nothing-like-this'" in told.err) == (2, True)

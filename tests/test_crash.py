@@ -96,7 +96,7 @@ def run_forked(killed, words, out, err):
 if __name__ == "__main__":
     if sys.argv[1:]:
         # Warming runs batches of its own, and the traps must not count them.
-        importlib.import_module("placewire.cli.kernels").warm_kernels = lambda *_: None
+        importlib.import_module("placewire.cli.startup").warm_kernels = lambda *_: None
         killed = json.loads(sys.argv[1])
         if killed[0]:
             set_trap(*killed)

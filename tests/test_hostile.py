@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from placewire.cli.kernels import ready_kernels
+from placewire.cli.startup import ready_kernels
 from placewire.model.events import SubscribeEvent
 from placewire.serve.connections import Connection
 from placewire.serve.patience import Patience

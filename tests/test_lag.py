@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from placewire.cli.lag import lag_line
+from placewire.cli.format import format_lag
 from placewire.cli.main import app
-from placewire.cli.run import Teller
+from placewire.cli.run import RunLog
 from placewire.sinks.delivery import Cursor
 from placewire.sinks.files import FolderSink
 from placewire.spark import runner as running
@@ -98,7 +98,7 @@ def test_a_folders_log_tells_what_was_taken(tmp_path: Path) -> None:
 
 
 def test_a_lag_in_words_and_as_metrics() -> None:
-    assert lag_line(LAG) == (
+    assert format_lag(LAG) == (
         "kafka posts: 1,200 messages behind, most in posts-0: 1,199;"
         " jsonl in: 1 file waiting, 70 bytes;"
         " parquet s3://b/p: newest taken is of 2026-03-01T11:00:00.000Z;"
@@ -117,11 +117,11 @@ def test_a_lag_in_words_and_as_metrics() -> None:
 
 def test_the_progress_line_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     facts = {"batch": 3, "events": 9, "objects": 5, "results": 2, "dead_letters": 0}
-    teller = Teller("plain")
+    teller = RunLog("plain")
     teller("lag", msgspec.to_builtins(LAG))
     teller("batch", facts)
     assert "events/s; kafka posts: 1,200 messages behind" in capsys.readouterr().err
-    Teller("json")("lag", msgspec.to_builtins(LAG))
+    RunLog("json")("lag", msgspec.to_builtins(LAG))
     told = json.loads(capsys.readouterr().err)
     assert (told["what"], told["sources"][0]["messages"]) == ("lag", 1_200)
 

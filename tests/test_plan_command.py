@@ -22,15 +22,15 @@ from hypothesis import strategies as st
 import placewire
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.cli.drawing import (
-    View,
+from placewire.cli.main import app, main
+from placewire.cli.maps import (
+    MapView,
     find_view,
     gather_dots,
     paint_leaves,
     scatter_objects,
     worker_colours,
 )
-from placewire.cli.main import app, main
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kernels.space.cells import points_to_codes
@@ -109,7 +109,7 @@ def command(
     # The same costs on every machine, and none of the time it takes to measure them.
     for module in ("cli.plan", "engine.planmaking"):
         monkeypatch.setattr(f"placewire.{module}.calibrate", lambda: CALIBRATION)
-    monkeypatch.setattr("placewire.cli.drawing.DPI", 30)  # small pictures are as good here
+    monkeypatch.setattr("placewire.cli.maps.DPI", 30)  # small pictures are as good here
     return Command(capsys, monkeypatch)
 
 
@@ -502,7 +502,7 @@ def checkered(side: int, workers: int) -> Leaves:
 @pytest.mark.parametrize("workers", [3, 40])
 def test_a_leaf_has_the_colour_of_its_worker(side: int, workers: int) -> None:
     colours = worker_colours(workers)
-    pixels = paint_leaves(checkered(side, workers), View(-180, -90, 180, 90), colours, 1280, 640)
+    pixels = paint_leaves(checkered(side, workers), MapView(-180, -90, 180, 90), colours, 1280, 640)
     wide, high = 1280 // side, 640 // side
     for at in range(side * side - 1):
         x, y = at % side, side - 1 - at // side  # rows count from the south
@@ -538,7 +538,7 @@ def test_the_view_is_where_the_objects_are() -> None:
     assert counts.sum() == 0
     _, counts = gather_dots(view, lons, lats, 800, 400)
     assert counts.sum() == 2_000
-    assert find_view(lons[:0], lats[:0]) == View(-180, -90, 180, 90)
+    assert find_view(lons[:0], lats[:0]) == MapView(-180, -90, 180, 90)
 
 
 @pytest.mark.parametrize("place", [(0, 0), (180, 90), (-180, -90), (179.99, -45)])

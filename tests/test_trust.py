@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from placewire import run
-from placewire.cli.kernels import ready_kernels
+from placewire.cli.startup import ready_kernels
 from placewire.serve import committing, keeper
 from placewire.serve.committing import Committer, Repeat, Request, read_change
 from placewire.serve.keeper import Keeper

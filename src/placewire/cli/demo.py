@@ -1,9 +1,8 @@
-"""`placewire demo`: the service at work on city life, to watch in a browser."""
+"""`placewire demo` and `placewire generate`: city life, served live or written to an event log."""
 
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import sys
 import tempfile
@@ -19,26 +18,28 @@ import httpx
 import msgspec
 from rich.console import Console
 
-from placewire.cli.kernels import ready_kernels
-from placewire.demo import CityLife, blocks, readable_subscriptions
+from placewire.cli.output import CommandSummary, ProgressLine
+from placewire.cli.signals import set_on_signals
+from placewire.cli.startup import ready_kernels
+from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
 from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
 
 PORT = 7878
-CHAPTER_S = 600.0  # of city life, after which another begins
+CHAPTER_S = 600.0  # of city life generated at a time
 TICK_S = 0.25
-SAYS_S = 5.0
-ALONE_S = 60.0  # how long it runs when nobody sits at a terminal
-STARTS_S = 180.0
-PACE = {"window": "PT2M", "every": "PT10S"}  # of what is trending: minutes are long in a demo
-# Small words are left out: what is trending shall be what people talk about.
+LINE_EVERY_S = 5.0
+UNATTENDED_S = 60.0  # how long it runs without a terminal
+START_TIMEOUT_S = 180.0
+TRENDING_PACE = {"window": "PT2M", "every": "PT10S"}  # so that a demo shows reports
+# Function words would be trending all the time.
 SETTINGS = f'stop_words = {json.dumps(stop_words())}\n[window]\ntime = "PT10M"\n'
-LINES = {"content-type": "application/x-ndjson"}
+JSON_LINES = {"content-type": "application/x-ndjson"}
 
 
 class DemoOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     rate: int
     subscriptions: int
@@ -50,15 +51,15 @@ class DemoOptions(NamedTuple):
     json: bool = False
 
 
-class Head(msgspec.Struct):
-    """What the player looks at in a line."""
+class EventHead(msgspec.Struct):
+    """The fields of an event that decide when it is published."""
 
     type: str
     ts: str
 
 
 def run_demo(options: DemoOptions) -> None:
-    """Start the service, play, and end it; raises Unusable."""
+    """Start the service, publish city life to it, and stop it; raises Unusable."""
     from placewire.serve.processes import Child, listen, say, supervise
 
     if options.runner not in ("spark", "local"):
@@ -69,10 +70,9 @@ def run_demo(options: DemoOptions) -> None:
     listen("127.0.0.1", port).close()
     seconds = options.seconds
     if seconds is None and not sys.stdin.isatty():
-        seconds = ALONE_S
+        seconds = UNATTENDED_S
     stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    set_on_signals(stopping)
     where = "Spark" if options.runner == "spark" else "one core"
     console.print(f"Placewire demo: {options.rate:,} texts a second from 150 cities, matched with")
     console.print(f"{options.subscriptions:,} standing subscriptions on {where}.")
@@ -87,12 +87,12 @@ def run_demo(options: DemoOptions) -> None:
         children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
         codes: list[int] = []
 
-        def keep_up() -> None:
+        def run_children() -> None:
             codes.append(supervise(children, stopping, say))
             stopping.set()
 
-        keeper = threading.Thread(target=keep_up)
-        keeper.start()
+        supervisor = threading.Thread(target=run_children)
+        supervisor.start()
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
                 play(console, http, options, seconds, stopping)
@@ -101,13 +101,13 @@ def run_demo(options: DemoOptions) -> None:
                 raise Unusable(f"demo: the service does not answer: {error}") from None
         finally:
             stopping.set()
-            keeper.join()
+            supervisor.join()
         if any(codes):
             raise Unusable("demo: the service could not run, see above")
 
 
 def find_port() -> int:
-    """The usual port, or another if that is taken."""
+    """Return the default port, or another if that is taken."""
     for port in (PORT, 0):
         with closing(socket.socket()) as found:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,7 +126,7 @@ def play(
     seconds: float | None,
     stopping: threading.Event,
 ) -> None:
-    """Subscribe, then publish as time goes, telling now and then how it stands."""
+    """Subscribe, then publish in real time, printing figures every few seconds."""
     if not wait_until_up(http, stopping, lambda health: True):
         return
     console.print(f"\n  [bold]{str(http.base_url).rstrip('/')}[/]  shows it; Ctrl-C ends it\n")
@@ -134,17 +134,17 @@ def play(
     if not wait_until_up(http, stopping, lambda health: health["committed_seq"] > 0):
         return
     ends_s = time.monotonic() + seconds if seconds is not None else float("inf")
-    telling_s = time.monotonic() + SAYS_S
-    reader = threading.Thread(target=read_aloud, args=(console, http, stopping), daemon=True)
+    next_line_s = time.monotonic() + LINE_EVERY_S
+    reader = threading.Thread(target=print_results, args=(console, http, stopping), daemon=True)
     reader.start()
-    for lines in pace(options):
+    for lines in objects_in_time(options):
         if stopping.is_set() or time.monotonic() >= ends_s:
             break
-        http.post("/v1/objects", content=b"\n".join(lines), headers=LINES).raise_for_status()
-        if time.monotonic() >= telling_s:
-            telling_s += SAYS_S
-            console.print(figures(http), style="dim")
-    console.print("\n" + figures(http))
+        http.post("/v1/objects", content=b"\n".join(lines), headers=JSON_LINES).raise_for_status()
+        if time.monotonic() >= next_line_s:
+            next_line_s += LINE_EVERY_S
+            console.print(format_figures(http), style="dim")
+    console.print("\n" + format_figures(http))
     if options.json:
         print(json.dumps(http.get("/v1/status").json()["service"]))
 
@@ -152,8 +152,8 @@ def play(
 def wait_until_up(
     http: httpx.Client, stopping: threading.Event, holds: Callable[[dict[str, Any]], bool]
 ) -> bool:
-    """Wait for the service to be so far; false if it was stopped before. Raises Unusable."""
-    ends_s = time.monotonic() + STARTS_S
+    """Wait until a condition on its health holds; false if stopped first. Raises Unusable."""
+    ends_s = time.monotonic() + START_TIMEOUT_S
     while not stopping.wait(0.1):
         try:
             if holds(http.get("/health").json()):
@@ -161,34 +161,34 @@ def wait_until_up(
         except httpx.TransportError:
             pass
         if time.monotonic() > ends_s:
-            raise Unusable(f"demo: the service did not start within {STARTS_S:g} s")
+            raise Unusable(f"demo: the service did not start within {START_TIMEOUT_S:g} s")
     return False
 
 
 def subscribe(http: httpx.Client, options: DemoOptions) -> None:
-    """The readable subscriptions as one's own, a crowd's as somebody else's."""
+    """Subscribe to the readable subscriptions, and under another key to generated ones."""
     own = [
-        {**wish, **(PACE if wish["kind"] == "trending" else {})}
+        {**wish, **(TRENDING_PACE if wish["kind"] == "trending" else {})}
         for wish in readable_subscriptions()[: options.subscriptions]
     ]
     body = b"\n".join(msgspec.json.encode(wish) for wish in own)
-    http.post("/v1/subscriptions", content=body, headers=LINES).raise_for_status()
+    http.post("/v1/subscriptions", content=body, headers=JSON_LINES).raise_for_status()
     crowd = [
         line
         for block in blocks(city_life(options, options.seed, 0.0))
         for line in block.splitlines()
-        if msgspec.json.decode(line, type=Head).type == "subscribe"
+        if msgspec.json.decode(line, type=EventHead).type == "subscribe"
     ][len(own) :]
     if crowd:
         made = http.post("/v1/keys", json={"name": "crowd", "roles": ["subscribe"]})
-        headers = {**LINES, "authorization": f"Bearer {made.raise_for_status().json()['key']}"}
+        headers = {**JSON_LINES, "authorization": f"Bearer {made.raise_for_status().json()['key']}"}
         for first in range(0, len(crowd), 5_000):
             some = b"\n".join(crowd[first : first + 5_000])
             http.post("/v1/subscriptions", content=some, headers=headers).raise_for_status()
 
 
 def city_life(options: DemoOptions, seed: int, rate: float) -> CityLife:
-    """Ten minutes of it, from now on."""
+    """Return the next ten minutes of city life."""
     start = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     objects = round(rate * CHAPTER_S)
     return CityLife(
@@ -196,14 +196,14 @@ def city_life(options: DemoOptions, seed: int, rate: float) -> CityLife:
     )
 
 
-def pace(options: DemoOptions) -> Iterator[list[bytes]]:
-    """Objects as their time comes, for ever."""
+def objects_in_time(options: DemoOptions) -> Iterator[list[bytes]]:
+    """Yield objects in real time, without end."""
     seed = options.seed
     while True:
         waiting: list[bytes] = []
         for block in blocks(city_life(options, seed, options.rate), 2_000):
             for line in block.splitlines():
-                head = msgspec.json.decode(line, type=Head)
+                head = msgspec.json.decode(line, type=EventHead)
                 if head.type != "object":
                     continue
                 early_s = parse_timestamp(head.ts) / 1e6 - time.time()
@@ -217,16 +217,16 @@ def pace(options: DemoOptions) -> Iterator[list[bytes]]:
         seed += 1
 
 
-def read_aloud(console: Console, http: httpx.Client, stopping: threading.Event) -> None:
-    """Show a result in words now and then."""
+def print_results(console: Console, http: httpx.Client, stopping: threading.Event) -> None:
+    """Print a result in words every few seconds."""
     try:
         with http.stream("GET", "/v1/events?after=latest&objects=1") as stream:
             last_s = 0.0
             for line in stream.iter_lines():
                 if stopping.is_set():
                     return
-                if line.startswith("data: ") and time.monotonic() - last_s > SAYS_S / 3:
-                    told = in_words(msgspec.json.decode(line[6:]))
+                if line.startswith("data: ") and time.monotonic() - last_s > LINE_EVERY_S / 3:
+                    told = format_result(msgspec.json.decode(line[6:]))
                     if told:
                         last_s = time.monotonic()
                         console.print(told, soft_wrap=True, markup=False)
@@ -234,8 +234,8 @@ def read_aloud(console: Console, http: httpx.Client, stopping: threading.Event) 
         return
 
 
-def in_words(told: dict[str, Any]) -> str:
-    """A result as a person would say it."""
+def format_result(told: dict[str, Any]) -> str:
+    """Format a result on one line."""
     result = told["result"]
     name = told["subscription"]
     if result["type"] == "report":
@@ -253,10 +253,29 @@ def in_words(told: dict[str, Any]) -> str:
     return f"  {name}: “{texts[0]}”{measure}"
 
 
-def figures(http: httpx.Client) -> str:
-    """How it stands, in one line."""
+def format_figures(http: httpx.Client) -> str:
+    """Format the figures of the service on one line."""
     service = http.get("/v1/status").json()["service"]
     took = service["latency_ms"]["p50"]
     line = f"{service['seq']:,} events, {service['results']:,} results"
     line += f", {service['objects_per_s']:,.0f} texts/s"
     return line + (f", {took / 1000:.2f} s from text to result" if took is not None else "")
+
+
+def run_generate(life: CityLife, log: Path) -> CommandSummary:
+    """Write an event log of city life and summarize it; raises Unusable."""
+    next(blocks(life, 1), None)  # reject bad options before an old file is truncated
+    started = time.monotonic()
+    with ProgressLine("generate", count_events(life)) as progress:
+
+        def show(done: int, total: int) -> None:
+            progress.update(done, f"{done} of {total} events")
+
+        try:
+            events = write_log(life, log, show)
+            size = log.stat().st_size
+        except OSError as error:
+            raise Unusable(f"{log}: cannot be written: {error.strerror}") from None
+    seconds = time.monotonic() - started
+    facts = {"events": events, "bytes": size, "seconds": round(seconds, 3)}
+    return CommandSummary(f"events {events}, bytes {size}, {seconds:.1f} s", facts)

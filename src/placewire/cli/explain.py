@@ -1,4 +1,4 @@
-"""`placewire explain`: why an object did or did not match a subscription, in words or as JSON."""
+"""`placewire explain`: print why an object did or did not match a subscription."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from placewire.cli.targets import Target, open_client
+from placewire.cli.connection import Target, open_client
+from placewire.cli.format import count_noun
 from placewire.explain.explain import explain
 from placewire.explain.verdict import listed, metres, quoted, say_region
 from placewire.model.errors import InvalidEvent, Unusable
@@ -20,13 +21,13 @@ from placewire.model.settings import read_settings
 from placewire.queries.snapshot import decode_object
 from placewire.status.status import open_state
 
-MOST_TERMS = 40  # of an object, that are shown
-MOST_POSTS = 4
-UNKNOWN = "#{} (a word that no retained object has)"
+MAX_TERMS = 40  # of an object
+MAX_POSTINGS = 4
+UNKNOWN_TERM = "#{} (a word that no retained object has)"
 
 
 class ExplainOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     target: Target | None
     object: str
@@ -36,9 +37,9 @@ class ExplainOptions(NamedTuple):
 
 
 def run_explain(options: ExplainOptions) -> None:
-    """Explain a pair; raises Unusable for input that cannot be."""
+    """Print the explanation of a pair; raises Unusable for invalid input."""
     try:
-        told = explanation(options)
+        told = fetch_explanation(options)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
     if sys.stdout is None:
@@ -49,9 +50,9 @@ def run_explain(options: ExplainOptions) -> None:
         print_explanation(Console(highlight=False, soft_wrap=True), told)
 
 
-def explanation(options: ExplainOptions) -> dict[str, Any]:
-    """What a state or a server tells, or, with neither, what follows from the pair itself."""
-    pair = read_object(options.object), read_name(options.subscription)
+def fetch_explanation(options: ExplainOptions) -> dict[str, Any]:
+    """Get the explanation from a state or a server, or, with neither, from the pair alone."""
+    pair = read_object(options.object), read_subscription(options.subscription)
     if options.target is not None and options.target.state is None:
         if options.settings is not None:
             raise Unusable("explain: --settings are the server's own, leave them out")
@@ -64,23 +65,23 @@ def explanation(options: ExplainOptions) -> dict[str, Any]:
 
 
 def read_object(text: str) -> dict[str, Any] | int | str:
-    """JSON, a seq, or an id; an id of digits is written as a JSON string."""
+    """Read JSON, a seq or an id; an id of digits is written as a JSON string."""
     if text.isascii() and text.isdecimal():
         return int(text)
     if text.startswith('"'):
-        return unquoted(text)
+        return unquote(text)
     return decode_object(text, "the object") if text.lstrip().startswith("{") else text
 
 
-def read_name(text: str) -> dict[str, Any] | str:
-    """JSON, or an id."""
+def read_subscription(text: str) -> dict[str, Any] | str:
+    """Read JSON or an id."""
     if text.startswith('"'):
-        return unquoted(text)
+        return unquote(text)
     return decode_object(text, "the subscription") if text.lstrip().startswith("{") else text
 
 
-def unquoted(text: str) -> str:
-    """An id as a JSON string; one that is none is the id itself."""
+def unquote(text: str) -> str:
+    """Read an id written as a JSON string; any other text is the id itself."""
     try:
         return msgspec.json.decode(text, type=str)
     except (msgspec.DecodeError, UnicodeError):
@@ -88,7 +89,7 @@ def unquoted(text: str) -> str:
 
 
 def print_explanation(console: Console, told: dict[str, Any]) -> None:
-    """The verdict, the pair, the reasons, the cost."""
+    """Print the verdict, the pair, the reasons, the cost and the plan."""
     colour = {True: "green", False: "red", None: "yellow"}[told["matches"]]
     head, _, rest = told["verdict"].partition(":")
     console.print(f"[bold {colour}]{head}[/]:{escape(rest)}")
@@ -99,7 +100,7 @@ def print_explanation(console: Console, told: dict[str, Any]) -> None:
         if told.get(part) is not None:
             PRINTERS[part](console, told[part])
     interval = told["interval"]
-    console.print(f"[bold]live[/] {mark(interval['live'])}, {escape(interval['why'])}")
+    console.print(f"[bold]live[/] {yes_or_no(interval['live'])}, {escape(interval['why'])}")
     if "cost" in told:
         for line in cost_lines(told["cost"], told["subscription"]["kind"]):
             console.print(line)
@@ -107,64 +108,67 @@ def print_explanation(console: Console, told: dict[str, Any]) -> None:
         console.print(plan_line(told["plan"]))
 
 
-def mark(holds: bool | None) -> str:
-    """Yes or no, or that it is not known."""
+def yes_or_no(holds: bool | None) -> str:
+    """Format yes, no or unknown."""
     return {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}[holds]
 
 
 def pair_lines(told: dict[str, Any]) -> list[str]:
-    """Which object and which subscription."""
+    """Describe the object and the subscription."""
     placed, asked = told["object"], told["subscription"]
-    name = show_id(placed["id"])
+    name = format_id(placed["id"])
     seq = f"seq {placed['seq']}" if placed["seq"] is not None else "not in the log"
     at = f", {placed['ts']}" if placed["ts"] else ""
     line = f"[bold]object[/] {name} ({seq}{at}) at {placed['lon']:.9g}, {placed['lat']:.9g}"
     if placed["namesakes"]:
         line += f"; the latest of {placed['namesakes'] + 1} retained objects of this id"
     terms = placed["terms"]
-    shown = ", ".join(terms[:MOST_TERMS]) or "none"
-    more = f" and {len(terms) - MOST_TERMS} more" if len(terms) > MOST_TERMS else ""
-    name = show_id(asked["id"])
+    shown = ", ".join(terms[:MAX_TERMS]) or "none"
+    more = f" and {len(terms) - MAX_TERMS} more" if len(terms) > MAX_TERMS else ""
+    name = format_id(asked["id"])
     where = "of the state" if asked["in_state"] else "not in a state"
     lines = [line, f"  terms: {escape(shown)}{more}"]
     lines.append(f"[bold]subscription[/] {name}, {asked['kind']}, {where}")
     return [*lines, *([f"  {asked['note']}"] if "note" in asked else [])]
 
 
-def show_id(name: str | None) -> str:
-    """An id as it is, or quoted if a terminal might take it for something else."""
+def format_id(name: str | None) -> str:
+    """Format an id, quoted if it has unprintable characters or outer spaces."""
     if name is None:
         return "as given"
     return escape(name if name.isprintable() and name.strip() == name else json.dumps(name))
 
 
 def print_region(console: Console, region: dict[str, Any]) -> None:
+    """Print whether the object is inside the region."""
     if region["kind"] != "everywhere":
         said = say_region(region).removeprefix("it is ")
-        console.print(f"[bold]region[/] {mark(region['inside'])}, {said}")
+        console.print(f"[bold]region[/] {yes_or_no(region['inside'])}, {said}")
 
 
 def print_where(console: Console, where: dict[str, Any]) -> None:
+    """Print the expression as a tree, with the value of each node."""
     note = "" if where["as_written"] else ", as the state keeps it"
-    tree = Tree(f"[bold]where[/] {mark(where['holds'])}{note}")
-    grow(tree, where["tree"])
+    tree = Tree(f"[bold]where[/] {yes_or_no(where['holds'])}{note}")
+    add_node(tree, where["tree"])
     console.print(tree)
 
 
-def grow(tree: Tree, node: dict[str, Any]) -> None:
-    """Add a node and what is below it."""
+def add_node(tree: Tree, node: dict[str, Any]) -> None:
+    """Add a node of the expression and its children."""
     if "term" in node:
         word = node["term"]
-        name = UNKNOWN.format(node["hash"][:8]) if word is None else escape(word)
+        name = UNKNOWN_TERM.format(node["hash"][:8]) if word is None else escape(word)
         tree.add(f"{name} {'[green]there[/]' if node['holds'] else '[red]not there[/]'}")
         return
     kind = next(kind for kind in ("all", "any", "none") if kind in node)
-    branch = tree.add(f"{kind} of these: {mark(node['holds'])}")
+    branch = tree.add(f"{kind} of these: {yes_or_no(node['holds'])}")
     for child in node[kind]:
-        grow(branch, child)
+        add_node(branch, child)
 
 
 def print_nearest(console: Console, told: dict[str, Any]) -> None:
+    """Print keywords, distance and current result of a nearest subscription."""
     keywords = told["keywords"]
     words = ", ".join(
         f"{escape(quoted(one))} {'[green]there[/]' if one['holds'] else '[red]not there[/]'}"
@@ -178,13 +182,14 @@ def print_nearest(console: Console, told: dict[str, Any]) -> None:
         console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
 
 
-def weight(term: dict[str, Any]) -> str:
-    """What a word weighs, and why if the lexicon does not know it."""
+def format_weight(term: dict[str, Any]) -> str:
+    """Format the weight of a term, with a note if the lexicon lacks it."""
     note = "" if term.get("in_lexicon", True) else ", as of a word that is not in the lexicon"
     return f"idf {term['idf']:.6g}{note}"
 
 
 def print_relevant(console: Console, told: dict[str, Any]) -> None:
+    """Print the score and its parts, and the current result of a relevant subscription."""
     alpha = told["alpha"]
     score = "none, no term is shared" if told["score"] is None else f"{told['score']:.9f}"
     tree = Tree(f"[bold]score[/] {score}")
@@ -195,18 +200,19 @@ def print_relevant(console: Console, told: dict[str, Any]) -> None:
         name = escape(quoted(term))
         if term["holds"]:
             adds = f"u {term['u']:.6f} x v {term['v']:.6f} = {term['adds']:.9f}"
-            text.add(f"{name} [green]there[/]: {adds} ({weight(term)})")
+            text.add(f"{name} [green]there[/]: {adds} ({format_weight(term)})")
         else:
-            text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, {weight(term)})")
+            text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, {format_weight(term)})")
     console.print(tree)
     if told["in_window"] is not None:
-        console.print(f"[bold]in the window[/] {mark(told['in_window'])}")
+        console.print(f"[bold]in the window[/] {yes_or_no(told['in_window'])}")
     if "held" in told:
         kth = f", the last with {told['kth_score']:.9f}" if told["kth_score"] is not None else ""
         console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
 
 
 def print_trending(console: Console, told: dict[str, Any]) -> None:
+    """Print which reports of a trending subscription count the object."""
     if told["reports"] is None:
         console.print("[bold]reports[/] not known: that takes the times of both")
         return
@@ -222,36 +228,36 @@ def print_trending(console: Console, told: dict[str, Any]) -> None:
 
 
 def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
-    """What the object cost, and how it came by the subscription."""
+    """Describe the cost of the object and the postings of the subscription."""
     pairs = ("match", "matches") if kind == "boolean" else ("candidate", "candidates")
     done = [
-        many(cost["terms_probed"], "term", "terms") + " probed",
+        count_noun(cost["terms_probed"], "term", "terms") + " probed",
         f"{cost['terms_posted']:,} with postings",
-        many(cost["cells"], "cell", "cells"),
-        many(cost["candidates"], "posting", "postings") + " looked at",
+        count_noun(cost["cells"], "cell", "cells"),
+        count_noun(cost["candidates"], "posting", "postings") + " looked at",
         f"{cost['verified']:,} verified exactly",
-        many(cost["matches"], *pairs),
+        count_noun(cost["matches"], *pairs),
     ]
-    among = many(cost["subscriptions"], "subscription", "subscriptions")
+    among = count_noun(cost["subscriptions"], "subscription", "subscriptions")
     lines = [
         f"[bold]cost[/] among {among.replace(' ', f' {kind} ', 1)}: {', '.join(done)}",
         f"  this one: {escape(cost['why'])}",
     ]
     posted = cost["posted"]
-    for post in posted[:MOST_POSTS]:
+    for post in posted[:MAX_POSTINGS]:
         name = "any text" if post["any_text"] else quoted(post)
         reached = "reached" if post["reached"] else "not reached"
-        lines.append(f"  posted under {escape(name)}{say_cell(post)}: {reached}")
-    if len(posted) > MOST_POSTS:
-        rest = posted[MOST_POSTS:]
+        lines.append(f"  posted under {escape(name)}{format_cell(post)}: {reached}")
+    if len(posted) > MAX_POSTINGS:
+        rest = posted[MAX_POSTINGS:]
         reached = str(sum(post["reached"] for post in rest))
-        more = many(len(rest), "posting", "postings").replace(" ", " more ", 1)
+        more = count_noun(len(rest), "posting", "postings").replace(" ", " more ", 1)
         lines.append(f"  and {more}, {reached} of them reached")
     return lines
 
 
-def say_cell(post: dict[str, Any]) -> str:
-    """The cell of a posting."""
+def format_cell(post: dict[str, Any]) -> str:
+    """Format the cell of a posting."""
     if "cell" not in post:
         return ""
     cell = post["cell"]
@@ -261,17 +267,12 @@ def say_cell(post: dict[str, Any]) -> str:
     return f" in cell {cell['code']} of level {cell['level']} ({box})"
 
 
-def many(count: int, one: str, several: str) -> str:
-    """A count with its noun."""
-    return f"{count:,} {one if count == 1 else several}"
-
-
 def plan_line(plan: dict[str, Any]) -> str:
-    """Who works on the pair."""
+    """Describe which workers get the pair."""
     line = f"[bold]plan[/] {escape(plan['name'])}, version {plan['version']}"
     if "object_goes_to" not in plan:
         return f"{line}: objects are matched where they are read"
-    line += f", {many(plan['workers'], 'worker', 'workers')}"
+    line += f", {count_noun(plan['workers'], 'worker', 'workers')}"
     if "leaf" in plan:
         line += f": the object is in leaf {plan['leaf']}"
     for key, said in (

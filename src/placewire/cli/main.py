@@ -1,4 +1,4 @@
-"""The command line: what was typed goes to a command, what goes wrong becomes one clear line."""
+"""Run the `placewire` command line and turn its errors into one line on standard error."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import cast
 
 import typer
 
-from placewire.cli.app import app
+from placewire.cli.commands import app
 from placewire.model.errors import Unusable
 
-# In the order in which help shows them.
-for group in ("serving", "wire", "keys", "logs", "streams", "imports", "looking", "plans", "bench"):
+# In the order in which help shows their panels.
+for group in ("service", "keys", "logs", "inspection", "plans", "bench"):
     import_module(f"placewire.cli.commands.{group}")
 
-# What Typer raises for anything mistyped; it carries its own click and does not name this base.
-Mistyped = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
+# Typer's base class of usage errors, which it does not export: it bundles its own click.
+UsageProblem = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 UNUSABLE = 2
 NEEDS_KEY, KEY_HINT = 401, "; --key or PLACEWIRE_KEY gives one"
-INTERRUPTED = 130  # what Typer makes of Ctrl-C
+INTERRUPTED = 130  # the exit code that Typer gives Ctrl-C
 
 
 def main() -> None:
-    """Run the command line: one clear line and exit code 2 for anything unusable."""
+    """Run the command line; print one line and exit with code 2 for anything unusable."""
     try:
         code = app(standalone_mode=False)
     except (Unusable, OSError) as error:
-        # One line, whatever a file name or a system's message brings along.
+        # File names and messages of the system can contain line breaks.
         hint = KEY_HINT if getattr(error, "status", 0) == NEEDS_KEY else ""
         print("placewire: " + " ".join(str(error).split()) + hint, file=sys.stderr)
         sys.exit(UNUSABLE)
-    except Mistyped as error:
+    except UsageProblem as error:
         print(f"placewire: {error.format_message()}", file=sys.stderr)
         sys.exit(UNUSABLE)
     except (typer.Abort, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""`placewire publish`: objects of a file, a pipe or the command itself go to the service."""
+"""`placewire publish`: send objects of a file, a pipe or the command line."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from placewire.cli.progress import ProgressLine
-from placewire.cli.targets import Target, open_writer
+from placewire.cli.connection import Target, open_writer
+from placewire.cli.output import ProgressLine
 from placewire.model.errors import Unusable
 from placewire.serve.client.sending import Sent, read_chunks, send_chunks
 
-MOST_NAME = 100  # of an idempotency key
-MOST_KEPT = 1_000  # errors that are told as JSON
-MOST_TOLD = 20  # errors that are told as lines
+MAX_KEY_CHARS = 100  # of an idempotency key
+MAX_JSON_ERRORS = 1_000
+MAX_PRINTED_ERRORS = 20
 
 
-class OneObject(NamedTuple):
-    """An object as it was typed."""
+class TypedObject(NamedTuple):
+    """The object of `--text` and its fields."""
 
     text: str | None
     lon: float | None
@@ -39,19 +39,19 @@ class OneObject(NamedTuple):
 
 
 class PublishOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     file: str | None
-    one: OneObject
+    one: TypedObject
     target: Target
     name: str
     json: bool
 
 
 def run_publish(options: PublishOptions) -> int:
-    """Publish and say what came of it; gives the exit code. Raises Unusable."""
-    if len(options.name) > MOST_NAME or not options.name.isprintable():
-        raise Unusable(f"idempotency-key: must be at most {MOST_NAME} printable characters")
+    """Publish objects and return the exit code; raises Unusable."""
+    if len(options.name) > MAX_KEY_CHARS or not options.name.isprintable():
+        raise Unusable(f"idempotency-key: must be at most {MAX_KEY_CHARS} printable characters")
     if (options.file is None) == (options.one.text is None):
         raise Unusable("publish: give a FILE (- for standard input) or --text, one of them")
     if options.file is None:
@@ -62,12 +62,12 @@ def run_publish(options: PublishOptions) -> int:
     return send_file("objects", options.file, options.target, options.name, options.json)
 
 
-def publish_one(options: PublishOptions, one: OneObject) -> int:
-    """The object of the options."""
+def publish_one(options: PublishOptions, one: TypedObject) -> int:
+    """Publish the object of `--text`."""
     if one.lon is None or one.lat is None:
         raise Unusable("publish: --text needs --lon and --lat")
     event: dict[str, Any] = {k: value for k, value in one._asdict().items() if value is not None}
-    # Under a name it is the same object when it is sent again.
+    # An idempotency key also fixes the id: a retry publishes the same object.
     made = hashlib.sha256(options.name.encode()).hexdigest()[:16] if options.name else ""
     event.setdefault("id", made or secrets.token_hex(8))
     if one.data is not None:
@@ -85,10 +85,10 @@ def publish_one(options: PublishOptions, one: OneObject) -> int:
 
 
 def send_file(what: str, file: str, target: Target, name: str, as_json: bool) -> int:
-    """Send the lines of a file or of standard input; gives the exit code."""
+    """Send the lines of a file or of standard input; return the exit code."""
     started = time.monotonic()
     sent = Sent()
-    told = 0
+    printed = 0
     with (
         open_lines(file) as (source, size),
         open_writer(target) as writer,
@@ -103,30 +103,30 @@ def send_file(what: str, file: str, target: Target, name: str, as_json: bool) ->
         chunks = read_chunks(source, file, note, steady=bool(name))
         name = f"{name}-{what}" if name and what != "objects" else name
         for more in send_chunks(partial(writer.send, what), chunks, name):
-            told = tell_errors(progress.say, more, told) if not as_json else told
+            printed = print_errors(progress.print_line, more, printed) if not as_json else printed
             sent = sent.with_more(more)
-            sent = sent._replace(errors=sent.errors[:MOST_KEPT])
+            sent = sent._replace(errors=sent.errors[:MAX_JSON_ERRORS])
             progress.update(read, f"{sent.accepted:,} accepted, {sent.rejected:,} rejected")
     took_s = max(time.monotonic() - started, 1e-9)
     if as_json:
         print(json.dumps({**sent.as_facts(), "seconds": round(took_s, 3)}))
     else:
-        if sent.rejected > told:
-            print(f"and {sent.rejected - told:,} more lines rejected", file=sys.stderr)
-        print(summary(what, sent, took_s))
+        if sent.rejected > printed:
+            print(f"and {sent.rejected - printed:,} more lines rejected", file=sys.stderr)
+        print(format_sent(what, sent, took_s))
     return 1 if sent.rejected else 0
 
 
-def tell_errors(say: Callable[[str], None], sent: Sent, told: int) -> int:
-    """Say which lines were rejected, as many as anybody reads; gives how many were told."""
-    for error in sent.errors[: max(MOST_TOLD - told, 0)]:
-        say(f"line {error.line}: {error.error}")
-        told += 1
-    return told
+def print_errors(print_line: Callable[[str], None], sent: Sent, printed: int) -> int:
+    """Print the first rejected lines; return how many are printed by now."""
+    for error in sent.errors[: max(MAX_PRINTED_ERRORS - printed, 0)]:
+        print_line(f"line {error.line}: {error.error}")
+        printed += 1
+    return printed
 
 
-def summary(what: str, sent: Sent, took_s: float) -> str:
-    """One line."""
+def format_sent(what: str, sent: Sent, took_s: float) -> str:
+    """Format what was sent on one line."""
     seqs = f", seq {sent.first_seq} to {sent.last_seq}" if sent.accepted else ""
     return (
         f"{what} {sent.accepted}{seqs}, rejected {sent.rejected},"
@@ -136,7 +136,7 @@ def summary(what: str, sent: Sent, took_s: float) -> str:
 
 @contextlib.contextmanager
 def open_lines(file: str) -> Iterator[tuple[BinaryIO, int]]:
-    """A file or standard input, and how many bytes it has, if that is known."""
+    """Open a file or standard input; yield it with its size in bytes, 0 if unknown."""
     if file == "-":
         if sys.stdin is None:
             raise Unusable("standard input is closed")
@@ -153,12 +153,13 @@ def open_lines(file: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def read_json(text: str, what: str) -> Any:
-    """A JSON value that was typed; raises Unusable."""
+    """Parse the JSON value of an option; raises Unusable."""
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return json.loads(text, parse_constant=reject_constant)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"{what}: must be JSON: {error}") from None
 
 
-def refuse_constant(name: str) -> float:
+def reject_constant(name: str) -> float:
+    """Reject NaN and the infinities, which JSON does not have."""
     raise ValueError(f"a number must be finite, got {name}")

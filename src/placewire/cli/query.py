@@ -1,4 +1,4 @@
-"""`placewire query`: ask a state directory, with no Spark session, or a server."""
+"""`placewire query`: answer snapshot queries from a state directory or a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
-from placewire.cli.targets import Target, open_client
+from placewire.cli.connection import Target, open_client
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.queries.answer import encode_line
 from placewire.queries.snapshot import Snapshot, decode_object
@@ -17,7 +17,7 @@ from placewire.serve.client import Client, Declined
 
 
 class QueryOptions(NamedTuple):
-    """What was asked on the command line."""
+    """The options of the command."""
 
     query: str
     target: Target
@@ -26,11 +26,11 @@ class QueryOptions(NamedTuple):
 
 
 def run_query(options: QueryOptions) -> int:
-    """Answer one query, or one after another from standard input; gives the exit code.
+    """Answer one query, or each line of standard input; return the exit code.
 
-    A bad query among several is told on standard error, and the others are answered.
+    An invalid line is reported on standard error and does not stop the others.
     """
-    with answering(options) as ask:
+    with open_answerer(options) as ask:
         if options.query != "-":
             try:
                 ask(options.query)
@@ -49,11 +49,11 @@ def run_query(options: QueryOptions) -> int:
 
 
 @contextmanager
-def answering(options: QueryOptions) -> Iterator[Callable[[str | bytes], None]]:
-    """What answers a query and prints it, of a state or of a server."""
+def open_answerer(options: QueryOptions) -> Iterator[Callable[[str | bytes], None]]:
+    """Yield a function that answers a query from a state or a server and prints the answer."""
     if options.target.state is None:
         with open_client(options.target) as client:
-            yield partial(answer_by_server, client, options=options)
+            yield partial(print_server_answer, client, options=options)
         return
     with Snapshot(options.target.state) as snapshot:
         if snapshot.manifest is None:
@@ -62,13 +62,13 @@ def answering(options: QueryOptions) -> Iterator[Callable[[str | bytes], None]]:
         def ask(query: str | bytes) -> None:
             if options.query == "-":
                 snapshot.refresh()
-            answer(snapshot, query, options)
+            print_state_answer(snapshot, query, options)
 
         yield ask
 
 
-def answer_by_server(client: Client, query: str | bytes, options: QueryOptions) -> None:
-    """Print a server's answer; raises InvalidEvent for what it says is no query."""
+def print_server_answer(client: Client, query: str | bytes, options: QueryOptions) -> None:
+    """Print a server's answer; raises InvalidEvent for a query that it rejects."""
     asked = decode_object(query)
     started = time.perf_counter()
     try:
@@ -88,15 +88,15 @@ def answer_by_server(client: Client, query: str | bytes, options: QueryOptions) 
 
 @contextmanager
 def standard_input() -> Iterator[Iterable[bytes]]:
-    """Its lines, as they come."""
+    """Yield the lines of standard input as they arrive."""
     if sys.stdin is None:
         raise Unusable("standard input is closed")
     source: BinaryIO = sys.stdin.buffer
     yield iter(source.readline, b"")
 
 
-def answer(snapshot: Snapshot, query: str | bytes, options: QueryOptions) -> None:
-    """Print the answer to one query."""
+def print_state_answer(snapshot: Snapshot, query: str | bytes, options: QueryOptions) -> None:
+    """Print the answer of a state to one query."""
     first_ms, line = timed_answer(snapshot, query, options)
     if sys.stdout is None:
         raise Unusable("standard output is closed")
@@ -115,7 +115,7 @@ def answer(snapshot: Snapshot, query: str | bytes, options: QueryOptions) -> Non
 def timed_answer(
     snapshot: Snapshot, query: str | bytes, options: QueryOptions
 ) -> tuple[float, bytes]:
-    """The milliseconds that an answer took, and its line."""
+    """Answer a query; return the time in milliseconds and the line."""
     started = time.perf_counter()
     line = snapshot.answer_line(query, options.with_data)
     return 1_000 * (time.perf_counter() - started), line

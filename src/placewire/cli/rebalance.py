@@ -1,4 +1,4 @@
-"""`placewire rebalance`: ask for another plan or other workers, and see them come into force."""
+"""`placewire rebalance`: request another plan or number of workers and wait for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from placewire.cli.outcome import Outcome
-from placewire.cli.progress import ProgressLine
-from placewire.cli.targets import Target, open_client
+from placewire.cli.connection import Target, open_client
+from placewire.cli.output import CommandSummary, ProgressLine
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.names import PLANS
@@ -16,12 +15,14 @@ from placewire.status.status import open_state
 from placewire.storage.manifest import read_latest
 from placewire.storage.notes import ask_plan, read_asked
 
-LOOK_EVERY_S = 0.1
-THERE, IN_FORCE, ASKED = "there already", "in force", "asked for"
+POLL_EVERY_S = 0.1
+UNCHANGED, IN_FORCE, REQUESTED = "there already", "in force", "asked for"
 
 
-def run_rebalance(target: Target, plan: str | None, workers: int | None, wait_s: float) -> Outcome:
-    """Ask for it, wait for it to be taken up, and say what came of it; raises Unusable."""
+def run_rebalance(
+    target: Target, plan: str | None, workers: int | None, wait_s: float
+) -> CommandSummary:
+    """Request a plan or workers, wait until they are in force, and summarize; raises Unusable."""
     if (plan is None) == (workers is None):
         raise Unusable("rebalance: give --plan or --workers, one of them")
     if plan not in (None, "shared", *METHODS):
@@ -32,7 +33,7 @@ def run_rebalance(target: Target, plan: str | None, workers: int | None, wait_s:
         said, batch = ask_state(target.state, plan, workers, wait_s)
     else:
         said, batch = ask_server(target, plan, workers, wait_s)
-    if said == THERE:
+    if said == UNCHANGED:
         line = f"there are {workers} workers already; nothing is asked for"
     elif said == IN_FORCE:
         line = f"{what} is in force, batch {batch}"
@@ -41,13 +42,13 @@ def run_rebalance(target: Target, plan: str | None, workers: int | None, wait_s:
             f"{what} is asked for; it comes into force two batches after the state runs on,"
             " which needs events to come; `placewire status` shows what waits"
         )
-    return Outcome(line, {"asked": asked, "outcome": said, "batch": batch})
+    return CommandSummary(line, {"asked": asked, "outcome": said, "batch": batch})
 
 
 def ask_state(
     root: Path, plan: str | None, workers: int | None, wait_s: float
 ) -> tuple[str, int | None]:
-    """Leave the note in a state and wait; gives what came of it, and the batch it began with."""
+    """Leave the request in a state and wait; return the outcome and its first batch."""
     state = open_state(root)
     before = read_latest(state)
     entry = {} if before is None else before.plan
@@ -56,10 +57,10 @@ def ask_state(
     note = read_asked(state)
     waiting = "next_workers" in entry or (note is not None and note.id != entry.get("asked"))
     if workers is not None and entry.get("workers") == workers and not waiting:
-        return THERE, None
+        return UNCHANGED, None
     asked = ask_plan(state, plan or "", workers or 0)
 
-    def taken() -> int | None:
+    def first_batch() -> int | None:
         latest = read_latest(state)
         entry = {} if latest is None else latest.plan
         done = entry.get("asked") == asked.id and "next_why" not in entry
@@ -67,36 +68,36 @@ def ask_state(
             done = done and entry.get("workers") == workers
         return latest.batch if latest is not None and done else None
 
-    return wait_for(taken, wait_s)
+    return poll(first_batch, wait_s)
 
 
 def ask_server(
     target: Target, plan: str | None, workers: int | None, wait_s: float
 ) -> tuple[str, int | None]:
-    """The same of a server."""
+    """Send the request to a server and wait; return the outcome and its first batch."""
     with open_client(target) as client:
         before = client.plan()
         if workers is not None and before["workers"] == workers:
-            return THERE, None
+            return UNCHANGED, None
         client.ask_plan(plan or "", workers or 0)
 
-        def taken() -> int | None:
+        def first_batch() -> int | None:
             now = client.plan()
             done = now["workers"] == workers if plan is None else now["name"] == plan
             done = done and (now["version"] != before["version"] or plan is None)
             return int(client.status(0)["batch"]) if done else None
 
-        return wait_for(taken, wait_s)
+        return poll(first_batch, wait_s)
 
 
-def wait_for(taken: Callable[[], int | None], wait_s: float) -> tuple[str, int | None]:
-    """Wait until it is taken up: what came of it, and since which batch."""
+def poll(first_batch: Callable[[], int | None], wait_s: float) -> tuple[str, int | None]:
+    """Poll until `first_batch` returns a batch; return the outcome and that batch."""
     ends = time.monotonic() + wait_s
     with ProgressLine("rebalance", max(int(wait_s), 1)) as progress:
         while time.monotonic() < ends:
-            batch = taken()
+            batch = first_batch()
             if batch is not None:
                 return IN_FORCE, batch
             progress.update(int(wait_s - (ends - time.monotonic())), "waiting for two commits")
-            time.sleep(LOOK_EVERY_S)
-    return ASKED, None
+            time.sleep(POLL_EVERY_S)
+    return REQUESTED, None

@@ -1,9 +1,8 @@
-"""`placewire replay`: a whole event log through the pipeline into a results file."""
+"""`placewire replay`: run an event log through the pipeline into a results file."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -18,9 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.api import replay
-from placewire.cli.kernels import ready_kernels
-from placewire.cli.outcome import Outcome
-from placewire.cli.progress import ProgressLine
+from placewire.cli.output import CommandSummary, ProgressLine
+from placewire.cli.startup import mute_spark_log, ready_kernels
 from placewire.ingest.log import check_lines
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, read_settings
@@ -30,11 +28,11 @@ from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
 from placewire.storage.manifest import Manifest
 
-WARMING_ENDS_S = 20.0
+WARMING_TIMEOUT_S = 20.0
 
 
 class ReplayOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     log: Path
     results: Path
@@ -52,22 +50,22 @@ class ReplayOptions(NamedTuple):
     rebalance: str = "auto"
 
 
-def run_replay(options: ReplayOptions) -> Outcome:
-    """Replay a log and say what came of it; raises Unusable."""
+def run_replay(options: ReplayOptions) -> CommandSummary:
+    """Replay a log and summarize the run; raises Unusable."""
     check_lines(options.log)
-    targets = [t for t in (options.results, options.dead_letters) if t is not None]
-    for target in targets:
-        check_target(target)
-        if target.resolve() == options.log.resolve():
-            raise Unusable(f"{target}: cannot be written: it is the log itself")
-    if len({target.resolve() for target in targets}) < len(targets):
+    outputs = [path for path in (options.results, options.dead_letters) if path is not None]
+    for output in outputs:
+        check_writable(output)
+        if output.resolve() == options.log.resolve():
+            raise Unusable(f"{output}: cannot be written: it is the log itself")
+    if len({output.resolve() for output in outputs}) < len(outputs):
         raise Unusable(f"{options.results}: cannot hold both the results and the dead letters")
     settings = read_settings(options.settings)
     options = options._replace(workers=options.workers or str(most_workers(options)))
     before = 0
     last: list[Manifest] = []
 
-    def begun(manifest: Manifest) -> None:
+    def note_start(manifest: Manifest) -> None:
         nonlocal before
         before = manifest.counters.events
         if before:
@@ -76,17 +74,19 @@ def run_replay(options: ReplayOptions) -> Outcome:
     with (
         tempfile.TemporaryDirectory(prefix="placewire-dead-") as folder,
         ProgressLine("replay", options.log.stat().st_size) as progress,
-        one_session(progress) as start,
+        replay_session(progress) as start,
     ):
         dead = options.dead_letters or Path(folder) / "dead.jsonl"
 
-        def after(manifest: Manifest) -> None:
+        def show_batch(manifest: Manifest) -> None:
             plan, former = manifest.plan, last[0].plan if last else manifest.plan
             if plan["workers"] != former["workers"]:
-                progress.say(f"after batch {manifest.batch}: {plan.get('sized', '')}")
+                progress.print_line(f"after batch {manifest.batch}: {plan.get('sized', '')}")
             last[:] = [manifest]
             if manifest.plan.get("changed") == manifest.batch:
-                progress.say(f"rebalanced after batch {manifest.batch}: {manifest.plan['why']}")
+                progress.print_line(
+                    f"rebalanced after batch {manifest.batch}: {manifest.plan['why']}"
+                )
             done = manifest.counters.events - before
             rate = done / max(time.monotonic() - progress.started, 1e-9)
             progress.update(
@@ -110,16 +110,16 @@ def run_replay(options: ReplayOptions) -> Outcome:
             buffer=options.buffer,
             rebalance=options.rebalance,
             session=None if options.runner == "local" else partial(start, options, settings),
-            begun=begun,
-            after=after,
+            begun=note_start,
+            after=show_batch,
         )
         seconds = max(time.monotonic() - progress.started, 1e-9)
-        first = first_letter(dead)
+        first = read_first_error(dead)
     if first:
         hint = "" if options.dead_letters else "; --dead-letters FILE has all"
         print(f"first dead letter: {first}{hint}", file=sys.stderr)
     for manifest in last:
-        tell_plans(options.plan, manifest)
+        print_plans(options.plan, manifest)
     rate = (totals.events - before) / seconds
     line = (
         f"events {totals.events}, results {totals.results},"
@@ -135,11 +135,11 @@ def run_replay(options: ReplayOptions) -> Outcome:
         "events_per_s": round(rate, 1),
         "seconds": round(seconds, 3),
     }
-    return Outcome(line, facts)
+    return CommandSummary(line, facts)
 
 
-def first_letter(dead: Path) -> str:
-    """What is wrong with the first invalid event, if there is one."""
+def read_first_error(dead: Path) -> str:
+    """Read the line and the error of the first dead letter; empty if there is none."""
     with open(dead, "rb") as file:
         line = file.readline()
     if not line:
@@ -148,8 +148,8 @@ def first_letter(dead: Path) -> str:
     return f"line {letter['seq'] + 1}: {letter['error']}"
 
 
-def tell_plans(text: str, manifest: Manifest) -> None:
-    """Say which plan was made for each kind, and why; `text` is what the user typed."""
+def print_plans(text: str, manifest: Manifest) -> None:
+    """Print which plan was made for each kind, and why; `text` is the option `--plan`."""
     names = parse_plans(text)
     entries = {
         "boolean": manifest.plan,
@@ -179,8 +179,8 @@ def tell_plans(text: str, manifest: Manifest) -> None:
 
 
 @contextlib.contextmanager
-def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Settings], Any]]:
-    """A function that starts Spark when it is needed; what it started ends with the block."""
+def replay_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Settings], Any]]:
+    """Yield a function that starts Spark; stop what it started at the end of the block."""
     started: list[Any] = []
     warming: list[threading.Thread] = []
 
@@ -195,12 +195,11 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Set
         cores = min(most_workers(options), os.cpu_count() or 1)
         session = make_session(local_master(cores), java=java, brief=True, chatter=Path(os.devnull))
         started.append(session)
-        # Spark's own handler talks to the JVM in the middle of another call to it.
-        logging.disable(logging.ERROR)
+        mute_spark_log()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.default_int_handler)
         warming.append(warm_workers(session, options.plan, settings))
-        progress.started = time.monotonic()  # Spark's start is not the pipeline's speed
+        progress.started = time.monotonic()  # the rate excludes the start of Spark
         return session
 
     try:
@@ -210,19 +209,19 @@ def one_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, Set
             with contextlib.suppress(Exception):  # after Ctrl-C it may be gone
                 session.stop()
         for thread in warming:
-            thread.join(WARMING_ENDS_S)  # a thread inside Arrow must not outlive the interpreter
+            thread.join(WARMING_TIMEOUT_S)  # a thread inside Arrow must not outlive the interpreter
 
 
 def most_workers(options: ReplayOptions) -> int:
-    """How many workers there may be; raises Unusable for a plan that cannot be read."""
+    """Return the largest number of workers; raises Unusable for a plan that cannot be read."""
     if options.workers is not None:
         return read_workers(options.workers).most
     saved = named_plan(parse_plans(options.plan).boolean)
     return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 
 
-def check_target(path: Path) -> None:
-    """Refuse a target that cannot be written before any work is done."""
+def check_writable(path: Path) -> None:
+    """Raise Unusable for an output file that cannot be written."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise Unusable(f"{path}: cannot be written: not a file in an existing directory")
     try:

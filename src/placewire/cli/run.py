@@ -1,23 +1,19 @@
-"""`placewire run`: sources to sinks, until somebody says stop."""
+"""`placewire run`: run a streaming job from a configuration file."""
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 import time
-import warnings
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from placewire.cli.kernels import ready_kernels
-from placewire.cli.lag import lag_line
-from placewire.cli.outcome import Outcome
-from placewire.cli.stopping import StopAsked, Stopper
+from placewire.cli.format import format_lag
+from placewire.cli.output import CommandSummary
+from placewire.cli.signals import Stopper, StopRequested
+from placewire.cli.startup import ready_kernels, start_configured_session, stop_session
 from placewire.model.errors import Unusable
 from placewire.plans.names import parse_plans
 from placewire.plans.rebalance.elastic import read_workers
@@ -28,12 +24,11 @@ from placewire.storage.notes import Lag
 if TYPE_CHECKING:
     from placewire.spark.runner import Run
 
-GIVEN_JARS = {"spark.jars", "spark.jars.packages"}  # settings of Spark's
-SAYS_S = 5.0  # between two lines about batches
+LINE_EVERY_S = 5.0  # about batches
 
 
 class RunOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     config: Path
     once: bool
@@ -44,14 +39,14 @@ class RunOptions(NamedTuple):
     rebalance: str | None = None
 
 
-class Teller:
-    """Tells what happens on standard error, in lines for people or as JSON."""
+class RunLog:
+    """Report the events of a run on standard error, as lines for people or as JSON."""
 
     def __init__(self, form: str) -> None:
         self.form = form
         self.started = time.monotonic()
         self.last_s = 0.0
-        self.before = 0  # events that were done when it started
+        self.before = 0  # events committed by earlier runs
         self.latest: dict[str, Any] = {}
         self.lag: Lag | None = None
 
@@ -76,35 +71,36 @@ class Teller:
     def _note(self, facts: dict[str, Any]) -> None:
         self.latest = facts
         now = time.monotonic()
-        if self.form == "plain" and now - self.last_s >= SAYS_S:
+        if self.form == "plain" and now - self.last_s >= LINE_EVERY_S:
             self.last_s = now
             print(self.line(), file=sys.stderr)
 
     def facts(self) -> dict[str, Any]:
-        """How far it has come, for programs."""
+        """Return the progress of the run as JSON fields."""
         nothing = {"batch": -1, "events": self.before, "results": 0, "dead_letters": 0}
         told = {name: self.latest.get(name, nothing[name]) for name in nothing}
         told["events_per_s"] = round(self.rate(), 1)
         return told | ({"lag": msgspec.to_builtins(self.lag)} if self.lag is not None else {})
 
     def rate(self) -> float:
+        """Return events per second since the run started."""
         done = self.latest.get("events", self.before) - self.before
         return float(done / max(time.monotonic() - self.started, 1e-9))
 
     def line(self) -> str:
-        """How far it has come."""
+        """Return the progress of the run as one line."""
         facts = self.latest
         if not facts:
             return "no new events"
-        behind = f"; {lag_line(self.lag)}" if self.lag is not None else ""
+        behind = f"; {format_lag(self.lag)}" if self.lag is not None else ""
         return (
             f"batch {facts['batch']}: events {facts['events']}, results {facts['results']},"
             f" dead letters {facts['dead_letters']}, {self.rate():.0f} events/s{behind}"
         )
 
 
-def run_config(options: RunOptions) -> Outcome:
-    """Run a configuration and say what came of it; raises Unusable."""
+def run_stream(options: RunOptions) -> CommandSummary:
+    """Run a configuration and summarize the run; raises Unusable."""
     if options.log not in ("plain", "json"):
         raise Unusable(f"log: must be plain or json, got {options.log!r}")
     config = read_config(options.config)
@@ -116,74 +112,34 @@ def run_config(options: RunOptions) -> Outcome:
     settings_of_config(config)
     if config.workers is not None:
         read_workers(config.workers)
-    teller = Teller(options.log)
+    log = RunLog(options.log)
     with Stopper() as stopper:
-        run = start_run(config, teller, stopper)
+        run = start_run(config, log, stopper)
         if run is not None:
             stopper.begin(options.seconds)
             try:
-                teller.started = time.monotonic()
+                log.started = time.monotonic()
                 run.go(options.once)
             finally:
                 stop_session(run.spark)
-    teller("ended", teller.facts())
-    line = f"ended after {teller.line()}" if run is not None else "ended before it had started"
-    return Outcome(line, teller.facts())
+    log("ended", log.facts())
+    line = f"ended after {log.line()}" if run is not None else "ended before it had started"
+    return CommandSummary(line, log.facts())
 
 
-def start_run(config: RunConfig, teller: Teller, stopper: Stopper) -> Run | None:
-    """A run with its session; None if a signal came meanwhile."""
+def start_run(config: RunConfig, log: RunLog, stopper: Stopper) -> Run | None:
+    """Start Spark and return the run; None if a signal arrived meanwhile."""
     session = None
     try:
-        teller("starting", {})
+        log("starting", {})
         ready_kernels(config.plan)
-        session = open_session(config)
+        session = start_configured_session(config)
         from placewire.spark.runner import Run
 
-        return Run(session, config, teller, stopper.asked)
-    except (StopAsked, KeyboardInterrupt, Exception):
+        return Run(session, config, log, stopper.asked)
+    except (StopRequested, KeyboardInterrupt, Exception):
         if session is not None:
             stop_session(session)
         if not stopper.asked.is_set():
             raise
-        return None  # whatever failed: its processes may have got the signal too
-
-
-def stop_session(session: Any) -> None:
-    """Let go of a session, whose JVM may be gone."""
-    with warnings.catch_warnings(), suppress(Exception):
-        warnings.simplefilter("ignore")
-        session.stop()
-
-
-def open_session(config: RunConfig) -> Any:
-    """A session as the configuration wants it."""
-    from pyspark.errors import PySparkRuntimeError
-
-    from placewire.spark.java import find_java
-    from placewire.spark.packages import KAFKA_PACKAGE
-    from placewire.spark.session import local_master, make_session
-
-    more = dict(config.spark)
-    packages = list(config.packages)
-    if "kafka" in config.formats and not packages and not more.keys() & GIVEN_JARS:
-        packages.append(KAFKA_PACKAGE)
-    if packages:
-        more["spark.jars.packages"] = ",".join(packages)
-    try:
-        session = make_session(
-            config.master or local_master(os.cpu_count() or 1),
-            java=find_java(),
-            chatter=Path(os.devnull),
-            more=more,
-        )
-    except PySparkRuntimeError as error:
-        if not packages:
-            raise
-        named = ", ".join(packages)
-        raise Unusable(f"Spark does not start: can packages be fetched, {named}? {error}") from None
-    # Spark's own handler talks to the JVM in the middle of another call to it.
-    logging.disable(logging.ERROR)
-    # Its server of counts shows a traceback when the JVM goes first.
-    session.sparkContext._accumulatorServer.handle_error = lambda *_: None
-    return session
+        return None  # the failure may come from a process that got the signal too

@@ -1,16 +1,16 @@
-"""`placewire serve`: the service, as one command or in its two parts."""
+"""`placewire serve`: run the service, its gateway and its pipeline as two processes."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from placewire.cli.kernels import ready_kernels
+from placewire.cli.signals import set_after, set_on_signals
+from placewire.cli.startup import ready_kernels
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
@@ -25,7 +25,7 @@ FAILED = 1
 
 
 class ServeOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     state: Path
     host: str
@@ -42,7 +42,7 @@ class ServeOptions(NamedTuple):
     allow_private: bool  # webhooks
     seconds: float | None
     part: str
-    held: bool  # by a supervisor, whose end is ours
+    held: bool  # stop with the parent process
     quiet: bool
     json: bool = False
     renew_ledger: bool = False
@@ -64,10 +64,9 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
         from placewire.serve.processes import end_with_parent
 
         end_with_parent(stopping)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    set_on_signals(stopping)
     if options.part == "pipeline":
-        start_clock(options, stopping)
+        start_timer(options, stopping)
         return serve_pipeline(options, stopping)
     if options.part == "gateway":
         return serve_gateway(options, keep_us, stopping)
@@ -89,19 +88,18 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
     children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
     if options.seconds is not None:
         url = address_of(options.host, options.port)
-        call_when_ready(url, stopping, lambda: start_clock(options, stopping))
+        call_when_ready(url, stopping, lambda: start_timer(options, stopping))
     return supervise(children, stopping, say)
 
 
-def start_clock(options: ServeOptions, stopping: threading.Event) -> None:
-    """End after so many seconds from now, if that is asked; who is held ends with its holder."""
+def start_timer(options: ServeOptions, stopping: threading.Event) -> None:
+    """Stop after `--for` seconds from now; a held part stops with its supervisor instead."""
     if options.seconds is not None and not options.held:
-        clock = threading.Timer(options.seconds, stopping.set)
-        clock.daemon = True
-        clock.start()
+        set_after(stopping, options.seconds)
 
 
 def read_keep(text: str) -> int:
+    """Read how long results are kept, in microseconds; raises Unusable."""
     try:
         return parse_duration(text)
     except InvalidEvent as error:
@@ -109,6 +107,7 @@ def read_keep(text: str) -> int:
 
 
 def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-untyped-def]
+    """Return the options of the gateway."""
     from placewire.serve.gateway import GatewayOptions
     from placewire.serve.processes import needs_keys
 
@@ -128,11 +127,11 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
 
 
 def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event) -> int:
-    """The gateway, in this process."""
+    """Run the gateway in this process."""
     from placewire.serve.processes import run_gateway, say
 
     def ready() -> None:
-        start_clock(options, stopping)
+        start_timer(options, stopping)
         url = address_of(options.host, options.port)
         if options.json:
             facts = {"ready": True, "url": url, "state": str(options.state)}
@@ -145,7 +144,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
 
 
 def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
-    """The pipeline, in this process."""
+    """Run the pipeline in this process."""
     from placewire.serve.pipeline import PipelineOptions, run_pipeline, wait_for_journal
 
     given = PipelineOptions(
@@ -181,7 +180,7 @@ def serve_pipeline(options: ServeOptions, stopping: threading.Event) -> int:
     except Unusable as error:
         if error.__cause__ is None:
             raise
-        # Something failed on Spark: whoever keeps the pipeline up starts it again.
+        # Spark failed: the supervisor restarts the pipeline.
         print(f"pipeline: {error}", file=sys.stderr)
         return FAILED
     finally:

@@ -1,4 +1,4 @@
-"""`placewire status`: how a state stands, as tables, as JSON, as metrics or as a map."""
+"""`placewire status`: print the status of a state directory or a server."""
 
 from __future__ import annotations
 
@@ -7,17 +7,36 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from rich.console import Console
 
-from placewire.cli.drawing import can_draw
-from placewire.cli.statustables import print_status
-from placewire.cli.targets import Target, open_client
+from placewire.cli.connection import Target, open_client
+from placewire.cli.format import format_figure, format_lag, format_request
+from placewire.cli.maps import can_draw, draw_load_map
+from placewire.cli.output import Heading, print_table
 from placewire.model.errors import Unusable
 from placewire.status.status import Standing, read_standing, to_facts, to_metrics
+from placewire.storage.notes import Lag
+
+Facts = dict[str, Any]
+
+WORKER_HEADINGS: list[Heading] = [
+    ("", "worker"), ("subscrip-", "tions"), ("", "objects"), ("candidates", "looked at"),
+    ("", "matches"), ("", "bytes"), ("busy,", "ms"), ("busy /", "mean"),
+]  # fmt: skip
+LEAF_HEADINGS: list[Heading] = [
+    ("", "leaf"), ("", "west"), ("", "south"), ("", "east"), ("", "north"), ("", "workers"),
+    ("subscrip-", "tions"), ("", "objects"), ("candidates", "looked at"), ("", "matches"),
+    ("", "bytes"), ("busy,", "ms"), ("share of", "load, %"),
+]  # fmt: skip
+HISTORY_HEADINGS: tuple[Heading, ...] = (
+    ("", "batch"), ("", "workers"), ("", "objects"), ("", "candidates"), ("", "matches"),
+    ("busiest", "ms"), ("of the", "mean"),
+)  # fmt: skip
 
 
 class StatusOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     target: Target
     leaves: int
@@ -27,41 +46,42 @@ class StatusOptions(NamedTuple):
 
 
 def run_status(options: StatusOptions) -> None:
-    """Print how a state or a server stands; raises Unusable."""
+    """Print the status of a state or a server; raises Unusable."""
     if options.json and options.metrics:
         raise Unusable("status: --json and --metrics are two ways to print, give one")
     if options.target.state is None:
-        ask_server(options)
+        run_server_status(options)
         return
     standing = read_standing(options.target.state)
     if options.metrics:
         sys.stdout.write(to_metrics(standing, options.leaves))
     else:
-        show(to_facts(standing, options.leaves), options)
+        print_facts(to_facts(standing, options.leaves), options)
     if options.map is not None:
-        draw(options.map, standing)
+        draw_loads(options.map, standing)
 
 
-def ask_server(options: StatusOptions) -> None:
-    """The same of a server."""
+def run_server_status(options: StatusOptions) -> None:
+    """Print the status of a server."""
     if options.map is not None:
         raise Unusable("status: --map needs a state directory, not a server")
     with open_client(options.target) as client:
         if options.metrics:
             sys.stdout.write(client.metrics())
         else:
-            show(client.status(options.leaves), options)
+            print_facts(client.status(options.leaves), options)
 
 
-def show(facts: dict[str, Any], options: StatusOptions) -> None:
+def print_facts(facts: Facts, options: StatusOptions) -> None:
+    """Print the status as JSON or as tables."""
     if options.json:
         print(json.dumps(facts))
     else:
         print_status(Console(highlight=False), facts)
 
 
-def draw(path: Path, standing: Standing) -> None:
-    """Leave a picture of the load by leaf."""
+def draw_loads(path: Path, standing: Standing) -> None:
+    """Draw the load of each leaf; raises Unusable."""
     if standing.loads is None:
         raise Unusable(
             f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts,"
@@ -69,9 +89,132 @@ def draw(path: Path, standing: Standing) -> None:
         )
     if not can_draw():
         raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
-    from placewire.cli.loadmap import draw_load_map
-
     try:
         draw_load_map(path, standing.loads, standing.codes)
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: cannot be written: {error}") from None
+
+
+def print_status(console: Console, facts: Facts) -> None:
+    """Print the status from the facts that `--json` prints."""
+    if "service" in facts:
+        print_service(facts["service"])
+    if facts["batch"] < 0:
+        print("nothing is committed yet")
+        return
+    live = ", ".join(f"{count:,} {kind}" for kind, count in facts["subscriptions"].items())
+    print(
+        f"batch {facts['batch']}: {facts['events']:,} events, {facts['objects']:,} objects,"
+        f" {facts['results']:,} results, {facts['dead_letters']:,} dead letters"
+    )
+    print(f"subscriptions: {live or 'none'}")
+    if "lag" in facts:
+        lag = msgspec.convert(facts["lag"], Lag)
+        print(f"lag at {lag.at}: {format_lag(lag)}")
+    for kind, entry in facts["plans"].items():
+        if entry:
+            print_plan_entry(kind, entry)
+    if "asked" in facts:
+        print(format_request(facts["asked"]))
+    for kind, did in facts["workers"].items():
+        print(f"\n{kind} subscriptions, by worker in batch {did['batch']}:")
+        print_table(console, WORKER_HEADINGS, worker_rows(did))
+    history = history_rows(facts["history"])
+    if len(history) > 1:
+        print("\nthe last batches, all kinds of subscription:")
+        print_table(console, HISTORY_HEADINGS, history)
+    if "leaves" not in facts and facts["plans"]["boolean"].get("changed") == facts["batch"]:
+        print("\nno counts by leaf yet: the plan has just been adjusted")
+    if facts.get("leaves"):
+        print(
+            f"\nheaviest of {facts['leaves_in_all']:,} leaves lately; the busiest worker has"
+            f" {facts['imbalance']:.2f} x the mean load:"
+        )
+        print_table(console, LEAF_HEADINGS, [leaf_row(leaf) for leaf in facts["leaves"]])
+
+
+def print_service(service: Facts) -> None:
+    """Print the status of the gateway."""
+    print(
+        f"pipeline {service['pipeline']}, {service['lag_events']:,} events behind;"
+        f" {service['objects_per_s']:,.0f} objects/s in, {service['results_per_s']:,.0f} results/s"
+        f" out, {service['streams']:,} streams"
+    )
+    latency = service["latency_ms"]
+    if latency["p50"] is not None:
+        print(f"latency {latency['p50']:,.0f} ms, p99 {latency['p99']:,.0f} ms")
+
+
+def print_plan_entry(kind: str, entry: Facts) -> None:
+    """Print the plan of a kind on one line or a few."""
+    line = f"plan {kind}={entry.get('by_hand') or entry['name']}: version {entry['version']}"
+    line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
+    if entry.get("method") == "stripes":
+        line += ", by stripes until a sample of the log is full"
+    if "changed" in entry:
+        line += f", adjusted after batch {entry['changed']}"
+    if entry.get("sized"):
+        line += f"; {entry['sized']}"
+    print(line + (f"; {entry['why']}" if entry.get("why") else ""))
+    if "beside" in entry:
+        older = entry["beside"]
+        print(
+            f"  beside it {older['method']}, version {older['version']}, for"
+            f" {older['subscriptions']:,} subscriptions that there were before"
+        )
+    if "next_why" in entry:
+        print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
+
+
+def worker_rows(did: Facts) -> list[list[str]]:
+    """Return a row for each worker of a batch."""
+    busy_s = did["busy_s"]
+    mean = max(sum(busy_s) / max(len(busy_s), 1), 1e-12)
+    return [
+        [
+            str(worker),
+            f"{did['subscriptions'][worker]:,}" if did["subscriptions"] else "",
+            f"{did['objects'][worker]:,}",
+            f"{did['candidates'][worker]:,}",
+            f"{did['matches'][worker]:,}",
+            f"{did['bytes'][worker]:,}",
+            format_figure(1e3 * busy_s[worker]),
+            f"{busy_s[worker] / mean:.2f}",
+        ]
+        for worker in range(len(did["objects"]))
+    ]
+
+
+def leaf_row(leaf: Facts) -> list[str]:
+    """Return the row of a leaf."""
+    counts = ("subscriptions", "objects", "candidates", "matches", "bytes")
+    return [
+        str(leaf["leaf"]),
+        *(f"{edge:.2f}" for edge in leaf["box"]),
+        " ".join(map(str, leaf["workers"])),
+        *(f"{leaf[count]:,.0f}" for count in counts),
+        format_figure(1e3 * leaf["busy_s"]),
+        f"{100 * leaf['share']:.1f}",
+    ]
+
+
+def history_rows(history: list[Facts]) -> list[list[str]]:
+    """Return a row for each batch of the history, summed over kinds."""
+    batches: dict[int, list[Facts]] = {}
+    for entry in history:
+        batches.setdefault(entry["batch"], []).append(entry)
+    rows = []
+    for batch, some in batches.items():
+        busy = [sum(each) for each in zip(*(entry["busy_s"] for entry in some), strict=True)]
+        counts = [sum(sum(e[name]) for e in some) for name in ("objects", "candidates", "matches")]
+        mean = sum(busy) / max(len(busy), 1)
+        rows.append(
+            [
+                str(batch),
+                str(len(busy)),
+                *(f"{count:,}" for count in counts),
+                format_figure(1e3 * max(busy)),
+                f"{max(busy) / mean if mean else 1.0:.2f}",
+            ]
+        )
+    return rows

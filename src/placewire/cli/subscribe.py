@@ -1,4 +1,4 @@
-"""`placewire subscribe`, `unsubscribe` and `subscriptions`: who wants to hear of what."""
+"""`placewire subscribe`, `unsubscribe` and `subscriptions`: manage subscriptions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from placewire.cli.connection import Target, open_reader, open_writer
+from placewire.cli.format import (
+    format_distance,
+    format_score,
+    format_subscription,
+    format_terms,
+)
 from placewire.cli.publish import read_json, send_file
-from placewire.cli.tables import Heading
-from placewire.cli.targets import Target, open_reader, open_writer
-from placewire.cli.words import around, asked, counted, far, measured
 from placewire.model.errors import Unusable
 
-LISTED: list[Heading] = [("", "subscription"), ("", "kind"), ("", "status"), ("", "results")]
 REGIONS = ("box", "circle", "polygon")
 
 
 class SubscribeOptions(NamedTuple):
-    """What the user typed; `fields` are those of the event, under its names."""
+    """The options of the command; `fields` are those of the `subscribe` event."""
 
     id: str | None
     fields: dict[str, Any]
@@ -35,7 +38,7 @@ class SubscribeOptions(NamedTuple):
 
 
 def run_subscribe(options: SubscribeOptions) -> int:
-    """Make or replace subscriptions; gives the exit code. Raises Unusable."""
+    """Create or replace subscriptions and return the exit code; raises Unusable."""
     regions = [name for name in REGIONS if getattr(options, name) is not None]
     typed = [name for name, value in options.fields.items() if value is not None] + regions
     others = [options.body is not None, options.file is not None]
@@ -61,7 +64,7 @@ def run_subscribe(options: SubscribeOptions) -> int:
 
 
 def read_body(text: str) -> dict[str, Any]:
-    """A subscription as JSON; raises Unusable."""
+    """Parse a subscription given as JSON; raises Unusable."""
     body = read_json(text, "json-body")
     if not isinstance(body, dict):
         raise Unusable(f"json-body: must be one JSON object, got {type(body).__name__}")
@@ -69,7 +72,7 @@ def read_body(text: str) -> dict[str, Any]:
 
 
 def read_fields(options: SubscribeOptions, regions: list[str]) -> dict[str, Any]:
-    """The subscription that the options are; raises Unusable."""
+    """Return the subscription that the options describe; raises Unusable."""
     if len(regions) > 1:
         raise Unusable(f"region: must be one, got --{regions[0]} and --{regions[1]}")
     fields = {name: value for name, value in options.fields.items() if value is not None}
@@ -92,7 +95,7 @@ def read_fields(options: SubscribeOptions, regions: list[str]) -> dict[str, Any]
 
 
 def read_numbers(text: str, what: str, form: str) -> list[float]:
-    """Numbers with commas between them; raises Unusable."""
+    """Parse numbers separated by commas; raises Unusable."""
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
@@ -103,7 +106,7 @@ def read_numbers(text: str, what: str, form: str) -> list[float]:
 
 
 def read_polygon(text: str) -> Any:
-    """Rings as JSON, or a GeoJSON polygon, or a file that has one; raises Unusable."""
+    """Parse rings as JSON, a GeoJSON polygon, or a file with one of them; raises Unusable."""
     if not text.lstrip().startswith(("[", "{")):
         try:
             text = Path(text).read_text(encoding="utf-8")
@@ -117,13 +120,16 @@ def read_polygon(text: str) -> Any:
         found = found.get("coordinates")
     if not isinstance(found, list):
         raise Unusable("polygon: must be rings of positions, or a GeoJSON Polygon")
-    # One ring alone is what people type.
+    # Accept a single ring without the list around it.
     alone = found and isinstance(found[0], list) and found[0] and not isinstance(found[0][0], list)
     return [found] if alone else found
 
 
 def run_unsubscribe(ids: list[str], target: Target, as_json: bool) -> int:
-    """End subscriptions; gives the exit code. Raises Unusable if the only one cannot be."""
+    """End subscriptions and return the exit code.
+
+    An unknown id raises Unusable if it is the only one; otherwise it is reported and skipped.
+    """
     code = 0
     with open_writer(target) as writer:
         for name in ids:
@@ -140,7 +146,7 @@ def run_unsubscribe(ids: list[str], target: Target, as_json: bool) -> int:
 
 
 def run_subscriptions(ids: list[str], target: Target, every: bool, as_json: bool) -> None:
-    """List subscriptions, or show some of them; raises Unusable."""
+    """List subscriptions, or show some of them in full; raises Unusable."""
     with open_reader(target) as reader:
         if ids:
             for name in ids:
@@ -161,41 +167,36 @@ def run_subscriptions(ids: list[str], target: Target, every: bool, as_json: bool
                 hidden += 1
                 continue
             shown += 1
-            console.print(line_of(one), markup=False)
+            console.print(format_listed(one), markup=False)
     if not shown:
         print("no subscriptions", file=sys.stderr)
     if hidden:
         print(f"{hidden:,} that ended or expired are left out: --all", file=sys.stderr)
 
 
-def line_of(one: dict[str, Any]) -> str:
-    """A subscription on one line."""
+def format_listed(one: dict[str, Any]) -> str:
+    """Format a subscription with its status and results on one line."""
     status = "" if one["status"] == "live" else f", {one['status']}"
     results = f"{one['results']:,} result{'' if one['results'] == 1 else 's'}"
-    return f"{one['id']} ({one['kind']}{status}, {results}): {wish_of(one['subscription'])}"
-
-
-def wish_of(event: dict[str, Any]) -> str:
-    """What a subscription asks for, in words."""
-    wish = asked(event)
-    if event["kind"] != "boolean":
-        return wish
-    where = around(event) if "region" in event else ""
-    return " ".join(part for part in (wish or "any text", where) if part)
+    wanted = format_subscription(one["subscription"])
+    return f"{one['id']} ({one['kind']}{status}, {results}): {wanted}"
 
 
 def print_one(one: dict[str, Any], standing: dict[str, Any] | None, as_json: bool) -> None:
-    """A subscription, and where it stands if it is ranked."""
+    """Print a subscription in full, with its current result if it is ranked."""
     if as_json:
         facts = one if standing is None else {**one, "standing": standing}
         print(json.dumps(facts, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(line_of(one), markup=False)
+    console.print(format_listed(one), markup=False)
     console.print(f"  since {one['since']}, seq {one['seq']}, owner {one['owner']}", markup=False)
     for rank, named in enumerate((standing or {}).get("objects", ()), 1):
-        why = far(named["distance_m"]) if "distance_m" in named else measured(named["score"], True)
-        console.print(f"  {rank}. {why}  {named['object']}", markup=False)
+        if "distance_m" in named:
+            measure = format_distance(named["distance_m"])
+        else:
+            measure = format_score(named["score"])
+        console.print(f"  {rank}. {measure}  {named['object']}", markup=False)
     if (standing or {}).get("terms"):
         assert standing is not None
-        console.print(f"  {standing['at']}: {counted(standing['terms'])}", markup=False)
+        console.print(f"  {standing['at']}: {format_terms(standing['terms'])}", markup=False)

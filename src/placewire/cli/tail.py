@@ -1,4 +1,4 @@
-"""`placewire tail`: results as they come, in words or as JSON."""
+"""`placewire tail`: follow results, in words or as JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from placewire.cli.targets import Target, open_reader
-from placewire.cli.words import counted, far, measured, place, quoted
+from placewire.cli.connection import Target, open_reader
+from placewire.cli.format import (
+    format_distance,
+    format_point,
+    format_score,
+    format_terms,
+    quote_text,
+)
 from placewire.model.errors import Unusable
 
 
 class TailOptions(NamedTuple):
-    """What the user typed."""
+    """The options of the command."""
 
     ids: tuple[str, ...]
     target: Target
@@ -26,7 +32,7 @@ class TailOptions(NamedTuple):
 
 
 def run_tail(options: TailOptions) -> None:
-    """Print results until it is time, or somebody says stop; raises Unusable."""
+    """Print results until the limit of time or count, or Ctrl-C; raises Unusable."""
     after = read_after(options.after)
     console = Console(highlight=False, soft_wrap=True)
     with open_reader(options.target) as reader:
@@ -39,7 +45,7 @@ def run_tail(options: TailOptions) -> None:
             if options.json:
                 print(json.dumps(got, ensure_ascii=False), flush=True)
             else:
-                console.print(line_of(got, alone=len(options.ids) == 1))
+                console.print(format_result(got, alone=len(options.ids) == 1))
                 sys.stdout.flush()
             left = None if left is None else left - 1
             if left == 0:
@@ -47,7 +53,7 @@ def run_tail(options: TailOptions) -> None:
 
 
 def read_after(text: str) -> int | str:
-    """A number, or `latest`; raises Unusable."""
+    """Read a number or `latest`; raises Unusable."""
     if text == "latest":
         return text
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
@@ -55,31 +61,34 @@ def read_after(text: str) -> int | str:
     return int(text)
 
 
-def line_of(got: dict[str, Any], alone: bool) -> Text:
-    """A result as a person says it; `alone` with others of its subscription only."""
+def format_result(got: dict[str, Any], alone: bool) -> Text:
+    """Format a result on one line; `alone` omits the id of its subscription."""
     result, objects = got["result"], got.get("objects", {})
     line = Text()
     if not alone:
         line.append(f"{got['subscription']} ", "cyan")
     line.append(f"{got['number']} ", "dim")
     if result["type"] == "report":
-        return line.append(f"at {result['at']}: {counted(result['terms'])}")
+        return line.append(f"at {result['at']}: {format_terms(result['terms'])}")
     if result["type"] == "match":
-        return line.append(object_words(result["object"], objects))
+        return line.append(format_object(result["object"], objects))
     for number, named in enumerate(result["add"]):
         line.append("; " if number else "")
         scored = "score" in named
-        why = f"score {measured(named['score'], True)}" if scored else far(named["distance_m"])
-        line.append(f"{why}: ", "bold").append(object_words(named["object"], objects))
+        if scored:
+            measure = f"score {format_score(named['score'])}"
+        else:
+            measure = format_distance(named["distance_m"])
+        line.append(f"{measure}: ", "bold").append(format_object(named["object"], objects))
     if result["drop"]:
         gone = ", ".join(named["object"] for named in result["drop"])
         line.append("; " if result["add"] else "").append(f"gone: {gone}", "dim")
     return line
 
 
-def object_words(name: str, objects: dict[str, Any]) -> str:
-    """What an object says and where it is, if that is known."""
+def format_object(name: str, objects: dict[str, Any]) -> str:
+    """Format an object with its text and position if they are known, else its id."""
     known = objects.get(name)
     if known is None:
         return name
-    return f"{quoted(known['text'])} at {place(known['lon'], known['lat'])} ({name})"
+    return f"{quote_text(known['text'])} at {format_point(known['lon'], known['lat'])} ({name})"

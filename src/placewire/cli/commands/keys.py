@@ -1,19 +1,23 @@
-"""Commands about API keys: make one, list them, end one."""
+"""`placewire keys`: add, list and end the API keys of a server or of a state's ledger."""
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Annotated
 
 import typer
 
-from placewire.cli.app import AS_JSON, SERVICE, app
-from placewire.cli.completing import complete_role
-from placewire.cli.targets import (
+from placewire.cli.commands import SERVICE, app
+from placewire.cli.connection import Target, open_reader, read_target
+from placewire.cli.options import (
+    JsonLinesOption,
+    JsonOption,
     KeyOption,
     LedgerOption,
     ServerOption,
     StateOption,
-    read_target,
+    complete_role,
 )
 
 keys = typer.Typer(help="API keys: who may publish, subscribe, or do everything.")
@@ -33,11 +37,9 @@ def add(
     state: StateOption = None,
     key: KeyOption = None,
     ledger: LedgerOption = "",
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    json: JsonOption = False,
 ) -> None:
     """Make a key. It is shown this once."""
-    from placewire.cli.keys import add_key
-
     add_key(name, role, read_target(server, state, key, ledger), json)
 
 
@@ -47,11 +49,9 @@ def list_(
     state: StateOption = None,
     key: KeyOption = None,
     ledger: LedgerOption = "",
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each.")] = False,
+    json: JsonLinesOption = False,
 ) -> None:
     """List keys by name and role, never themselves."""
-    from placewire.cli.keys import list_keys
-
     list_keys(read_target(server, state, key, ledger), json)
 
 
@@ -62,9 +62,35 @@ def end_(
     state: StateOption = None,
     key: KeyOption = None,
     ledger: LedgerOption = "",
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    json: JsonOption = False,
 ) -> None:
     """End a key; its subscriptions stay."""
-    from placewire.cli.keys import end_key
-
     end_key(name, read_target(server, state, key, ledger), json)
+
+
+def add_key(name: str, roles: list[str], target: Target, as_json: bool) -> None:
+    """Create a key and print it, alone on standard output; raises Unusable."""
+    with open_reader(target, make=True) as reader:
+        made = reader.add_key(name, roles)
+    if as_json:
+        print(json.dumps(made))
+    else:
+        print(f"key {name} ({', '.join(made['roles'])}), shown this once:", file=sys.stderr)
+        print(made["key"])
+
+
+def list_keys(target: Target, as_json: bool) -> None:
+    """Print the names and roles of keys; raises Unusable."""
+    with open_reader(target) as reader:
+        found = reader.keys()
+    for one in found:
+        print(json.dumps(one) if as_json else f"{one['name']}: {', '.join(one['roles'])}")
+    if not found:
+        print("no keys", file=sys.stderr)
+
+
+def end_key(name: str, target: Target, as_json: bool) -> None:
+    """Revoke a key; raises Unusable."""
+    with open_reader(target) as reader:
+        ended = reader.end_key(name)
+    print(json.dumps(ended) if as_json else f"ended {name}")

@@ -1,21 +1,23 @@
-"""Commands about event logs: run one, make one, watch one."""
+"""Declare the commands on event logs and streams: replay, generate, run, import."""
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from placewire.cli.app import AS_JSON, LOGS, SERVICE, app
-from placewire.cli.completing import complete_plan, complete_rebalance
-from placewire.cli.numbers import number
+from placewire.cli.commands import LOGS, app, exit_with
+from placewire.cli.options import (
+    JsonOption,
+    complete_plan,
+    complete_rebalance,
+    number_option,
+)
 from placewire.model.errors import Unusable
 
 YEAR_S = 366 * 86_400
-
-JsonOption = Annotated[bool, typer.Option("--json", help=AS_JSON)]
 
 
 @app.command(rich_help_panel=LOGS)
@@ -48,7 +50,7 @@ def replay(
             autocompletion=complete_plan,
         ),
     ] = "shared",
-    batch_rows: Annotated[int, number(int, "Events in a micro-batch.", 1)] = 200_000,
+    batch_rows: Annotated[int, number_option(int, "Events in a micro-batch.", 1)] = 200_000,
     state: Annotated[
         Path | None,
         typer.Option(help="Keep the state here; a run that was stopped goes on from it."),
@@ -88,7 +90,7 @@ def replay(
     json: JsonOption = False,
 ) -> None:
     """Run a whole event log through the pipeline and write its results in order."""
-    from placewire.cli.outcome import tell
+    from placewire.cli.output import print_summary
     from placewire.cli.replay import ReplayOptions, run_replay
 
     if runner not in ("spark", "local"):
@@ -109,65 +111,147 @@ def replay(
         buffer,
         rebalance,
     )
-    tell(run_replay(options), json)
+    print_summary(run_replay(options), json)
 
 
 @app.command(rich_help_panel=LOGS)
 def generate(
     log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
-    objects: Annotated[int, number(int, "How many objects.", 0)] = 100_000,
+    objects: Annotated[int, number_option(int, "How many objects.", 0)] = 100_000,
     subscriptions: Annotated[
         int,
-        number(
+        number_option(
             int,
             "How many subscriptions; the first 18 are readable, and all four kinds are there.",
             0,
         ),
     ] = 1_000,
-    seed: Annotated[int, number(int, "Equal seeds give equal logs.", 0)] = 7,
+    seed: Annotated[int, number_option(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[
         float,
-        number(float, "Share of subscriptions that come, change or go.", 0, 1),
+        number_option(float, "Share of subscriptions that come, change or go.", 0, 1),
     ] = 0.0,
-    bad: Annotated[int, number(int, "How many malformed lines.", 0)] = 0,
-    queries: Annotated[int, number(int, "How many queries; four of them are readable.", 0)] = 40,
+    bad: Annotated[int, number_option(int, "How many malformed lines.", 0)] = 0,
+    queries: Annotated[
+        int, number_option(int, "How many queries; four of them are readable.", 0)
+    ] = 40,
     start: Annotated[str, typer.Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
-    seconds: Annotated[float, number(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
+    seconds: Annotated[float, number_option(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
     json: JsonOption = False,
 ) -> None:
     """Write an event log of city life, to try things on."""
-    from placewire.cli.generate import run_generate
-    from placewire.cli.outcome import tell
+    from placewire.cli.demo import run_generate
+    from placewire.cli.output import print_summary
     from placewire.demo import CityLife
 
     life = CityLife(seed, objects, subscriptions, start, seconds, churn, bad, queries)
-    tell(run_generate(life, log), json)
+    print_summary(run_generate(life, log), json)
 
 
-@app.command(rich_help_panel=SERVICE)
-def demo(
-    rate: Annotated[int, number(int, "How many texts a second.", 1, 100_000)] = 300,
-    subscriptions: Annotated[int, number(int, "How many subscriptions.", 1)] = 5_000,
-    seed: Annotated[int, number(int, "Equal seeds give equal texts.", 0)] = 7,
-    workers: Annotated[int, number(int, "How many workers.", 1, 4096)] = (os.cpu_count() or 1),
-    runner: Annotated[str, typer.Option(help="spark, or local: in one process.")] = "spark",
-    port: Annotated[
-        int | None, number(int, "The port to listen on; by default 7878 if it is free.", 1, 65_535)
-    ] = None,
+@app.command(rich_help_panel=LOGS)
+def run(
+    config: Annotated[Path, typer.Option(help="Sources, sinks and how to run, TOML.")],
+    once: Annotated[
+        bool, typer.Option("--once", help="End when all that the sources have now is done.")
+    ] = False,
     seconds: Annotated[
-        float | None,
-        number(
-            float,
-            "End after so many seconds; 60 when there is no terminal.",
-            0,
-            name="--for",
+        float | None, number_option(float, "End after so many seconds.", 0, name="--for")
+    ] = None,
+    log: Annotated[
+        str, typer.Option(help="What is told on standard error: plain lines, or json.")
+    ] = "plain",
+    plan: Annotated[
+        str | None,
+        typer.Option(help="Instead of the configuration's plan.", autocompletion=complete_plan),
+    ] = None,
+    workers: Annotated[
+        str | None, typer.Option(help="Instead of its workers.", metavar="N or A..B")
+    ] = None,
+    rebalance: Annotated[
+        str | None,
+        typer.Option(help="Instead of its rebalancing.", autocompletion=complete_rebalance),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Sum up as one JSON object.")] = False,
+) -> None:
+    """Run sources to sinks until it is stopped; goes on where it was when it is started again."""
+    from placewire.cli.output import print_summary
+    from placewire.cli.run import RunOptions, run_stream
+
+    options = RunOptions(config, once, seconds, log, plan, workers, rebalance)
+    outcome = run_stream(options)
+    if json or log == "plain":
+        print_summary(outcome, json, sys.stderr)
+
+
+@app.command("import", rich_help_panel=LOGS)
+def import_(
+    file: Annotated[str, typer.Argument(help="The queries or fences; - for standard input.")],
+    source: Annotated[
+        str, typer.Option("--from", help="Where they come from: elasticsearch, opensearch, tile38.")
+    ],
+    out: Annotated[
+        str, typer.Option(help="Where the subscriptions go, JSON Lines; - for standard output.")
+    ] = "-",
+    report: Annotated[
+        Path | None,
+        typer.Option(help="A list of all that was refused or noted, JSON Lines."),
+    ] = None,
+    text_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The field that holds the text; may be given again.",
+            show_default="the only one asked of",
         ),
     ] = None,
+    place_field: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The field that holds the place; may be given again.",
+            show_default="the only one asked of",
+        ),
+    ] = None,
+    query_field: Annotated[
+        str, typer.Option(help="The field of a document that has its query.")
+    ] = "query",
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="Tile38's collection whose objects are the stream.",
+            show_default="the only one watched",
+        ),
+    ] = None,
+    ts: Annotated[
+        str | None,
+        typer.Option(help="When the subscriptions begin, RFC 3339.", show_default="now"),
+    ] = None,
+    with_data: Annotated[
+        bool,
+        typer.Option("--with-data", help="Keep a document's other fields, or META, as data."),
+    ] = False,
+    phrases_as_words: Annotated[
+        bool,
+        typer.Option("--phrases-as-words", help="Ask for all the words of a phrase, in any order."),
+    ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Sum up as one JSON object, the rest aside.")
+        bool, typer.Option("--json", help="Tell what came of it as one JSON object.")
     ] = False,
 ) -> None:
-    """Watch the service at work on city life, in a browser; everything it needs is started."""
-    from placewire.cli.demo import DemoOptions, run_demo
+    """Turn percolator queries or Tile38's fences into subscriptions, and list what has none."""
+    from placewire.cli.import_ import ImportCommand, run_import
 
-    run_demo(DemoOptions(rate, subscriptions, seed, workers, runner, port, seconds, json))
+    command = ImportCommand(
+        file,
+        source,
+        out,
+        report,
+        text_field or [],
+        place_field or [],
+        query_field,
+        key,
+        ts,
+        with_data,
+        phrases_as_words,
+        json,
+    )
+    code = run_import(command)
+    exit_with(code)

@@ -1,4 +1,4 @@
-"""Commands about plans: what they would do, which is in force, and another one."""
+"""Declare the commands on plans: compare plans, show the plan in force, rebalance."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-from placewire.cli.app import AS_JSON, PLANS, app
-from placewire.cli.completing import complete_cut
-from placewire.cli.numbers import number
-from placewire.cli.targets import KeyOption, ServerOption, StateOption, read_target
+from placewire.cli.commands import PLANS, app
+from placewire.cli.connection import read_target
+from placewire.cli.options import (
+    JsonOption,
+    KeyOption,
+    ServerOption,
+    StateOption,
+    complete_boolean_plan,
+    number_option,
+)
 from placewire.model.errors import Unusable
 
 
@@ -23,21 +29,24 @@ def plan(
     subscriptions: Annotated[
         Path | None, typer.Option(help="An event log; it may be the same file.")
     ] = None,
-    workers: Annotated[int | None, number(int, "How many workers.", 1, 4096)] = None,
+    workers: Annotated[int | None, number_option(int, "How many workers.", 1, 4096)] = None,
     plan: Annotated[
         str,
         typer.Option(
-            help="One plan's name, auto for its candidates, or all.", autocompletion=complete_cut
+            help="One plan's name, auto for its candidates, or all.",
+            autocompletion=complete_boolean_plan,
         ),
     ] = "all",
     out: Annotated[
         Path | None, typer.Option(help="A folder for a picture and a file of each plan.")
     ] = None,
-    sample: Annotated[int, number(int, "At most so many objects.", 1)] = 100_000,
+    sample: Annotated[int, number_option(int, "At most so many objects.", 1)] = 100_000,
     sample_subscriptions: Annotated[
-        int, number(int, "At most so many subscriptions.", 1)
+        int, number_option(int, "At most so many subscriptions.", 1)
     ] = 1_000_000,
-    machines: Annotated[int, number(int, "On how many machines the workers run.", 1, 4096)] = 1,
+    machines: Annotated[
+        int, number_option(int, "On how many machines the workers run.", 1, 4096)
+    ] = 1,
     cost: Annotated[
         str, typer.Option(help="What loads are measured by: load, tornado or sstd.")
     ] = "load",
@@ -47,13 +56,13 @@ def plan(
     server: ServerOption = None,
     state: StateOption = None,
     key: KeyOption = None,
-    leaves: Annotated[int, number(int, "How many of the heaviest leaves to show.", 0)] = 10,
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
+    json: JsonOption = False,
 ) -> None:
     """Show what every plan would do with given data; or the plan in force of a state or server."""
     data = {"--objects": objects, "--subscriptions": subscriptions, "--workers": workers}
     if not any(value is not None for value in data.values()):
-        from placewire.cli.planinforce import show_plan
+        from placewire.cli.plan import show_plan
 
         show_plan(read_target(server, state, key), leaves, json)
         return
@@ -82,15 +91,19 @@ def rebalance(
         str | None,
         typer.Option(
             help="The plan to go over to: a method's name, or shared.",
-            autocompletion=complete_cut,
+            autocompletion=complete_boolean_plan,
         ),
     ] = None,
-    workers: Annotated[int | None, number(int, "How many workers to go on with.", 1, 4096)] = None,
-    wait: Annotated[float, number(float, "At most so many seconds to wait for it.", 0)] = 10.0,
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    workers: Annotated[
+        int | None, number_option(int, "How many workers to go on with.", 1, 4096)
+    ] = None,
+    wait: Annotated[
+        float, number_option(float, "At most so many seconds to wait for it.", 0)
+    ] = 10.0,
+    json: JsonOption = False,
 ) -> None:
     """Ask a running replay or service to go over to another boolean plan, or to other workers."""
-    from placewire.cli.outcome import tell
+    from placewire.cli.output import print_summary
     from placewire.cli.rebalance import run_rebalance
 
-    tell(run_rebalance(read_target(server, state, key), plan, workers, wait), json)
+    print_summary(run_rebalance(read_target(server, state, key), plan, workers, wait), json)

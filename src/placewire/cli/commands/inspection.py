@@ -1,4 +1,4 @@
-"""Commands that ask: queries, explanations, how things stand."""
+"""Declare the commands that inspect a state or a server: query, explain, status."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from placewire.cli.app import AS_JSON, LOOKING, app, end
-from placewire.cli.completing import complete_subscription
-from placewire.cli.numbers import number
-from placewire.cli.targets import (
+from placewire.cli.commands import INSPECTION, app, exit_with
+from placewire.cli.connection import find_target, read_target
+from placewire.cli.options import (
+    JsonOption,
     KeyOption,
     ServerOption,
     StateOption,
-    find_target,
-    read_target,
+    complete_subscription,
+    number_option,
 )
 
 
-@app.command(rich_help_panel=LOOKING)
+@app.command(rich_help_panel=INSPECTION)
 def query(
     query: Annotated[
         str,
@@ -39,10 +39,10 @@ def query(
     """Ask about the objects that are retained: boolean, nearest, relevant or trending."""
     from placewire.cli.query import QueryOptions, run_query
 
-    end(run_query(QueryOptions(query, read_target(server, state, key), with_data, timing)))
+    exit_with(run_query(QueryOptions(query, read_target(server, state, key), with_data, timing)))
 
 
-@app.command(rich_help_panel=LOOKING)
+@app.command(rich_help_panel=INSPECTION)
 def explain(
     object: Annotated[
         str,
@@ -65,7 +65,7 @@ def explain(
     settings: Annotated[
         Path | None, typer.Option(help="Settings that change results, TOML, if there is no state.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    json: JsonOption = False,
 ) -> None:
     """Tell why an object did or did not match a subscription, and what finding out costs."""
     from placewire.cli.explain import ExplainOptions, run_explain
@@ -74,14 +74,14 @@ def explain(
     run_explain(ExplainOptions(target, object, subscription, settings, json))
 
 
-@app.command(rich_help_panel=LOOKING)
+@app.command(rich_help_panel=INSPECTION)
 def status(
     server: ServerOption = None,
     state: StateOption = None,
     key: KeyOption = None,
-    leaves: Annotated[int, number(int, "How many of the heaviest leaves to show.", 0)] = 10,
+    leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
     map: Annotated[Path | None, typer.Option(help="A picture of the load by leaf, PNG.")] = None,
-    json: Annotated[bool, typer.Option("--json", help=AS_JSON)] = False,
+    json: JsonOption = False,
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print metrics in Prometheus' text format.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`placewire import`: queries of other systems as an event log, and an account of them."""
+"""`placewire import`: translate queries of other systems into subscriptions."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from placewire.cli.progress import ProgressLine
+from placewire.cli.output import ProgressLine
 from placewire.importers import (
     DIFFERENCES,
     ImportOptions,
+    ImportOutcome,
+    ImportReport,
     import_fences,
     import_queries,
 )
-from placewire.importers import ImportOutcome as Outcome
-from placewire.importers import ImportReport as Ledger
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import format_timestamp, parse_timestamp
 
 SOURCES = ("elasticsearch", "opensearch", "tile38")
 SOME_NOT_TRANSLATED = 1
-SHOW_EVERY = 1 << 20  # bytes read
+UPDATE_EVERY = 1 << 20  # bytes read
 
 
 class ImportCommand(NamedTuple):
-    """What was asked on the command line."""
+    """The options of the command."""
 
     file: str
     source: str
@@ -50,45 +50,45 @@ class ImportCommand(NamedTuple):
 
 
 def run_import(command: ImportCommand) -> int:
-    """Translate a file and tell what came of it; gives the exit code, raises Unusable."""
-    options = check(command)
+    """Translate a file, print a summary and return the exit code; raises Unusable."""
+    options = read_options(command)
     started = time.monotonic()
-    ledger = Ledger()
+    ledger = ImportReport()
     with input_path(command.file) as path:
         for written in (command.out, command.report):
             if written is not None and written != "-" and is_same(Path(written), path):
                 raise Unusable(f"{written}: is the file that is imported")
         if command.report is not None and str(command.report) == command.out:
             raise Unusable(f"{command.out}: --out and --report are two files")
-        with ProgressLine("import", passes(command) * size_of(path)) as progress:
+        with ProgressLine("import", count_passes(command) * size_of(path)) as progress:
             shown = 0
 
-            def moved(read: int) -> None:
+            def show_progress(read: int) -> None:
                 nonlocal shown
-                if abs(read - shown) >= SHOW_EVERY:
+                if abs(read - shown) >= UPDATE_EVERY:
                     shown = read
                     progress.update(read, f"{ledger.queries:,} queries")
 
             run = import_fences if command.source == "tile38" else import_queries
-            outcomes = run(path, options, moved)
-            first = next(outcomes, None)  # refuses a file while an old output is still whole
+            outcomes = run(path, options, show_progress)
+            first = next(outcomes, None)  # reject a bad file before an old output is truncated
             if first is None:
-                raise Unusable(f"{command.file}: has no {name_of(command.source)}")
-            with output(command.out) as events, report_file(command.report) as report:
+                raise Unusable(f"{command.file}: has no {source_noun(command.source)}")
+            with open_events(command.out) as events, open_report(command.report) as report:
                 for outcome in chain([first], outcomes):
-                    write(outcome, ledger, events, report)
+                    write_outcome(outcome, ledger, events, report)
     took = time.monotonic() - started
     if command.json:
         facts = {**ledger.as_facts(), "throughout": list(differences(command.source))}
         print(json.dumps(facts), file=sys.stderr if command.out == "-" else sys.stdout)
     else:
-        for line in summary(ledger, command.source, took):
+        for line in format_summary(ledger, command.source, took):
             print(line, file=sys.stderr)
     return SOME_NOT_TRANSLATED if ledger.refused else 0
 
 
-def check(command: ImportCommand) -> ImportOptions:
-    """What was asked, in order; raises Unusable."""
+def read_options(command: ImportCommand) -> ImportOptions:
+    """Check the options and return those of the importer; raises Unusable."""
     if command.source not in SOURCES:
         raise Unusable(f"--from: must be one of {', '.join(SOURCES)}, got {command.source!r}")
     of_fences = command.source == "tile38"
@@ -112,15 +112,17 @@ def check(command: ImportCommand) -> ImportOptions:
     )
 
 
-def passes(command: ImportCommand) -> int:
-    """How often the file is read: twice if fields or the collection have to be found out."""
+def count_passes(command: ImportCommand) -> int:
+    """Return how often the file is read: twice if fields or the collection are to be detected."""
     if command.source == "tile38":
         return 2 if command.key is None else 1
     return 1 if command.text_fields and command.place_fields else 2
 
 
-def write(outcome: Outcome, ledger: Ledger, events: BinaryIO, report: BinaryIO | None) -> None:
-    """Put down what became of one query."""
+def write_outcome(
+    outcome: ImportOutcome, ledger: ImportReport, events: BinaryIO, report: BinaryIO | None
+) -> None:
+    """Write the subscriptions of one query and its entry of the report."""
     ledger.add(outcome)
     for event in outcome.events:
         events.write(msgspec.json.encode(event) + b"\n")
@@ -128,12 +130,12 @@ def write(outcome: Outcome, ledger: Ledger, events: BinaryIO, report: BinaryIO |
         report.write(msgspec.json.encode(entry) + b"\n")
 
 
-def summary(ledger: Ledger, source: str, took_s: float) -> Iterator[str]:
-    """What came of it, for a person."""
+def format_summary(ledger: ImportReport, source: str, took_s: float) -> Iterator[str]:
+    """Yield the lines of the summary."""
     facts = ledger.as_facts()
     noted = f", {ledger.noted:,} of them with notes" if ledger.noted else ""
     yield (
-        f"{name_of(source)} {ledger.queries:,}, translated {ledger.translated:,}{noted},"
+        f"{source_noun(source)} {ledger.queries:,}, translated {ledger.translated:,}{noted},"
         f" not translated {ledger.refused:,}; subscriptions {ledger.subscriptions:,},"
         f" {took_s:.1f} s"
     )
@@ -141,38 +143,40 @@ def summary(ledger: Ledger, source: str, took_s: float) -> Iterator[str]:
         if facts[name]:
             yield title
         for reason in facts[name]:
-            yield f"{reason['queries']:>9,}  {shortened(reason['what'])}"
-            yield f"{'':11}{'; '.join(map(sample_line, reason['samples']))}"
+            yield f"{reason['queries']:>9,}  {shorten(reason['what'])}"
+            yield f"{'':11}{'; '.join(map(format_sample, reason['samples']))}"
     if ledger.translated:
         yield "in all of them:"
         for difference in differences(source):
             yield f"{'':11}{difference}"
 
 
-def sample_line(sample: dict[str, Any]) -> str:
-    """Which query a reason is about: its id or line, where in it, and what was got."""
-    text = shortened(sample["id"]) if "id" in sample else f"line {sample['line']:,}"
-    text += f" at {shortened(sample['where'])}" if "where" in sample else ""
-    return text + (f", got {shortened(sample['got'])}" if "got" in sample else "")
+def format_sample(sample: dict[str, Any]) -> str:
+    """Format a sample query: its id or line, the place in it, and the value found."""
+    text = shorten(sample["id"]) if "id" in sample else f"line {sample['line']:,}"
+    text += f" at {shorten(sample['where'])}" if "where" in sample else ""
+    return text + (f", got {shorten(sample['got'])}" if "got" in sample else "")
 
 
-def shortened(text: str) -> str:
-    """A text on one line that a terminal takes."""
+def shorten(text: str) -> str:
+    """Shorten a text to one printable line."""
     text = "".join(each if each.isprintable() else "?" for each in text)
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-def name_of(source: str) -> str:
+def source_noun(source: str) -> str:
+    """Return what a source calls its standing queries."""
     return "fences" if source == "tile38" else "queries"
 
 
 def differences(source: str) -> tuple[str, ...]:
-    return DIFFERENCES[name_of(source)]
+    """Return how all translated queries of a source differ from the original."""
+    return DIFFERENCES[source_noun(source)]
 
 
 @contextlib.contextmanager
 def input_path(file: str) -> Iterator[Path]:
-    """The file; standard input is put down first, because it is read twice."""
+    """Yield the path of the input; standard input is copied to a file, to be read twice."""
     if file != "-":
         yield Path(file)
         return
@@ -185,7 +189,8 @@ def input_path(file: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def output(out: str) -> Iterator[BinaryIO]:
+def open_events(out: str) -> Iterator[BinaryIO]:
+    """Open the file of subscriptions, or standard output."""
     if out == "-":
         if sys.stdout is None:
             raise Unusable("standard output is closed")
@@ -197,7 +202,8 @@ def output(out: str) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def report_file(path: Path | None) -> Iterator[BinaryIO | None]:
+def open_report(path: Path | None) -> Iterator[BinaryIO | None]:
+    """Open the report, if one is wanted."""
     if path is None:
         yield None
         return
@@ -206,6 +212,7 @@ def report_file(path: Path | None) -> Iterator[BinaryIO | None]:
 
 
 def open_output(path: Path) -> BinaryIO:
+    """Open a file for writing; raises Unusable."""
     try:
         return open(path, "wb")
     except OSError as error:
@@ -213,6 +220,7 @@ def open_output(path: Path) -> BinaryIO:
 
 
 def size_of(path: Path) -> int:
+    """Return the size of a file; raises Unusable."""
     try:
         return path.stat().st_size
     except OSError as error:
@@ -220,6 +228,7 @@ def size_of(path: Path) -> int:
 
 
 def is_same(first: Path, second: Path) -> bool:
+    """Whether both paths are one existing file."""
     try:
         return first.samefile(second)
     except OSError:

@@ -1,4 +1,4 @@
-"""Pictures of plans: the map as the workers share it, and the load that each of them gets."""
+"""Draw plans and their loads as maps, with a bar for the load of each worker."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.cli.format import count_noun
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.plans.cost.measures import Measures
 from placewire.plans.leaves import Leaves
+from placewire.plans.rebalance.adjustment import imbalance
 from placewire.plans.sample.sample import SIDE
+from placewire.status.status import LeafLoads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,17 +24,18 @@ if TYPE_CHECKING:
 
 DPI = 160
 LEFT, RIGHT, TOP, BOTTOM, BETWEEN = 0.75, 0.3, 0.95, 0.75, 0.55  # inches around the map
-MOST_WIDE, MOST_HIGH = 10.0, 8.5  # of the map
-BARS_WIDE = 1.9
+MAX_WIDTH, MAX_HEIGHT = 10.0, 8.5  # of the map
+BARS_WIDTH = 1.9
 FLATTEST, STEEPEST = 0.42, 1.1  # height to width of the map
 
 MARGIN = 0.06  # of the objects' extent, on each side
-TAILS = (0.001, 0.03)  # such a share of the objects, at each side, is left outside the view
-MUCH_SMALLER = 0.2  # if the others live on so small a part of it
-LEAST_CELLS = 6  # plan cells across the smallest view
+TAILS = (0.001, 0.03)  # shares of the objects, at each side, that a view may omit
+MUCH_SMALLER = 0.2  # if it has at most this share of the area
+MIN_CELLS = 6  # plan cells across the smallest view
+PALEST = 0.18  # how much colour a leaf without load keeps
 
 STRIPE_PX, DOT_PX = 14, 3
-MOST_NUMBERS = 24  # there is room for beside the bars
+MAX_TICKS = 24  # at the bars
 INK, FAINT = "#1b1f24", "#6b7480"
 LIGHTS, CHROMAS = np.array([0.82, 0.80, 0.88]), np.array([0.09, 0.095, 0.065])
 OKLAB_TO_CONES = np.array(
@@ -50,8 +54,8 @@ CONES_TO_RGB = np.array(
 )
 
 
-class View(NamedTuple):
-    """The part of the world that is shown, in degrees."""
+class MapView(NamedTuple):
+    """The part of the world that a map shows, in degrees."""
 
     west: float
     south: float
@@ -64,7 +68,7 @@ class View(NamedTuple):
 
     @property
     def shape(self) -> float:
-        """Height to width on paper: degrees of longitude are shorter away from the equator."""
+        """Height by width on paper: degrees of longitude shrink away from the equator."""
         shrink = max(math.cos(math.radians((self.south + self.north) / 2)), 0.3)
         return (self.north - self.south) / (self.east - self.west) / shrink
 
@@ -88,8 +92,33 @@ def draw_plan(path: Path, leaves: Leaves, measures: Measures, codes: NDArray[np.
     page.figure.savefig(path)
 
 
-class Page(NamedTuple):
-    """A figure with room for a map, `wide` x `high` inches, and bars beside it."""
+def draw_load_map(path: Path, loads: LeafLoads, codes: NDArray[np.uint32]) -> None:
+    """Draw leaves darker the more load they have, and the load of each worker as a bar."""
+    lons, lats = scatter_objects(codes)
+    view = find_view(lons, lats)
+    page = lay_out(view)
+    colours = worker_colours(loads.leaves.workers)
+    pixels = paint_leaves(loads.leaves, view, colours, page.wide_px, page.high_px)
+    leaf = number_leaves(loads.leaves, view, page.wide_px, page.high_px)
+    share = np.sqrt(loads.load / max(float(loads.load.max(initial=0.0)), 1e-300))
+    keep = (PALEST + (1.0 - PALEST) * share)[leaf][..., None]
+    pixels = keep * (0.82 * pixels) + (1.0 - keep)
+    the_map = page.add_map()
+    draw_map(the_map, view, pixels, lons, lats)
+    title = f"{loads.leaves.name}: {count_noun(loads.leaves.total, 'leaf', 'leaves')} at"
+    title += f" {count_noun(loads.leaves.workers, 'worker')}, the busiest has"
+    title += f" {imbalance(loads.by_worker):.2f} x the mean load"
+    the_map.set_title(title, loc="left", color=INK, fontsize=12, pad=12)
+    the_map.annotate(
+        "the darker, the more load a leaf had lately; dots are retained objects",
+        (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=9, color=INK,
+    )  # fmt: skip
+    draw_bars(page.add_bars(), loads.by_worker, colours, 72 * page.high)
+    page.figure.savefig(path)
+
+
+class MapPage(NamedTuple):
+    """A figure with a map of `wide` x `high` inches and bars next to it."""
 
     figure: Figure
     wide: float
@@ -107,7 +136,7 @@ class Page(NamedTuple):
         return self._place(LEFT, self.wide)
 
     def add_bars(self) -> Axes:
-        return self._place(LEFT + self.wide + BETWEEN, BARS_WIDE)
+        return self._place(LEFT + self.wide + BETWEEN, BARS_WIDTH)
 
     def _place(self, left: float, width: float) -> Axes:
         across, down = self.figure.get_size_inches().tolist()
@@ -116,21 +145,21 @@ class Page(NamedTuple):
         )
 
 
-def lay_out(view: View) -> Page:
-    """A page in the shape of what is shown."""
+def lay_out(view: MapView) -> MapPage:
+    """Return an empty page in the shape of a view."""
     from matplotlib.figure import Figure  # without pyplot: no display and no global state
 
-    wide = min(MOST_WIDE, MOST_HIGH / view.shape)
+    wide = min(MAX_WIDTH, MAX_HEIGHT / view.shape)
     high = wide * view.shape
-    whole = (LEFT + wide + BETWEEN + BARS_WIDE + RIGHT, BOTTOM + high + TOP)
-    return Page(Figure(figsize=whole, dpi=DPI, facecolor="white"), wide, high)
+    whole = (LEFT + wide + BETWEEN + BARS_WIDTH + RIGHT, BOTTOM + high + TOP)
+    return MapPage(Figure(figsize=whole, dpi=DPI, facecolor="white"), wide, high)
 
 
 def worker_colours(workers: int) -> NDArray[np.float64]:
-    """An RGB colour for each worker, f64[workers, 3]: evenly light, near numbers far in hue.
+    """Return an RGB colour for each worker, f64[workers, 3], alike in lightness.
 
-    Hues go round by the golden angle in OKLCH, whose lightness is what eyes see: on every colour
-    a dark dot stands out alike.
+    Hues advance by the golden angle in OKLCH, whose lightness is perceptual: dark dots are
+    visible on every colour.
     """
     number = np.arange(workers)
     light, chroma = LIGHTS[number % len(LIGHTS)], CHROMAS[number % len(CHROMAS)]
@@ -144,46 +173,46 @@ def worker_colours(workers: int) -> NDArray[np.float64]:
 def scatter_objects(
     codes: NDArray[np.uint32],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Longitudes and latitudes: somewhere in each one's cell, all that a sample knows of it."""
+    """Return longitudes and latitudes: a random point in the cell of each object."""
     columns, rows = codes_to_columns_rows(codes)
     within = np.random.default_rng(0).random((2, codes.size))
     cells = 1 << MAX_LEVEL
     return (columns + within[0]) * 360 / cells - 180, (rows + within[1]) * 180 / cells - 90
 
 
-def find_view(lons: NDArray[np.float64], lats: NDArray[np.float64]) -> View:
-    """Where the objects are, with a margin, in a shape that fits a page; or the world."""
+def find_view(lons: NDArray[np.float64], lats: NDArray[np.float64]) -> MapView:
+    """Return a view of the objects with a margin, in a shape that fits a page, or the world."""
     if lons.size == 0:
-        return View(-180.0, -90.0, 180.0, 90.0)
+        return MapView(-180.0, -90.0, 180.0, 90.0)
     view = enclose(lons, lats, 0.0)
     for tail in TAILS:
         core = enclose(lons, lats, tail)
         view = core if core.area < MUCH_SMALLER * view.area else view
     west, east = widen(view.west, view.east, view.shape / STEEPEST, 180.0)
     south, north = widen(view.south, view.north, FLATTEST / view.shape, 90.0)
-    return View(west, south, east, north)
+    return MapView(west, south, east, north)
 
 
-def enclose(lons: NDArray[np.float64], lats: NDArray[np.float64], outside: float) -> View:
-    """All but a share of the objects at each of the four sides, and some air."""
+def enclose(lons: NDArray[np.float64], lats: NDArray[np.float64], outside: float) -> MapView:
+    """Return a view of all but a share of the objects at each side, with a margin."""
     edges = []
     for values, least in ((lons, 360 / SIDE), (lats, 180 / SIDE)):
         low, high = np.quantile(values, [outside, 1 - outside]).tolist()
-        air = max(MARGIN * (high - low), (LEAST_CELLS * least - (high - low)) / 2)
+        air = max(MARGIN * (high - low), (MIN_CELLS * least - (high - low)) / 2)
         edges.append((low - air, high + air))
-    return View(edges[0][0], edges[1][0], edges[0][1], edges[1][1])
+    return MapView(edges[0][0], edges[1][0], edges[0][1], edges[1][1])
 
 
 def widen(low: float, high: float, times: float, limit: float) -> tuple[float, float]:
-    """So many times as wide around the same middle, if that is more; inside the world."""
+    """Scale an interval around its middle, if `times` is more than 1, within the limits."""
     more = max(times - 1.0, 0.0) * (high - low) / 2
     return max(low - more, -limit), min(high + more, limit)
 
 
 def paint_leaves(
-    leaves: Leaves, view: View, colours: NDArray[np.float64], wide: int, high: int
+    leaves: Leaves, view: MapView, colours: NDArray[np.float64], wide: int, high: int
 ) -> NDArray[np.float64]:
-    """The map as pixels f64[high, wide, 3], north up: a leaf in the colour of its worker.
+    """Paint leaves in the colours of their workers: pixels f64[high, wide, 3], north up.
 
     A leaf that is split by text is hatched: a stripe for each part in its worker's colour. Borders
     are dark between workers and light between leaves of one worker.
@@ -201,8 +230,8 @@ def paint_leaves(
     return pixels
 
 
-def number_leaves(leaves: Leaves, view: View, wide: int, high: int) -> NDArray[np.int64]:
-    """The leaf of every pixel, by the pixel's middle."""
+def number_leaves(leaves: Leaves, view: MapView, wide: int, high: int) -> NDArray[np.int64]:
+    """Return the leaf at the middle of every pixel."""
     across = (leaves.box[:, [0, 2]] * (360 / SIDE) - 180 - view.west) / (view.east - view.west)
     down = (view.north + 90 - leaves.box[:, [3, 1]] * (180 / SIDE)) / (view.north - view.south)
     x = np.clip(np.ceil(across * wide - 0.5), 0, wide).astype(np.int64)
@@ -214,7 +243,7 @@ def number_leaves(leaves: Leaves, view: View, wide: int, high: int) -> NDArray[n
 
 
 def borders(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Where a pixel's number is not that of the pixel before it, across or down."""
+    """Mark pixels whose number differs from the pixel to the left or above."""
     edge = np.zeros(numbers.shape, np.bool_)
     edge[1:] |= numbers[1:] != numbers[:-1]
     edge[:, 1:] |= numbers[:, 1:] != numbers[:, :-1]
@@ -224,18 +253,18 @@ def borders(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
 def blend(
     pixels: NDArray[np.float64], where: NDArray[np.bool_], shade: float, share: float
 ) -> None:
-    """Mix a grey shade into some pixels."""
+    """Mix a shade of grey into some pixels."""
     pixels[where] = (1 - share) * pixels[where] + share * shade
 
 
 def draw_map(
     axes: Axes,
-    view: View,
+    view: MapView,
     pixels: NDArray[np.float64],
     lons: NDArray[np.float64],
     lats: NDArray[np.float64],
 ) -> int:
-    """The painted leaves with the objects on them; gives how many of these are in the view."""
+    """Draw painted leaves with objects on them; return how many objects are in the view."""
     axes.imshow(
         pixels,
         extent=(view.west, view.east, view.south, view.north),
@@ -264,11 +293,11 @@ def draw_map(
 
 
 def gather_dots(
-    view: View, lons: NDArray[np.float64], lats: NDArray[np.float64], wide: int, high: int
+    view: MapView, lons: NDArray[np.float64], lats: NDArray[np.float64], wide: int, high: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Places f64[n, 2] on a raster of a few pixels that have objects, and how many each.
+    """Count objects on a coarse raster: places f64[n, 2] that have objects, and counts.
 
-    A dot for each place shows where there are many; a dot for each object would only be black.
+    One dot for each place shows density; one for each object would be all black.
     """
     west_south = np.array([view.west, view.south])
     steps = DOT_PX * np.array([view.east - view.west, view.north - view.south]) / [wide, high]
@@ -281,16 +310,16 @@ def gather_dots(
 def draw_bars(
     axes: Axes, loads: NDArray[np.float64], colours: NDArray[np.float64], high_pt: float
 ) -> None:
-    """A bar for each worker, against the mean: the legend of the colours too."""
+    """Draw the load of each worker relative to the mean, as the legend of the colours too."""
     shares = loads / max(float(loads.mean()), 1e-9)
     workers = np.arange(shares.size)
-    # As lines, not as bars: thousands of those take many seconds.
+    # Lines, because thousands of bars take many seconds.
     thick_pt = min(max(0.8 * high_pt / shares.size, 0.4), 36.0)
     bars = axes.hlines(workers, 0, shares, linewidths=thick_pt)
     bars.set_color(colours.tolist())
     axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set(ylim=(shares.size - 0.5, -0.5), xlim=(0, max(1.3, 1.08 * float(shares.max()))))
-    axes.set_yticks(workers[:: -(-shares.size // MOST_NUMBERS)])
+    axes.set_yticks(workers[:: -(-shares.size // MAX_TICKS)])
     axes.set_title("load of each worker\n(1 = the mean)", fontsize=9, color=FAINT, loc="left")
     axes.tick_params(colors=FAINT, labelsize=9, left=False)
     for side in ("top", "right", "left"):
@@ -299,9 +328,9 @@ def draw_bars(
 
 
 def write_title(axes: Axes, leaves: Leaves, measures: Measures, inside: int) -> None:
-    """What is shown, in two lines over the map and one under it."""
+    """Write two lines above the map and one below it."""
     split = int(np.count_nonzero(np.diff(leaves.part_offsets) > 1))
-    shown = f"{counted(leaves.workers, 'worker')}, {counted(leaves.total, 'leaf', 'leaves')}"
+    shown = f"{count_noun(leaves.workers, 'worker')}, {count_noun(leaves.total, 'leaf', 'leaves')}"
     if split:
         shown += f", {split:,} of them split by text" if leaves.total > 1 else ", split by text"
     facts = (
@@ -310,7 +339,7 @@ def write_title(axes: Axes, leaves: Leaves, measures: Measures, inside: int) -> 
         f" {measures.objects_replicated:.2f}   \u00b7   objects dropped"
         f" {100 * measures.dropped / max(measures.objects, 1):.1f}%"
     )
-    under = f"dots: {counted(inside, 'object')}, darker where there are more"
+    under = f"dots: {count_noun(inside, 'object')}, darker where there are more"
     under += f" ({measures.objects - inside:,} lie outside)" if inside < measures.objects else ""
     under += "; hatched: split by text, a stripe for each part" if split else ""
     over: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False, "color": INK}
@@ -320,8 +349,3 @@ def write_title(axes: Axes, leaves: Leaves, measures: Measures, inside: int) -> 
     axes.annotate(shown, (1, 0), (12, 4), name, fontsize=12, **over)
     axes.annotate(facts, (0, 1), (0, 11), "axes fraction", fontsize=10.5, **over)
     axes.annotate(under, (1, 0), (0, -34), "axes fraction", fontsize=9, ha="right", **over)
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """So many of something."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
