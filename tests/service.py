@@ -16,9 +16,9 @@ import httpx
 import uvicorn
 
 from placewire.model.settings import Settings
-from placewire.serve.app import make_app
-from placewire.serve.connections import configure
 from placewire.serve.gateway import Gateway, GatewayOptions
+from placewire.serve.http.app import make_app
+from placewire.serve.http.connection import configure
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 
 WAIT_S = 60.0

@@ -20,7 +20,7 @@ import pytest
 
 from placewire.cli.main import main
 from placewire.serve import processes
-from placewire.serve.client.sending import read_chunks
+from placewire.serve.client.upload import read_chunks
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries
 from placewire.state.layout import StateDir

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placewire.serve import gauges
-from placewire.serve.gauges import Rate
+from placewire.serve import metrics as gauges
+from placewire.serve.metrics import Rate
 
 
 @pytest.fixture

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 
 from placewire.cli.kernels import ready_kernels
 from placewire.model.events import SubscribeEvent
-from placewire.serve.connections import Connection
-from placewire.serve.patience import Patience
-from placewire.serve.routes import results
+from placewire.serve.http.connection import Connection, Patience
+from placewire.serve.http.routes import results
 from service import Events, Service, serving
 from test_serve import COFFEE, thing
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from placewire.model.errors import Unusable
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from placewire.serve.errors import Unavailable
 from placewire.serve.ledger import Account, Change, Entry, Ledger, open_ledger
 from placewire.serve.ledger import deliveries as rules
-from placewire.serve.ledger.parcels import DELIVERED, FAILED, GONE, Report, Step, Webhook, Wish
+from placewire.serve.ledger.rows import DELIVERED, FAILED, GONE, Report, Step, Webhook, Wish
 from placewire.state.journal import Note
 from postgres_server import PostgresServer
 

@@ -11,10 +11,9 @@ import pytest
 
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.serve.books import LEDGER, Books
 from placewire.serve.gateway import GatewayOptions
+from placewire.serve.offline import LEDGER, Books, Unserved
 from placewire.serve.processes import check_exposure
-from placewire.serve.unserved import Unserved
 from placewire.state.layout import StateDir
 from placewire.state.manifest import committed_batches
 from service import Events, Service, serving

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from placewire.serve.ledger import Ledger
 from postgres_server import PostgresServer
 from service import Events, Service, serving

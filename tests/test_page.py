@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from placewire.serve import gateway as gateways
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from service import Service, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

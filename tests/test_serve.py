@@ -20,11 +20,11 @@ from websockets.sync.client import connect
 
 from placewire import run
 from placewire.model.settings import Settings
-from placewire.serve.access import make_key
-from placewire.serve.books import Books
+from placewire.serve.auth import make_key
 from placewire.serve.client import Client
 from placewire.serve.client.calls import Declined
 from placewire.serve.gateway import STALE_S
+from placewire.serve.offline import Books
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.state.journal import journal_folder
 from placewire.state.journalwriter import read_entries

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placewire.serve.access import make_key
-from placewire.serve.webhooks import Retries
+from placewire.serve.auth import make_key
+from placewire.serve.webhooks.dispatcher import Retries
 from postgres_server import PostgresServer
 from receiver import Receiver
 from service import Events, Service, serving

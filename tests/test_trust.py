@@ -16,10 +16,11 @@ import pytest
 
 from placewire import run
 from placewire.cli.kernels import ready_kernels
-from placewire.serve import committing, keeper
-from placewire.serve.committing import Committer, Repeat, Request, read_change
-from placewire.serve.keeper import Keeper
+from placewire.serve import group_commit as committing
+from placewire.serve.group_commit import Committer, Repeat, Request, read_change
 from placewire.serve.ledger import Ledger, open_ledger
+from placewire.serve.ledger import recorder as keeper
+from placewire.serve.ledger.recorder import Keeper
 from placewire.state import journalwriter
 from placewire.state.journalwriter import JournalWriter, read_entries
 from processes import Consumer, Processes, command_of, until

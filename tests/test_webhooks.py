@@ -19,11 +19,11 @@ from typing import Any
 import httpx
 import pytest
 
-from placewire.serve.access import make_key
-from placewire.serve.addresses import CheckedNetwork, Forbidden, is_public
-from placewire.serve.ledger.parcels import DELIVERED, FAILED, Parcel
-from placewire.serve.sending import Sender
-from placewire.serve.webhooks import Retries
+from placewire.serve.auth import make_key
+from placewire.serve.ledger.rows import DELIVERED, FAILED, Parcel
+from placewire.serve.webhooks.addresses import CheckedNetwork, Forbidden, is_public
+from placewire.serve.webhooks.dispatcher import Retries
+from placewire.serve.webhooks.sender import Sender
 from receiver import Got, Receiver
 from service import Service, serving
 

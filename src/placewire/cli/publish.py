@@ -20,7 +20,7 @@ import msgspec
 from placewire.cli.progress import ProgressLine
 from placewire.cli.targets import Target, open_writer
 from placewire.model.errors import Unusable
-from placewire.serve.client.sending import Sent, read_chunks, send_chunks
+from placewire.serve.client.upload import Sent, read_chunks, send_chunks
 
 MOST_NAME = 100  # of an idempotency key
 MOST_KEPT = 1_000  # errors that are told as JSON

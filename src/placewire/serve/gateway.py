@@ -20,22 +20,21 @@ from placewire.engine.spells import History, Spell
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
-from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
-from placewire.serve.asking import Asking
-from placewire.serve.binding import bind
-from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
+from placewire.serve.auth import KNOWN_S, LOCAL, Access, Caller, Rates
 from placewire.serve.errors import Refused, Unavailable
-from placewire.serve.gauges import Latency, Rate, Refusals
-from placewire.serve.hub import Hub
-from placewire.serve.incoming import Bulk, Incoming, wind_clock, without_leaps
-from placewire.serve.keeper import Keeper
+from placewire.serve.group_commit import NO_REPEAT, Committer, Repeat, Request
+from placewire.serve.http.connection import PATIENT, Patience
+from placewire.serve.http.live_feed import Live
+from placewire.serve.http.streams import Hub
+from placewire.serve.intake import Bulk, Incoming, wind_clock, without_leaps
 from placewire.serve.ledger import Change, Entry, Held, Ledger, is_postgres, open_ledger
-from placewire.serve.limits import Rates
-from placewire.serve.live import Live
-from placewire.serve.patience import PATIENT, Patience
+from placewire.serve.ledger.identity import bind
+from placewire.serve.ledger.recorder import Keeper
+from placewire.serve.metrics import Latency, Rate, Refusals
 from placewire.serve.pipeline import beat_path
-from placewire.serve.sending import Sender
-from placewire.serve.webhooks import Retries, Webhooks
+from placewire.serve.queries import Asking
+from placewire.serve.webhooks.dispatcher import Retries, Webhooks
+from placewire.serve.webhooks.sender import Sender
 from placewire.state.journal import JournalReader, journal_folder
 from placewire.state.journalwriter import JournalWriter
 from placewire.state.layout import StateDir
@@ -101,7 +100,7 @@ class Gateway:
         self.accepted, self.objects, self.results = Rate(), Rate(), Rate()
         self.refusals = Refusals()
         self.latency = Latency()
-        self.asking = Asking(self.state, self.journal)
+        self.queries = Asking(self.state, self.journal)
         self._census = Census(self.state)
         self._live_subscriptions = 0
         self._counted_batch = -1
@@ -234,19 +233,15 @@ class Gateway:
 
     def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
         """The answer to a query as of the last commit; for threads. Raises InvalidEvent."""
-        return self.asking.answer(self.manifest, query, with_data)
+        return self.queries.answer(self.manifest, query, with_data)
 
     def details(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         """What is known of objects that a list names; for threads."""
-        return self.asking.details(self.manifest, names)
+        return self.queries.details(self.manifest, names)
 
     def object_at(self, seq: int) -> dict[str, Any] | None:
         """The object of an event, if that is one and the journal still has it; for threads."""
-        return self.asking.object_at(seq)
-
-    def status_of(self, held: Held) -> str:
-        """Whether a subscription is live, as far as events were accepted."""
-        return held.status(self.admission.now_us)
+        return self.queries.object_at(seq)
 
     def find_own(self, caller: Caller, name: str) -> Held:
         """A subscription that a caller may see; raises Refused. For threads."""

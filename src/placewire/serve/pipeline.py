@@ -20,7 +20,7 @@ from placewire.engine.log import BlockRef, Offset
 from placewire.engine.reading import JournalSource, name_journal
 from placewire.engine.rebalancing import read_rebalance
 from placewire.model.settings import Settings
-from placewire.serve.keeper import read_cursor
+from placewire.serve.ledger.recorder import read_cursor
 from placewire.state.journal import journal_folder
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest

@@ -24,12 +24,12 @@ from placewire.engine.origin import check_same
 from placewire.engine.reading import name_journal
 from placewire.model.errors import Unusable
 from placewire.model.settings import with_identity
-from placewire.serve.access import is_loopback
-from placewire.serve.app import make_app
-from placewire.serve.binding import is_own, refuse_other
-from placewire.serve.connections import configure, raise_file_limit
+from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
+from placewire.serve.http.app import make_app
+from placewire.serve.http.connection import configure, raise_file_limit
 from placewire.serve.ledger import is_postgres, open_ledger
+from placewire.serve.ledger.identity import is_own, refuse_other
 from placewire.state.journal import journal_folder
 from placewire.state.layout import StateDir
 from placewire.state.manifest import read_latest

@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from placewire.serve.client.calls import Declined
 from placewire.serve.client.client import Client, connect
-from placewire.serve.client.sending import Sent
+from placewire.serve.client.upload import Sent
 
 __all__ = ["Client", "Declined", "Sent", "connect"]

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from placewire.model.errors import Unusable
-from placewire.serve.access import is_loopback
+from placewire.serve.auth import is_loopback
 
 try:
     import httpx

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import msgspec
 
 from placewire.serve.client.calls import PATIENCE_S, Calls
-from placewire.serve.client.following import Following
-from placewire.serve.client.sending import Sent, chunks_of, send_chunks
+from placewire.serve.client.follower import Following
+from placewire.serve.client.upload import Sent, chunks_of, send_chunks
 
 NDJSON = {"content-type": "application/x-ndjson"}
 PAGE = 500  # subscriptions listed at once

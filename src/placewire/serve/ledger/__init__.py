@@ -42,6 +42,6 @@ def open_ledger(address: str | Path) -> Ledger:
         from placewire.serve.ledger.postgres import Postgres
 
         return Ledger(Postgres(str(address)))
-    from placewire.serve.ledger.sqlite import Sqlite
+    from placewire.serve.ledger.database import Sqlite
 
     return Ledger(Sqlite(Path(address)))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from placewire.serve.ledger.database import Cursor, Database
-from placewire.serve.ledger.meta import add_meta
-from placewire.serve.ledger.parcels import (
+from placewire.serve.ledger.database import Cursor, Database, add_meta
+from placewire.serve.ledger.rows import (
     DELIVERED,
     FAILED,
     GONE,
+    Account,
     DeadDelivery,
     Parcel,
     Report,
@@ -22,7 +22,6 @@ from placewire.serve.ledger.parcels import (
     Webhook,
     Wish,
 )
-from placewire.serve.ledger.rows import Account
 
 WEBHOOK = ", ".join(Webhook._fields)
 DEAD = ", ".join(DeadDelivery._fields)

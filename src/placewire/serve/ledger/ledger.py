@@ -9,29 +9,27 @@ from typing import Any
 import msgspec
 
 from placewire.model.errors import Unusable
-from placewire.serve.ledger.database import Database
+from placewire.serve.kinds import RESULT_TYPES, fold, read_head
+from placewire.serve.ledger.database import SET_META, TABLES, VERSION, Database, add_meta, get_meta
 from placewire.serve.ledger.deliveries import OF_FOLIO, Deliveries, give_up_before
-from placewire.serve.ledger.keys import Keys
-from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
-from placewire.serve.ledger.rows import Account, Change, Entry, Head, Held
-from placewire.serve.ledger.schema import TABLES, VERSION
-from placewire.serve.ledger.spells import SINCE, Past, forget_spells, order_spells
-from placewire.serve.ledger.standing import fold
-from placewire.serve.ledger.tenures import (
+from placewire.serve.ledger.ownership import (
     AT_ONCE,
     HELD,
+    SINCE,
     Holders,
+    Past,
     apply_change,
     chunks,
-    follows,
+    forget_spells,
     forget_tenures,
     latest_of,
+    order_spells,
 )
+from placewire.serve.ledger.rows import Account, Change, Entry, Held, Key
 from placewire.state.journal import Note
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 VALUES_AT_ONCE = 990  # a statement of SQLite may have 999
-read_head = msgspec.json.Decoder(Head).decode
 FORGETTABLE = (
     "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
     " WHERE x.subscription = result.subscription AND x.owner = result.owner"
@@ -44,7 +42,7 @@ LATEST = (
 ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
 
 
-class Ledger(Keys):
+class Ledger:
     """Who owns which subscription, and every result with its number."""
 
     def __init__(self, database: Database) -> None:
@@ -226,7 +224,7 @@ class Ledger(Keys):
                     continue
                 posting.numbers += 1
                 position += 1
-                if head.type != "match" and follows(head, posting.seq):
+                if RESULT_TYPES[head.type].cumulative and head.belongs_to(posting.seq):
                     posting.standing = fold(posting.held.kind, posting.standing, head)
                 row = (position, name, posting.owner, posting.numbers, head.seq, head.type,
                        head.result_id)  # fmt: skip
@@ -300,6 +298,33 @@ class Ledger(Keys):
             cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
             forget_tenures(cursor, seq)
             forget_spells(cursor, seq)
+
+    # API keys.
+
+    def all_keys(self) -> list[Key]:
+        rows = self.database.read("SELECT name, digest, roles, made_us FROM api_key ORDER BY name")
+        return [
+            Key(name, digest, tuple(roles.split(",")), made) for name, digest, roles, made in rows
+        ]
+
+    def add_key(self, key: Key) -> bool:
+        """Keep a key; false if there is one of that name."""
+        with self.database.writing() as cursor:
+            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (key.name,))
+            if cursor.fetchone():
+                return False
+            cursor.execute(
+                "INSERT INTO api_key (name, digest, roles, made_us) VALUES (?, ?, ?, ?)",
+                (key.name, key.digest, ",".join(key.roles), key.made_us),
+            )
+        return True
+
+    def end_key(self, name: str) -> bool:
+        with self.database.writing() as cursor:
+            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (name,))
+            known = cursor.fetchone() is not None
+            cursor.execute("DELETE FROM api_key WHERE name = ?", (name,))
+        return known
 
 
 FORGOTTEN = (

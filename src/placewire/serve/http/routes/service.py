@@ -1,0 +1,215 @@
+"""The service itself: health, queries, dead letters, keys, and what a page shows live."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from placewire.engine.explaining import explain as explain_pair
+from placewire.engine.ground import NotKept
+from placewire.engine.planfacts import MOST_LEAVES, plan_facts
+from placewire.engine.spells import History
+from placewire.engine.standing import Standing, read_standing
+from placewire.engine.standingfacts import load_metrics, to_facts
+from placewire.model.errors import Unusable
+from placewire.plan.methods import METHODS
+from placewire.serve.auth import Caller, make_key
+from placewire.serve.errors import Refused
+from placewire.serve.gateway import Gateway
+from placewire.serve.http.live_feed import LiveStream
+from placewire.serve.http.openapi import encode_document
+from placewire.serve.http.requests import (
+    gateway_of,
+    needs,
+    read_flag,
+    read_number,
+    read_object,
+    reply,
+    with_details,
+)
+from placewire.serve.http.streams import only_head, refuse_old
+from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
+from placewire.state.asking import MOST_WORKERS, ask_plan, read_waiting
+
+MOST_LETTERS = 1_000
+HEAVIEST = 10  # leaves that metrics tell of
+LAST = (1 << 62) - 1
+
+
+async def health(request: Request) -> Response:
+    """How the service is; 503 when it cannot take anything."""
+    gateway = gateway_of(request)
+    facts = gateway.health()
+    return reply(facts, 200 if facts["status"] == "ok" else 503)
+
+
+async def openapi(_: Request) -> Response:
+    """What can be called, for programs."""
+    return Response(encode_document(), media_type="application/json")
+
+
+async def metrics(request: Request) -> Response:
+    """Figures for Prometheus."""
+    gateway = gateway_of(request)
+    counted = await asyncio.to_thread(read_counts, gateway.ledger)
+    loads = await asyncio.to_thread(read_loads, gateway)
+    return Response(render_metrics(gateway, counted) + loads, media_type=METRICS_TYPE)
+
+
+def read_loads(gateway: Gateway) -> str:
+    """What workers and the heaviest leaves did, if that can be told; for threads."""
+    if gateway.manifest is None:
+        return ""
+    try:
+        return load_metrics(read_standing(gateway.state.root), HEAVIEST)
+    except Unusable:  # a state that cannot be read is told by others
+        return ""
+
+
+@needs("subscribe")
+async def query(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """A snapshot query, answered as of the last commit."""
+    with_data, with_objects = read_flag(request, "with_data"), read_flag(request, "objects")
+    asked = await read_object(request)
+    answer = await asyncio.to_thread(gateway.answer, asked, with_data)
+    return reply(await with_details(gateway, answer) if with_objects else answer)
+
+
+@needs("admin")
+async def dead_letters(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """Events that the pipeline refused."""
+    limit = read_number(request, "limit", 100, 1, MOST_LETTERS)
+    after = read_number(request, "after", -1, -1, LAST)
+    found = await asyncio.to_thread(gateway.ledger.dead_letters, after, limit)
+    return reply({"dead_letters": found, "next": found[-1]["seq"] if found else after})
+
+
+@needs("admin")
+async def keys(_: Request, gateway: Gateway, caller: Caller) -> Response:
+    """The keys that there are, without themselves."""
+    found = await asyncio.to_thread(gateway.ledger.all_keys)
+    return reply({"keys": [{"name": key.name, "roles": key.roles} for key in found]})
+
+
+@needs("admin")
+async def add_key(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """A new key, shown this once."""
+    given = await read_object(request)
+    name, roles = given.get("name"), given.get("roles")
+    if not isinstance(name, str) or not isinstance(roles, list) or len(given) != 2:
+        raise Refused(422, "body: must be {'name': TEXT, 'roles': [ROLE, ...]}")
+    if not all(isinstance(role, str) for role in roles):
+        raise Refused(422, "roles: must be names of roles")
+    secret, key = make_key(name, tuple(roles))
+    if not await asyncio.to_thread(gateway.ledger.add_key, key):
+        raise Refused(409, f"key {name!r}: is there already")
+    gateway.access.forget()
+    return reply({"name": key.name, "roles": key.roles, "key": secret}, 201)
+
+
+@needs("admin")
+async def end_key(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """End a key at once; its subscriptions stay, and an admin may end them."""
+    name = unquote(request.path_params["name"])
+    if not await asyncio.to_thread(gateway.ledger.end_key, name):
+        raise Refused(404, f"key {name[:80]!r}: is not known")
+    gateway.access.forget()
+    gateway.end_caller(name)
+    return reply({"name": name})
+
+
+@needs("subscribe")
+async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
+    """A sample of objects, figures, plan changes."""
+    refuse_old(request)
+    if request.method == "HEAD":
+        return only_head()
+    return LiveStream(gateway, caller)
+
+
+MOST_PAIR_BYTES = 1 << 18
+
+
+def stand(gateway: Gateway) -> Standing | None:
+    """How the state stands, if anything is committed; for threads."""
+    if gateway.manifest is None:
+        return None
+    try:
+        return read_standing(gateway.state.root)
+    except Unusable as error:
+        raise Refused(503, str(error)) from None
+
+
+@needs("admin")
+async def status(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """What `placewire status --json` tells, and the service's own figures."""
+    leaves = read_number(request, "leaves", 10, 0, MOST_LEAVES)
+    standing = await asyncio.to_thread(stand, gateway)
+    facts: dict[str, Any] = to_facts(standing, leaves) if standing is not None else {"batch": -1}
+    return reply(facts | {"service": gateway.figures()})
+
+
+@needs("subscribe")
+async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
+    """The boolean plan in force: its leaves, whose they are, and their share of the load."""
+    standing = await asyncio.to_thread(stand, gateway)
+    if standing is None:
+        asked = await asyncio.to_thread(read_waiting, gateway.state, {})
+        told = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
+        return reply(told if asked is None else told | {"asked": asked.wish()})
+    told = await asyncio.to_thread(plan_facts, gateway.state, standing)
+    return reply(told | {"changes": list(gateway.live.changes)})
+
+
+@needs("admin")
+async def ask(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """Ask for another plan or other workers, by hand."""
+    given = await read_object(request)
+    if len(given) != 1 or not given.keys() <= {"plan", "workers"}:
+        raise Refused(422, "body: must be {'plan': NAME} or {'workers': N}")
+    name, workers = given.get("plan"), given.get("workers")
+    if name is not None and name not in ("shared", *METHODS):
+        known = ", ".join([*METHODS, "shared"])
+        raise Refused(422, f"plan: must be one of {known}, got {str(name)[:60]!r}")
+    if name is None and (type(workers) is not int or not 1 <= workers <= MOST_WORKERS):
+        raise Refused(422, f"workers: must be 1..{MOST_WORKERS}, got {str(workers)[:60]}")
+    await asyncio.to_thread(ask_plan, gateway.state, name or "", workers or 0)
+    return reply({"asked": given}, 202)
+
+
+@needs("subscribe")
+async def explain(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Why an object does or does not match a subscription."""
+    given = await read_object(request, MOST_PAIR_BYTES)
+    if given.keys() != {"object", "subscription"}:
+        raise Refused(422, "body: must be {'object': ..., 'subscription': ...}")
+    thing, wish = given["object"], given["subscription"]
+    if isinstance(thing, dict) and thing.keys() == {"seq"} and type(thing["seq"]) is int:
+        thing = thing["seq"]
+    if isinstance(wish, dict) and wish.keys() == {"id"}:
+        wish = wish["id"]
+    if not isinstance(thing, dict | int | str) or isinstance(thing, bool):
+        raise Refused(422, "object: must be an object, its id, or {'seq': N}")
+    if not isinstance(wish, dict | str):
+        raise Refused(422, "subscription: must be a subscription or {'id': ID}")
+    asked: dict[str, Any] | History
+    if isinstance(wish, str):
+        # As its owner wrote it: the state knows hashes of words, and maybe another owner's too.
+        asked = await asyncio.to_thread(gateway.history_of, caller, wish)
+    else:
+        asked = wish
+    committed = gateway.manifest is not None
+    if not committed and not isinstance(thing, dict):
+        raise Refused(503, "nothing is committed yet")
+    state = gateway.state if committed else None
+    try:
+        told = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
+    except NotKept as error:
+        raise Refused(404, str(error)) from None
+    except Unusable as error:
+        raise Refused(503, str(error)) from None
+    return reply(told)

@@ -1,0 +1,264 @@
+"""The ledger of a state as its files have it, whether the state is served or not.
+
+What a client can read of a server is read here without one; whoever can read the files sees all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from placewire.engine.admitting import Admission
+from placewire.engine.origin import check_same
+from placewire.engine.reading import name_journal
+from placewire.engine.standing import open_state
+from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.settings import Settings
+from placewire.serve.auth import LOCAL, make_key
+from placewire.serve.client.calls import Declined
+from placewire.serve.errors import Refused
+from placewire.serve.group_commit import (
+    NO_REPEAT,
+    Committer,
+    Repeat,
+    Request,
+    digest_of,
+    read_change,
+)
+from placewire.serve.intake import Incoming, complete, read_bulk, read_subscription, wind_clock
+from placewire.serve.kinds import RESULT_TYPES
+from placewire.serve.ledger import Change, Entry, Ledger, open_ledger
+from placewire.serve.ledger.identity import adopt, bind, has_ledger, lost, refuse_other
+from placewire.state.journal import JournalReader, journal_folder
+from placewire.state.journalwriter import JournalWriter
+from placewire.state.layout import StateDir
+from placewire.state.lexicons import open_lexicon
+from placewire.state.manifest import read_latest
+from placewire.state.serving import last_server
+
+LEDGER = "ledger.sqlite"
+LOOKS_S = 0.1  # between two looks for new results
+AT_ONCE = 500
+PAGE = 1_000
+
+
+class Books:
+    """The ledger of a state, whether it is served or not: subscriptions, results, keys."""
+
+    def __init__(self, root: Path, ledger: str = "", make: bool = False) -> None:
+        if make:
+            StateDir(root).open()
+        self.state = open_state(root)
+        if not ledger and last_server(self.state).ledger != "file":
+            raise Unusable(f"state {root}: its ledger is in PostgreSQL, give --ledger URL")
+        if not ledger and not (root / LEDGER).exists():
+            if has_ledger(self.state):
+                raise Unusable(lost(self.state))  # before a new one is made
+            if not make:
+                raise Unusable(f"state {root}: has no ledger; `placewire serve --state` makes one")
+        self.ledger: Ledger = open_ledger(ledger or root / LEDGER)
+        try:
+            refuse_other(self.ledger, self.state)
+            if make:
+                adopt(self.ledger, self.state)
+        except Unusable:
+            self.ledger.close()
+            raise
+        manifest = read_latest(self.state)
+        self.now_us = manifest.now_us if manifest is not None else None
+
+    def close(self) -> None:
+        self.ledger.close()
+
+    def subscription(self, id: str) -> dict[str, Any]:
+        """One subscription; raises Declined."""
+        held = self.ledger.find(id)
+        if held is None:
+            raise Declined(f"subscription {id!r}: is not known", 404)
+        return held.shown(self.now_us)
+
+    def subscriptions(self) -> Iterator[dict[str, Any]]:
+        """All subscriptions, by id."""
+        after = ""
+        while some := self.ledger.list_held(None, after, PAGE):
+            yield from (held.shown(self.now_us) for held in some)
+            after = some[-1].id
+
+    def standing(self, id: str) -> dict[str, Any]:
+        """Where a ranked subscription stands; raises Declined."""
+        self.subscription(id)
+        held = self.ledger.find(id)
+        found = held.standing if held is not None else None
+        return dict(msgspec.json.decode(found)) if found else {}
+
+    def tail(
+        self,
+        *ids: str,
+        after: int | str = "latest",
+        objects: bool = False,
+        seconds: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Results as they come, as of a client; raises Declined."""
+        for name in ids:
+            self.subscription(name)
+        return self._follow(ids, after, objects, seconds)
+
+    def _follow(
+        self, ids: tuple[str, ...], after: int | str, objects: bool, seconds: float | None
+    ) -> Iterator[dict[str, Any]]:
+        one = self.ledger.find(ids[0]) if len(ids) == 1 else None
+        last = self.ledger.position if one is None else one.numbers
+        at = last if after == "latest" else int(after)
+        if at > last:
+            raise Declined(f"after: must be 0..{last} or 'latest', got {at}", 422)
+        ends = None if seconds is None else time.monotonic() + seconds
+        while True:
+            entries = (
+                self.ledger.results_after(None, at, AT_ONCE)
+                if one is None
+                else self.ledger.results_of(one.account, at, AT_ONCE)
+            )
+            for entry in entries:
+                at = entry.position if one is None else entry.number
+                if len(ids) < 2 or entry.subscription in ids:
+                    yield self._shown(entry, objects)
+            if not entries:
+                if ends is not None and time.monotonic() >= ends:
+                    return
+                time.sleep(LOOKS_S)
+
+    def _shown(self, entry: Entry, objects: bool) -> dict[str, Any]:
+        facts = {
+            "number": entry.number,
+            "position": entry.position,
+            "subscription": entry.subscription,
+            "id": entry.id,
+            "result": msgspec.json.decode(entry.body),
+        }
+        return facts | ({"objects": self._object(entry)} if objects else {})
+
+    def _object(self, entry: Entry) -> dict[str, Any]:
+        line = self._journal.read(entry.seq)
+        event = msgspec.json.decode(line) if line is not None else {}
+        if not RESULT_TYPES[entry.type].names_objects or event.get("type") != "object":
+            return {}
+        facts = {name: event[name] for name in ("lon", "lat", "text")}
+        return {event["id"]: {"seq": entry.seq, **facts}}
+
+    @cached_property
+    def _journal(self) -> JournalReader:
+        return JournalReader(journal_folder(self.state))
+
+    def keys(self) -> list[dict[str, Any]]:
+        return [{"name": key.name, "roles": list(key.roles)} for key in self.ledger.all_keys()]
+
+    def add_key(self, name: str, roles: Iterable[str]) -> dict[str, Any]:
+        """Make a key; raises Declined."""
+        try:
+            secret, key = make_key(name, tuple(roles))
+        except Refused as error:
+            raise Declined(error.why, error.status) from None
+        if not self.ledger.add_key(key):
+            raise Declined(f"key {name!r}: is there already", 409)
+        return {"name": name, "roles": list(key.roles), "key": secret}
+
+    def end_key(self, name: str) -> dict[str, Any]:
+        """End a key; raises Declined."""
+        if not self.ledger.end_key(name):
+            raise Declined(f"key {name!r}: is not known", 404)
+        return {"name": name}
+
+
+EVENT_TYPES = {"objects": "object", "subscriptions": "subscribe"}
+
+
+class Unserved:
+    """Takes objects and subscriptions for a state, as its one writer."""
+
+    def __init__(self, root: Path, ledger: str = "") -> None:
+        self.state = open_state(root)
+        folder = journal_folder(self.state)
+        manifest = read_latest(self.state)
+        if manifest is not None and not folder.exists():
+            raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
+        settings = Settings(**manifest.settings) if manifest is not None else Settings()
+        writer = JournalWriter(folder)
+        try:
+            if manifest is not None:
+                check_same(self.state, manifest, settings, name_journal(folder))
+            self.books = Books(root, ledger, make=True)
+            bind(self.books.ledger, self.state, writer.next_seq)
+        except Unusable:
+            writer.close()
+            raise
+        self.admission = Admission(settings, open_lexicon(self.state, settings))
+        now_us = wind_clock(self.admission, manifest, folder)
+        self.committer = Committer(writer, self.books.ledger, now_us)
+
+    def close(self) -> None:
+        self.committer.close()
+        self.books.close()
+
+    def send(self, what: str, lines: bytes, key: str) -> dict[str, Any]:
+        """Take lines of objects or subscriptions, once under a key; raises Declined."""
+        bulk = read_bulk(self.admission, lines, EVENT_TYPES[what])
+        told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
+        if not bulk.lines:
+            raise Declined("no line was accepted", 422, told)
+        digest = digest_of("POST", f"/v1/{what}", lines)
+        repeat = Repeat(key, digest, lines.count(b"\n"))
+        return {"first_seq": self._accept(bulk.lines, bulk.changes, repeat)["seq"], **told}
+
+    def subscribe(self, id: str | None = None, **subscription: Any) -> dict[str, Any]:
+        """Make or replace a subscription; raises Declined."""
+        fixed = {} if id is None else {"id": id}
+        try:
+            admitted = read_subscription(self.admission, subscription, **fixed)
+        except InvalidEvent as error:
+            raise Declined(str(error), 422) from None
+        change = read_change(admitted.line)
+        assert change is not None
+        written = self._accept([Incoming(admitted.line, admitted.ts_us)], [change])
+        return {"id": change.id, "seq": written["seq"], "replaced": bool(written["replaced"])}
+
+    def unsubscribe(self, id: str) -> dict[str, Any]:
+        """End a subscription, whosever it is; raises Declined."""
+        admitted = self.admission.admit(complete({}, "unsubscribe", id=id))
+        line = Incoming(admitted.line, admitted.ts_us)
+        written = self._accept([line], [Change(0, id, "", ends=True)])
+        return {"id": id, "seq": written["seq"]}
+
+    def _accept(
+        self,
+        lines: list[Incoming],
+        changes: list[Change],
+        repeat: Repeat = NO_REPEAT,
+    ) -> dict[str, Any]:
+        before = self.admission.now_us
+
+        async def commit() -> dict[str, Any]:
+            request = Request(
+                [line.line for line in lines],
+                LOCAL,
+                changes,
+                repeat,
+                latest_us=max(line.ts_us for line in lines),
+                every=True,
+            )
+            return await self.committer.commit(request)
+
+        try:
+            for line in lines:
+                self.admission.advance(line.ts_us)
+            return asyncio.run(commit())
+        except InvalidEvent as error:
+            self.admission.now_us = before
+            raise Declined(str(error), 422) from None
+        except Refused as error:
+            raise Declined(error.why, error.status, error.facts) from None
