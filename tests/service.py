@@ -54,7 +54,9 @@ class Service:
             self.gateway = Gateway(self.options)
             gateway = self.gateway
             app = make_app(lambda: gateway)
-            config = configure(app, self.options.patience, host="127.0.0.1", port=self.port)
+            config = configure(
+                app, self.options.connection_limits, host="127.0.0.1", port=self.port
+            )
             config.timeout_graceful_shutdown = 1
             self._server = uvicorn.Server(config)
             ready.set()

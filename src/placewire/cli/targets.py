@@ -14,7 +14,8 @@ from placewire.model.errors import Unusable
 
 if TYPE_CHECKING:
     from placewire.serve.client import Client
-    from placewire.serve.offline import Books, Unserved
+    from placewire.serve.offline import OfflineReader as Books
+    from placewire.serve.offline import OfflineWriter as Unserved
 
 SERVER, STATE = "PLACEWIRE_SERVER", "PLACEWIRE_STATE"
 
@@ -95,7 +96,7 @@ def open_reader(target: Target, make: bool = False) -> Iterator[Client | Books]:
     With `make` a state and its ledger are made if they are not there.
     """
     if target.state is not None:
-        from placewire.serve.offline import Books
+        from placewire.serve.offline import OfflineReader as Books
 
         with telling_of_ledgers(), closing(Books(target.state, target.ledger, make)) as books:
             yield books
@@ -116,7 +117,7 @@ def open_writer(target: Target) -> Iterator[Client | Unserved]:
 
         url = running_server(open_state(target.state))
         if not url:
-            from placewire.serve.offline import Unserved
+            from placewire.serve.offline import OfflineWriter as Unserved
 
             with telling_of_ledgers(), closing(Unserved(target.state, target.ledger)) as unserved:
                 yield unserved

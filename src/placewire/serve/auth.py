@@ -1,7 +1,7 @@
-"""Access: who calls, and what they may do.
+"""Authenticate callers by API key, check their roles, and limit their rate.
 
-A key is shown once, when it is made; the ledger has its digest. Without keys, which is allowed on
-loopback only, everybody who can reach the port may do everything, but no page of another origin.
+A key is shown once, when it is created; the ledger stores its digest. Without keys, which only
+loopback allows, every local client may do everything, except pages from another origin.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from placewire.serve.errors import Refused
-from placewire.serve.ledger import Key, Ledger
+from placewire.serve.ledger import ApiKey, Ledger
 
 ROLES = ("publish", "subscribe", "admin")
-LOCAL = "local"  # the name of those who come without a key
-KNOWN_S = 2.0  # how long keys are taken as they were read
-NEW_S = 0.2  # how long one that was not there is taken to be none
-PATIENCE_S = 0.25  # how long one that is known waits for the ledger
-MOST_NAME = 64
+LOCAL = "local"  # the name of callers without a key
+KEY_CACHE_S = 2.0  # how long a known key is cached
+MISS_CACHE_S = 0.2  # how long an unknown key is cached
+LEDGER_WAIT_S = 0.25  # how long a cached key waits for a slow reload
+MAX_NAME = 64
+CHALLENGE = {"www-authenticate": "Bearer"}
+BURST_S = 2.0
 
 
 class Caller(NamedTuple):
-    """Who calls, by the name of their key."""
+    """An authenticated caller, named after its key."""
 
     name: str
     roles: tuple[str, ...]
@@ -40,25 +42,25 @@ class Caller(NamedTuple):
 
     @property
     def scope(self) -> str | None:
-        """Whose subscriptions they see: their own, or, as None, everybody's."""
+        """The owner whose subscriptions the caller sees; None: all owners."""
         return None if self.admin and self.name != LOCAL else self.name
 
 
-EVERYBODY = Caller(LOCAL, ROLES)
+LOCAL_CALLER = Caller(LOCAL, ROLES)
 
 
-class Access:
-    """Finds out who calls; `required` says that nobody may come without a key.
+class Authenticator:
+    """Identifies callers; with `required` it rejects requests without a key.
 
-    Used in the gateway's one event loop, which never waits for the ledger: keys are read in a
-    thread, once for all who wait, and one that is known counts as known if that takes long.
+    Runs in the gateway's event loop and never blocks on the ledger: one thread reads the keys for
+    all waiting requests, and a cached key stays valid if that read is slow.
     """
 
     def __init__(self, ledger: Ledger, required: bool, hosts: tuple[str, ...] = ()) -> None:
         self.ledger = ledger
         self.required = required
-        self.hosts = hosts  # names by which the service may be called, beside loopback's
-        self._keys: dict[str, Key] = {}
+        self.hosts = hosts  # allowed values of the Host header, besides loopback
+        self._keys: dict[str, ApiKey] = {}
         self._read_s = -math.inf
         self._thread = ThreadPoolExecutor(1, "keys")
         self._reading: asyncio.Task[None] | None = None
@@ -67,7 +69,7 @@ class Access:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def identify(self, headers: Mapping[str, str], key: str | None = None) -> Caller:
-        """Who calls, by headers, or by the `key` of an address; raises Refused."""
+        """Identify the caller from its headers, or from the `key` of a URL; raises Refused."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme and scheme.lower() != "bearer":
             raise Refused(401, "authorization: must be 'Bearer KEY'", CHALLENGE)
@@ -80,24 +82,24 @@ class Access:
         if self.required:
             raise Refused(401, "authorization: a key is needed, got none", CHALLENGE)
         self._check_origin(headers)
-        return EVERYBODY
+        return LOCAL_CALLER
 
-    async def _find(self, given: str) -> Key | None:
+    async def _find(self, given: str) -> ApiKey | None:
         digest = digest_key(given)
         known = digest in self._keys
-        if time.monotonic() - self._read_s > (KNOWN_S if known else NEW_S):
+        if time.monotonic() - self._read_s > (KEY_CACHE_S if known else MISS_CACHE_S):
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
-                # Who has a key that is known does not look at what became of it.
+                # Callers with a cached key do not await the result.
                 self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
             reading = self._reading
-            await asyncio.wait({reading}, timeout=PATIENCE_S if known else None)
+            await asyncio.wait({reading}, timeout=LEDGER_WAIT_S if known else None)
             if reading.done() and not known:
                 reading.result()
         return self._keys.get(digest)
 
     async def _read(self) -> None:
-        """Read all keys; raises Unavailable, and then those that are known stay known."""
+        """Reload all keys; raises Unavailable and then keeps the cached keys."""
         mine = asyncio.current_task()
         loop = asyncio.get_running_loop()
         try:
@@ -109,15 +111,15 @@ class Access:
                 self._read_s = time.monotonic()
                 self._reading = None
 
-    def forget(self) -> None:
-        """Read the keys anew at the next call; what is being read may be too old."""
+    def invalidate(self) -> None:
+        """Reload the keys at the next request; a read in progress may be out of date."""
         self._read_s = -math.inf
         self._reading = None
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse pages of elsewhere, and names that somebody else has pointed at this machine."""
+        """Reject pages from other origins, and host names that were pointed at this machine."""
         host = headers.get("host", "")
-        if host and not self._is_ours(name_in(f"//{host}")):
+        if host and not self._is_ours(hostname_of(f"//{host}")):
             raise Refused(403, f"host: must be a name of this machine, got {host[:100]!r}")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
@@ -127,11 +129,8 @@ class Access:
         return name == "localhost" or name in self.hosts or is_loopback(name)
 
 
-CHALLENGE = {"www-authenticate": "Bearer"}
-
-
-def name_in(address: str) -> str:
-    """The name of a machine in an address; empty if it cannot be read."""
+def hostname_of(address: str) -> str:
+    """The host name in a URL; empty if it is malformed."""
     try:
         return urlsplit(address).hostname or ""
     except ValueError:
@@ -139,22 +138,22 @@ def name_in(address: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Whether a host is a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def need_role(caller: Caller, role: str) -> None:
-    """Raise Refused unless the caller has a role; an admin has all."""
+def check_role(caller: Caller, role: str) -> None:
+    """Raise Refused unless the caller has the role; admin implies every role."""
     if role not in caller.roles and not caller.admin:
         raise Refused(403, f"key {caller.name!r}: needs the role {role!r}")
 
 
-def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, Key]:
-    """A new key: itself, to be shown once, and what is kept of it; raises Refused."""
-    if not 1 <= len(name) <= MOST_NAME or not name.isprintable() or name == LOCAL:
+def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, ApiKey]:
+    """Create a key: the secret, to be shown once, and the row to store; raises Refused."""
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name == LOCAL:
         raise Refused(422, f"name: must be 1 to 64 printable characters, got {name[:80]!r}")
     wrong = [role for role in roles if role not in ROLES]
     if wrong or not roles:
@@ -162,28 +161,25 @@ def make_key(name: str, roles: tuple[str, ...]) -> tuple[str, Key]:
         raise Refused(422, f"roles: must be some of {', '.join(ROLES)}, got {got}")
     key = f"pw_{secrets.token_urlsafe(24)}"
     ordered = tuple(role for role in ROLES if role in roles)
-    return key, Key(name, digest_key(key), ordered, time.time_ns() // 1_000)
+    return key, ApiKey(name, digest_key(key), ordered, time.time_ns() // 1_000)
 
 
 def digest_key(key: str) -> str:
-    """What is kept of a key: it is random enough that no slow hash is needed."""
+    """The stored digest of a key; keys are random enough for a fast hash."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-BURST_S = 2.0
-
-
-class Rates:
-    """A bucket for each caller that fills with time."""
+class RateLimiter:
+    """A token bucket per caller."""
 
     def __init__(self, per_s: float) -> None:
         self.per_s = per_s  # 0: no limit
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: str, events: int) -> None:
-        """Let so many events pass, or raise Refused saying when to come again.
+        """Take one token per event; raises Refused with the time to wait.
 
-        More than the bucket holds pass when it is full, and are owed.
+        A request larger than the bucket passes when the bucket is full, and leaves it in debt.
         """
         if not self.per_s:
             return

@@ -1,4 +1,4 @@
-"""What clients send, as lines of the log: types, times and ids filled in, each line checked."""
+"""Validate events from clients and complete them with type, time and id."""
 
 from __future__ import annotations
 
@@ -23,33 +23,37 @@ from placewire.model.events import (
 from placewire.model.times import format_timestamp
 from placewire.serve.errors import Refused
 from placewire.serve.group_commit import read_change
-from placewire.serve.ledger import Change
+from placewire.serve.ledger import SubscriptionChange
 from placewire.state.journalwriter import read_entries
 from placewire.state.manifest import Manifest
 
-MOST_ERRORS = 100  # shown of a bulk
-MOST_LINES = 100_000  # of one
+MAX_ERRORS = 100  # reported per bulk body
+MAX_LINES = 100_000  # per bulk body
 
 
-class Incoming(NamedTuple):
-    """A line that may be written, and its time."""
+class JournalLine(NamedTuple):
+    """A validated line and its time."""
 
     line: bytes
     ts_us: int
 
 
-class Bulk(NamedTuple):
-    """Lines of one body: those that may be written, and what is wrong with the others."""
+class BulkLines(NamedTuple):
+    """The lines of a bulk body: those accepted, and the errors of the others."""
 
-    lines: list[Incoming]
-    numbers: list[int]  # of these in the body, from 1
-    changes: list[Change]  # their seqs count from the first line
+    lines: list[JournalLine]
+    numbers: list[int]  # line numbers in the body, from 1
+    changes: list[SubscriptionChange]  # their seqs count from the first line
     rejected: int
     errors: list[dict[str, Any]]
 
+    def counts(self) -> dict[str, Any]:
+        """The counts and errors as replies have them."""
+        return {"accepted": len(self.lines), "rejected": self.rejected, "errors": self.errors}
 
-def wind_clock(admission: Admission, manifest: Manifest | None, folder: Path) -> int | None:
-    """Set the clock by all that a journal has, what is committed and the rest; gives it."""
+
+def restore_clock(admission: Admission, manifest: Manifest | None, folder: Path) -> int | None:
+    """Set the event clock to the end of the journal, committed or not; returns it."""
     admission.now_us = manifest.now_us if manifest is not None else None
     first = manifest.next_seq if manifest is not None else 0
     for _, line in read_entries(folder, first):
@@ -64,18 +68,18 @@ def now_text() -> str:
     return format_timestamp(time.time_ns() // 1_000)
 
 
-def complete(given: dict[str, Any], kind: str, **fixed: str) -> bytes:
-    """An event with what its sender left out; raises InvalidEvent."""
-    if given.get("type", kind) != kind:
-        raise InvalidEvent(f"type: must be {kind!r}, got {shown(given['type'])}")
+def complete_event(given: dict[str, Any], event_type: str, **fixed: str) -> bytes:
+    """Encode an event with the fields that its sender left out; raises InvalidEvent."""
+    if given.get("type", event_type) != event_type:
+        raise InvalidEvent(f"type: must be {event_type!r}, got {shorten(given['type'])}")
     for name, value in fixed.items():
         if given.get(name, value) != value:
             raise InvalidEvent(
-                f"{name}: must be {value!r} as in the address, got {shown(given[name])}"
+                f"{name}: must be {value!r} as in the address, got {shorten(given[name])}"
             )
-    event = {**given, **fixed, "type": kind}
+    event = {**given, **fixed, "type": event_type}
     event.setdefault("ts", now_text())
-    if kind == "subscribe":
+    if event_type == "subscribe":
         event.setdefault("id", secrets.token_hex(8))
     try:
         return msgspec.json.encode(event)
@@ -83,13 +87,13 @@ def complete(given: dict[str, Any], kind: str, **fixed: str) -> bytes:
         raise InvalidEvent(f"the event cannot be written as JSON: {error}") from None
 
 
-def shown(value: Any) -> str:
+def shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
-    """One JSON object with no key twice; raises Refused."""
+    """Decode one JSON object without repeated keys; raises Refused."""
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -105,70 +109,70 @@ def decode_object(body: bytes) -> dict[str, Any]:
     return decoded
 
 
-def read_object(admission: Admission, given: dict[str, Any]) -> Incoming:
-    """One object; raises InvalidEvent."""
-    admitted = admission.admit(complete(given, "object"))
-    return Incoming(admitted.line, admitted.ts_us)
+def read_object(admission: Admission, given: dict[str, Any]) -> JournalLine:
+    """Validate one object; raises InvalidEvent."""
+    admitted = admission.admit(complete_event(given, "object"))
+    return JournalLine(admitted.line, admitted.ts_us)
 
 
 def read_subscription(admission: Admission, given: dict[str, Any], **fixed: str) -> Admitted:
-    """One subscription; raises InvalidEvent."""
-    admitted = admission.admit(complete(given, "subscribe", **fixed))
-    refuse_nul(admitted.event.id)
+    """Validate one subscription; raises InvalidEvent."""
+    admitted = admission.admit(complete_event(given, "subscribe", **fixed))
+    reject_nul(admitted.event.id)
     return admitted
 
 
-def refuse_nul(name: str) -> None:
-    """Ids of subscriptions go to databases, and PostgreSQL has no NUL; raises InvalidEvent."""
+def reject_nul(name: str) -> None:
+    """Reject ids with NUL, which PostgreSQL cannot store; raises InvalidEvent."""
     if "\x00" in name:
         raise InvalidEvent("id must not have a NUL character")
 
 
-def read_bulk(admission: Admission, body: bytes, kind: str) -> Bulk:
-    """A body of lines; those with nothing in them are passed over.
+def read_bulk(admission: Admission, body: bytes, event_type: str) -> BulkLines:
+    """Validate a body of JSON lines; empty lines are skipped.
 
-    What a plain line says is read by a kernel, any other line strictly.
+    A kernel reads plain objects; other lines take the strict path.
     """
-    if body.count(b"\n") > MOST_LINES:
-        raise Refused(413, f"body: must have at most {MOST_LINES} lines, got more")
+    if body.count(b"\n") > MAX_LINES:
+        raise Refused(413, f"body: must have at most {MAX_LINES} lines, got more")
     lines = body.replace(b"\r\n", b"\n").split(b"\n")
     if lines and not lines[-1]:
         lines.pop()
     times: dict[int, int] = {}
-    if kind == "object" and lines:
+    if event_type == "object" and lines:
         raw = np.frombuffer(b"\n".join(lines) + b"\n", np.uint8)
         plain, _ = scan_objects(raw, find_lines(raw))
         times = dict(zip(plain.line.tolist(), plain.ts_us.tolist(), strict=True))
-    kept: list[Incoming] = []
+    kept: list[JournalLine] = []
     numbers: list[int] = []
-    changes: list[Change] = []
+    changes: list[SubscriptionChange] = []
     errors: list[dict[str, Any]] = []
     rejected = 0
     for number, line in enumerate(lines):
         if number in times:
             numbers.append(number + 1)
-            kept.append(Incoming(line, times[number]))
+            kept.append(JournalLine(line, times[number]))
             continue
         if not line.strip():
             continue
         try:
-            admitted = admit_line(admission, line, kind)
+            admitted = admit_line(admission, line, event_type)
             if isinstance(admitted.event, SubscribeEvent):
                 change = read_change(admitted.line)
                 assert change is not None
                 changes.append(change._replace(seq=len(kept)))
             numbers.append(number + 1)
-            kept.append(Incoming(admitted.line, admitted.ts_us))
+            kept.append(JournalLine(admitted.line, admitted.ts_us))
         except (InvalidEvent, Refused) as error:
             rejected += 1
-            if len(errors) < MOST_ERRORS:
+            if len(errors) < MAX_ERRORS:
                 why = str(error).removeprefix("body: ")
                 errors.append({"line": number + 1, "error": why})
-    return Bulk(kept, numbers, changes, rejected, errors)
+    return BulkLines(kept, numbers, changes, rejected, errors)
 
 
-def without_leaps(bulk: Bulk, admission: Admission) -> Bulk:
-    """A bulk without the lines whose times leap, of lines that are written now in this order."""
+def drop_time_jumps(bulk: BulkLines, admission: Admission) -> BulkLines:
+    """Drop the lines of a bulk whose time jumps too far ahead of the lines before."""
     now_us, ahead_us = admission.now_us, admission.settings.max_ahead_us
     kept: list[int] = []
     errors = list(bulk.errors)
@@ -181,25 +185,25 @@ def without_leaps(bulk: Bulk, admission: Admission) -> Bulk:
     if len(kept) == len(bulk.lines):
         return bulk
     place = {row: at for at, row in enumerate(kept)}
-    return Bulk(
+    return BulkLines(
         [bulk.lines[row] for row in kept],
         [bulk.numbers[row] for row in kept],
         [c._replace(seq=place[c.seq]) for c in bulk.changes if c.seq in place],
         bulk.rejected + len(bulk.lines) - len(kept),
-        sorted(errors, key=lambda error: error["line"])[:MOST_ERRORS],
+        sorted(errors, key=lambda error: error["line"])[:MAX_ERRORS],
     )
 
 
-def admit_line(admission: Admission, line: bytes, kind: str) -> Admitted:
-    """One line of a bulk, completed if something was left out; raises InvalidEvent or Refused."""
+def admit_line(admission: Admission, line: bytes, event_type: str) -> Admitted:
+    """Validate one line of a bulk, completed if needed; raises InvalidEvent or Refused."""
     try:
         admitted = admission.admit(line)
-        expected = ObjectEvent if kind == "object" else SubscribeEvent
+        expected = ObjectEvent if event_type == "object" else SubscribeEvent
         fits = isinstance(admitted.event, expected)
     except InvalidEvent:
         fits = False
     if not fits:
-        admitted = admission.admit(complete(decode_object(line), kind))
-    if kind == "subscribe":
-        refuse_nul(admitted.event.id)
+        admitted = admission.admit(complete_event(decode_object(line), event_type))
+    if event_type == "subscribe":
+        reject_nul(admitted.event.id)
     return admitted

@@ -1,6 +1,8 @@
-"""The ledger of a state as its files have it, whether the state is served or not.
+"""Read and write a state directory without a server.
 
-What a client can read of a server is read here without one; whoever can read the files sees all.
+`OfflineReader` offers what a client reads from a server, whether the state is being served or not.
+`OfflineWriter` takes events when no server runs, with the gateway's checks, journal and ledger.
+Both act as admin: file permissions are the access control.
 """
 
 from __future__ import annotations
@@ -24,17 +26,29 @@ from placewire.serve.auth import LOCAL, make_key
 from placewire.serve.client.calls import Declined
 from placewire.serve.errors import Refused
 from placewire.serve.group_commit import (
-    NO_REPEAT,
-    Committer,
-    Repeat,
-    Request,
-    digest_of,
+    NO_KEY,
+    GroupCommitter,
+    IdempotencyKey,
+    WriteRequest,
+    digest_request,
     read_change,
 )
-from placewire.serve.intake import Incoming, complete, read_bulk, read_subscription, wind_clock
+from placewire.serve.intake import (
+    JournalLine,
+    complete_event,
+    read_bulk,
+    read_subscription,
+    restore_clock,
+)
 from placewire.serve.kinds import RESULT_TYPES
-from placewire.serve.ledger import Change, Entry, Ledger, open_ledger
-from placewire.serve.ledger.identity import adopt, bind, has_ledger, lost, refuse_other
+from placewire.serve.ledger import LEDGER_FILE, Ledger, ResultEntry, SubscriptionChange, open_ledger
+from placewire.serve.ledger.identity import (
+    bind_ledger,
+    check_ledger,
+    has_ledger,
+    lost_ledger,
+    mark_ledger,
+)
 from placewire.state.journal import JournalReader, journal_folder
 from placewire.state.journalwriter import JournalWriter
 from placewire.state.layout import StateDir
@@ -42,14 +56,14 @@ from placewire.state.lexicons import open_lexicon
 from placewire.state.manifest import read_latest
 from placewire.state.serving import last_server
 
-LEDGER = "ledger.sqlite"
-LOOKS_S = 0.1  # between two looks for new results
-AT_ONCE = 500
+POLL_S = 0.1  # between polls for new results
+READ_RESULTS = 500
 PAGE = 1_000
+EVENT_TYPES = {"objects": "object", "subscriptions": "subscribe"}
 
 
-class Books:
-    """The ledger of a state, whether it is served or not: subscriptions, results, keys."""
+class OfflineReader:
+    """Read subscriptions, results and keys from the ledger of a state directory."""
 
     def __init__(self, root: Path, ledger: str = "", make: bool = False) -> None:
         if make:
@@ -57,16 +71,16 @@ class Books:
         self.state = open_state(root)
         if not ledger and last_server(self.state).ledger != "file":
             raise Unusable(f"state {root}: its ledger is in PostgreSQL, give --ledger URL")
-        if not ledger and not (root / LEDGER).exists():
+        if not ledger and not (root / LEDGER_FILE).exists():
             if has_ledger(self.state):
-                raise Unusable(lost(self.state))  # before a new one is made
+                raise Unusable(lost_ledger(self.state))  # before a new ledger is created
             if not make:
                 raise Unusable(f"state {root}: has no ledger; `placewire serve --state` makes one")
-        self.ledger: Ledger = open_ledger(ledger or root / LEDGER)
+        self.ledger: Ledger = open_ledger(ledger or root / LEDGER_FILE)
         try:
-            refuse_other(self.ledger, self.state)
+            check_ledger(self.ledger, self.state)
             if make:
-                adopt(self.ledger, self.state)
+                mark_ledger(self.ledger, self.state)
         except Unusable:
             self.ledger.close()
             raise
@@ -78,23 +92,23 @@ class Books:
 
     def subscription(self, id: str) -> dict[str, Any]:
         """One subscription; raises Declined."""
-        held = self.ledger.find(id)
-        if held is None:
+        subscription = self.ledger.find(id)
+        if subscription is None:
             raise Declined(f"subscription {id!r}: is not known", 404)
-        return held.shown(self.now_us)
+        return subscription.shown(self.now_us)
 
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """All subscriptions, by id."""
         after = ""
-        while some := self.ledger.list_held(None, after, PAGE):
-            yield from (held.shown(self.now_us) for held in some)
+        while some := self.ledger.list_subscriptions(None, after, PAGE):
+            yield from (subscription.shown(self.now_us) for subscription in some)
             after = some[-1].id
 
     def standing(self, id: str) -> dict[str, Any]:
-        """Where a ranked subscription stands; raises Declined."""
+        """The current result of a ranked subscription; raises Declined."""
         self.subscription(id)
-        held = self.ledger.find(id)
-        found = held.standing if held is not None else None
+        subscription = self.ledger.find(id)
+        found = subscription.standing if subscription is not None else None
         return dict(msgspec.json.decode(found)) if found else {}
 
     def tail(
@@ -104,7 +118,7 @@ class Books:
         objects: bool = False,
         seconds: float | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Results as they come, as of a client; raises Declined."""
+        """Follow results, like `Client.tail`; raises Declined."""
         for name in ids:
             self.subscription(name)
         return self._follow(ids, after, objects, seconds)
@@ -120,20 +134,20 @@ class Books:
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
             entries = (
-                self.ledger.results_after(None, at, AT_ONCE)
+                self.ledger.results_after(None, at, READ_RESULTS)
                 if one is None
-                else self.ledger.results_of(one.account, at, AT_ONCE)
+                else self.ledger.results_of(one.account, at, READ_RESULTS)
             )
             for entry in entries:
                 at = entry.position if one is None else entry.number
                 if len(ids) < 2 or entry.subscription in ids:
-                    yield self._shown(entry, objects)
+                    yield self._describe(entry, objects)
             if not entries:
                 if ends is not None and time.monotonic() >= ends:
                     return
-                time.sleep(LOOKS_S)
+                time.sleep(POLL_S)
 
-    def _shown(self, entry: Entry, objects: bool) -> dict[str, Any]:
+    def _describe(self, entry: ResultEntry, objects: bool) -> dict[str, Any]:
         facts = {
             "number": entry.number,
             "position": entry.position,
@@ -141,9 +155,9 @@ class Books:
             "id": entry.id,
             "result": msgspec.json.decode(entry.body),
         }
-        return facts | ({"objects": self._object(entry)} if objects else {})
+        return facts | ({"objects": self._read_object(entry)} if objects else {})
 
-    def _object(self, entry: Entry) -> dict[str, Any]:
+    def _read_object(self, entry: ResultEntry) -> dict[str, Any]:
         line = self._journal.read(entry.seq)
         event = msgspec.json.decode(line) if line is not None else {}
         if not RESULT_TYPES[entry.type].names_objects or event.get("type") != "object":
@@ -159,7 +173,7 @@ class Books:
         return [{"name": key.name, "roles": list(key.roles)} for key in self.ledger.all_keys()]
 
     def add_key(self, name: str, roles: Iterable[str]) -> dict[str, Any]:
-        """Make a key; raises Declined."""
+        """Create a key; raises Declined."""
         try:
             secret, key = make_key(name, tuple(roles))
         except Refused as error:
@@ -169,17 +183,14 @@ class Books:
         return {"name": name, "roles": list(key.roles), "key": secret}
 
     def end_key(self, name: str) -> dict[str, Any]:
-        """End a key; raises Declined."""
+        """Delete a key; raises Declined."""
         if not self.ledger.end_key(name):
             raise Declined(f"key {name!r}: is not known", 404)
         return {"name": name}
 
 
-EVENT_TYPES = {"objects": "object", "subscriptions": "subscribe"}
-
-
-class Unserved:
-    """Takes objects and subscriptions for a state, as its one writer."""
+class OfflineWriter:
+    """Write objects and subscriptions to the journal, as its only writer."""
 
     def __init__(self, root: Path, ledger: str = "") -> None:
         self.state = open_state(root)
@@ -192,31 +203,34 @@ class Unserved:
         try:
             if manifest is not None:
                 check_same(self.state, manifest, settings, name_journal(folder))
-            self.books = Books(root, ledger, make=True)
-            bind(self.books.ledger, self.state, writer.next_seq)
+            self.reader = OfflineReader(root, ledger, make=True)
+            bind_ledger(self.reader.ledger, self.state, writer.next_seq)
         except Unusable:
             writer.close()
             raise
         self.admission = Admission(settings, open_lexicon(self.state, settings))
-        now_us = wind_clock(self.admission, manifest, folder)
-        self.committer = Committer(writer, self.books.ledger, now_us)
+        now_us = restore_clock(self.admission, manifest, folder)
+        self.committer = GroupCommitter(writer, self.reader.ledger, now_us)
 
     def close(self) -> None:
         self.committer.close()
-        self.books.close()
+        self.reader.close()
 
     def send(self, what: str, lines: bytes, key: str) -> dict[str, Any]:
-        """Take lines of objects or subscriptions, once under a key; raises Declined."""
+        """Accept lines of objects or subscriptions once per idempotency key; raises Declined."""
         bulk = read_bulk(self.admission, lines, EVENT_TYPES[what])
-        told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
+        counts = bulk.counts()
         if not bulk.lines:
-            raise Declined("no line was accepted", 422, told)
-        digest = digest_of("POST", f"/v1/{what}", lines)
-        repeat = Repeat(key, digest, lines.count(b"\n"))
-        return {"first_seq": self._accept(bulk.lines, bulk.changes, repeat)["seq"], **told}
+            raise Declined("no line was accepted", 422, counts)
+        digest = digest_request("POST", f"/v1/{what}", lines)
+        idempotency_key = IdempotencyKey(key, digest, lines.count(b"\n"))
+        return {
+            "first_seq": self._accept(bulk.lines, bulk.changes, idempotency_key)["seq"],
+            **counts,
+        }
 
     def subscribe(self, id: str | None = None, **subscription: Any) -> dict[str, Any]:
-        """Make or replace a subscription; raises Declined."""
+        """Create or replace a subscription; raises Declined."""
         fixed = {} if id is None else {"id": id}
         try:
             admitted = read_subscription(self.admission, subscription, **fixed)
@@ -224,32 +238,32 @@ class Unserved:
             raise Declined(str(error), 422) from None
         change = read_change(admitted.line)
         assert change is not None
-        written = self._accept([Incoming(admitted.line, admitted.ts_us)], [change])
+        written = self._accept([JournalLine(admitted.line, admitted.ts_us)], [change])
         return {"id": change.id, "seq": written["seq"], "replaced": bool(written["replaced"])}
 
     def unsubscribe(self, id: str) -> dict[str, Any]:
-        """End a subscription, whosever it is; raises Declined."""
-        admitted = self.admission.admit(complete({}, "unsubscribe", id=id))
-        line = Incoming(admitted.line, admitted.ts_us)
-        written = self._accept([line], [Change(0, id, "", ends=True)])
+        """End a subscription of any owner; raises Declined."""
+        admitted = self.admission.admit(complete_event({}, "unsubscribe", id=id))
+        line = JournalLine(admitted.line, admitted.ts_us)
+        written = self._accept([line], [SubscriptionChange(0, id, "", ends=True)])
         return {"id": id, "seq": written["seq"]}
 
     def _accept(
         self,
-        lines: list[Incoming],
-        changes: list[Change],
-        repeat: Repeat = NO_REPEAT,
+        lines: list[JournalLine],
+        changes: list[SubscriptionChange],
+        idempotency_key: IdempotencyKey = NO_KEY,
     ) -> dict[str, Any]:
         before = self.admission.now_us
 
         async def commit() -> dict[str, Any]:
-            request = Request(
+            request = WriteRequest(
                 [line.line for line in lines],
                 LOCAL,
                 changes,
-                repeat,
+                idempotency_key,
                 latest_us=max(line.ts_us for line in lines),
-                every=True,
+                any_owner=True,
             )
             return await self.committer.commit(request)
 

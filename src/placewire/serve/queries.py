@@ -1,4 +1,4 @@
-"""Questions to the last commit: queries, and what is known of objects that lists name by id."""
+"""Answer snapshot queries at the last commit, and look up the objects that results name."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import msgspec
 from placewire.engine.latest import find_latest
 from placewire.engine.snapshot import Snapshot
 from placewire.serve.kinds import read_head
-from placewire.serve.ledger import Entry
+from placewire.serve.ledger import ResultEntry
 from placewire.state.journal import JournalReader
 from placewire.state.layout import StateDir
 from placewire.state.manifest import Manifest
 
-MOST_DETAILS = 100  # ids of one list
+MAX_DETAILS = 100  # ids per lookup
 
 
-class Asking:
-    """Answers from the latest manifest that the gateway knows; for threads, one at a time."""
+class SnapshotQueries:
+    """Reads the latest manifest that the gateway knows. Call it in threads; it locks."""
 
     def __init__(self, state: StateDir, journal: JournalReader) -> None:
         self.state = state
@@ -32,27 +32,27 @@ class Asking:
     def answer(
         self, latest: Manifest | None, query: dict[str, Any], with_data: bool
     ) -> dict[str, Any]:
-        """The answer to a query; raises InvalidEvent."""
+        """Answer a query; raises InvalidEvent."""
         with self._lock:
             return self._open(latest).answer(query, with_data)
 
     def details(self, latest: Manifest | None, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Where objects lie and what they say, by id: the first names, as far as they are kept.
+        """Position and text of objects by id, for the first ids that are kept.
 
-        Of several objects with one id it is the latest.
+        If several objects share an id, the latest counts.
         """
         with self._lock:
-            found = find_latest(self._open(latest).sections, islice(names, MOST_DETAILS))
-        told: dict[str, dict[str, Any]] = {}
+            found = find_latest(self._open(latest).sections, islice(names, MAX_DETAILS))
+        details: dict[str, dict[str, Any]] = {}
         for name, (seq, lon, lat) in found.items():
-            told[name] = {"seq": seq, "lon": lon, "lat": lat}
+            details[name] = {"seq": seq, "lon": lon, "lat": lat}
             event = self.object_at(seq)
             if event is not None:
-                told[name]["text"] = event["text"]
-        return told
+                details[name]["text"] = event["text"]
+        return details
 
     def object_at(self, seq: int) -> dict[str, Any] | None:
-        """The object of an event, if that is one and the journal still has it."""
+        """The object at an event, if the journal still has it."""
         line = self.journal.read(seq)
         try:
             event = msgspec.json.decode(line) if line is not None else None
@@ -60,7 +60,7 @@ class Asking:
             return None
         return event if isinstance(event, dict) and event.get("type") == "object" else None
 
-    def objects_of(self, latest: Manifest | None, entry: Entry) -> dict[str, Any]:
+    def objects_of(self, latest: Manifest | None, entry: ResultEntry) -> dict[str, Any]:
         """Position and text of the objects that a result adds, as far as they are kept."""
         names = read_head(entry.body).new_objects
         found: dict[str, Any] = {}

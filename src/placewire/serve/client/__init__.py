@@ -1,8 +1,8 @@
-"""A client of the service, for Python and for the command line.
+"""A client of the service, for Python programs and the command line.
 
-`calls` makes requests and tries again what may be tried again, `sending` sends lines in chunks that
-are never taken twice, `following` follows results and takes up a lost stream where it was; `client`
-puts them together. Nothing here needs the web framework.
+`client` has the methods, `calls` makes HTTP requests with retries, `upload` sends lines in chunks
+under idempotency keys, and `follower` follows result streams and resumes them. Nothing here needs
+the web framework.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sending lines in chunks: each is accepted once, however often it had to be sent."""
+"""Send lines in chunks with idempotency keys: each line is accepted once despite retries."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from placewire.serve.client.calls import Declined
 
 CHUNK_LINES = 5_000
 CHUNK_BYTES = 1 << 20
-MOST_LINE_BYTES = 1 << 24
-WHOLE = (413, 422)  # how a server refuses a chunk because of some of its lines
+MAX_LINE_BYTES = 1 << 24
+WHOLE = (413, 422)  # statuses of a chunk with invalid lines
 
 Send = Callable[[bytes, str], dict[str, Any]]  # lines and an idempotency key; raises Declined
 
 
-class Wrong(NamedTuple):
-    """A line that was not accepted; they count from 1."""
+class RejectedLine(NamedTuple):
+    """A line that was not accepted; numbers start at 1."""
 
     line: int
     error: str
 
 
 class Sent(NamedTuple):
-    """What became of some lines. `errors` has the first hundred of each chunk."""
+    """What was accepted. `errors` has the first hundred of each chunk."""
 
     first_seq: int | None = None
     last_seq: int | None = None
     accepted: int = 0
     rejected: int = 0
-    errors: tuple[Wrong, ...] = ()
+    errors: tuple[RejectedLine, ...] = ()
 
     def with_more(self, more: Sent) -> Sent:
         return Sent(
@@ -47,10 +47,10 @@ class Sent(NamedTuple):
 
 
 def send_chunks(send: Send, chunks: Iterable[Sequence[bytes]], name: str = "") -> Iterator[Sent]:
-    """Send chunk by chunk; gives what became of each.
+    """Send chunk by chunk; yields what was accepted of each.
 
-    Under one `name` a line is accepted once, in this run and in later ones: lines are known by
-    the number of the first that is sent with them. Raises Declined if they are others now.
+    Under one `name` each line is accepted once, in this run and in later ones: the number of the
+    first line of a chunk identifies it. Raises Declined if the lines have changed.
     """
     name = name or secrets.token_hex(12)
     line = 0
@@ -60,7 +60,7 @@ def send_chunks(send: Send, chunks: Iterable[Sequence[bytes]], name: str = "") -
 
 
 def send_chunk(send: Send, lines: Sequence[bytes], name: str, before: int) -> Sent:
-    """Send lines that come after `before` others; one refused because of some goes in halves."""
+    """Send lines that follow `before` others; halve a chunk that is rejected for some of them."""
     if not any(line.strip() for line in lines):
         return Sent()
     try:
@@ -73,19 +73,19 @@ def send_chunk(send: Send, lines: Sequence[bytes], name: str, before: int) -> Se
         elif "sent_lines" in error.body:
             return send_rest(send, lines, name, before, error.body["sent_lines"])
         elif len(lines) == 1:
-            return Sent(rejected=1, errors=(Wrong(before + 1, str(error)),))
+            return Sent(rejected=1, errors=(RejectedLine(before + 1, str(error)),))
         else:
             half = len(lines) // 2
             first = send_chunk(send, lines[:half], name, before)
             return first.with_more(send_chunk(send, lines[half:], name, before + half))
     first_seq, accepted = reply.get("first_seq"), int(reply["accepted"])
     last_seq = None if first_seq is None else first_seq + accepted - 1
-    errors = tuple(Wrong(before + one["line"], one["error"]) for one in reply["errors"])
+    errors = tuple(RejectedLine(before + one["line"], one["error"]) for one in reply["errors"])
     return Sent(first_seq, last_seq, accepted, reply["rejected"], errors)
 
 
 def send_rest(send: Send, lines: Sequence[bytes], name: str, before: int, sent: int) -> Sent:
-    """Send what has come after the first `sent` lines, which must be those of before."""
+    """Send the lines after the first `sent` ones, which must be the same as before."""
     if not 0 < sent < len(lines):
         raise Declined(
             f"idempotency-key: {sent:,} lines from line {before + 1:,} on were sent under {name!r}"
@@ -97,7 +97,7 @@ def send_rest(send: Send, lines: Sequence[bytes], name: str, before: int, sent: 
 
 
 def chunks_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lines in chunks that a server takes."""
+    """Group lines into chunks within the server's limits."""
     chunk: list[bytes] = []
     size = 0
     for line in lines:
@@ -113,10 +113,10 @@ def chunks_of(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
 def read_chunks(
     source: BinaryIO, name: str, read: Callable[[int], None], steady: bool = False
 ) -> Iterator[list[bytes]]:
-    """The lines of a file or pipe in chunks, as soon as they are there; raises Unusable.
+    """Read a file or pipe in chunks of lines, as they arrive; raises Unusable.
 
-    `steady` chunks are the same however the source comes: each is full before it goes. `read` is
-    told of the bytes that were read.
+    `steady` chunks do not depend on how the source arrives: each one is full. `read` receives the
+    number of bytes of each read.
     """
     pieces = read_lines(source, name, read)
     if steady:
@@ -127,7 +127,7 @@ def read_chunks(
 
 
 def read_lines(source: BinaryIO, name: str, read: Callable[[int], None]) -> Iterator[list[bytes]]:
-    """The lines that each read has brought to their end."""
+    """The lines that each read completes."""
     rest = b""
     line = 1
     while piece := source.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def read_lines(source: BinaryIO, name: str, read: Callable[[int], None]) -> Iter
         *lines, rest = (rest + piece).split(b"\n")
         yield lines
         line += len(lines)
-        if len(rest) > MOST_LINE_BYTES:
+        if len(rest) > MAX_LINE_BYTES:
             raise Unusable(f"{name}: line {line:,} has no end: must be JSON Lines")
     if rest:
         yield [rest]

@@ -1,4 +1,4 @@
-"""The application: routes, errors as JSON, headers that keep a page safe."""
+"""The Starlette application: routes, JSON errors and security headers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ POLICY = (
     " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'none'"
 )
-SAFE = [
+SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", POLICY.encode()),
 ]
-KEPT = {b"%2f": b"%2F", b"%25": b"%25"}  # what stays escaped in a path, so that ids may have it
+KEPT_ESCAPES = {
+    b"%2f": b"%2F",
+    b"%25": b"%25",
+}  # stay escaped in a path, so that ids can contain them
 
 log = logging.getLogger("placewire.serve")
 
@@ -66,7 +69,7 @@ ROUTES = [
     Route("/v1/keys/{name}", service.end_key, methods=["DELETE"]),
     Route("/v1/live", service.live),
     Route("/v1/status", service.status),
-    Route("/v1/plan", service.ask, methods=["POST"]),
+    Route("/v1/plan", service.change_plan, methods=["POST"]),
     Route("/v1/plan", service.plan),
     Route("/v1/explain", service.explain, methods=["POST"]),
     Route("/explain", service.explain, methods=["POST"]),
@@ -74,7 +77,7 @@ ROUTES = [
 
 
 def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
-    """The application; the gateway is opened when it starts and closed when it ends."""
+    """Build the application; it opens the gateway at startup and stops it at shutdown."""
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
@@ -97,7 +100,7 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
     )
     app.router.redirect_slashes = False
     app.state.gateway = None
-    app.add_middleware(Guard)
+    app.add_middleware(RequestGuard)
     return app
 
 
@@ -114,7 +117,7 @@ async def refuse(_: Request, error: Exception) -> Response:
 
 async def refuse_event(request: Request, error: Exception) -> Response:
     if request.url.path.startswith(("/v1/objects", "/v1/subscriptions")):
-        gateway_of(request).refusals.events += 1
+        gateway_of(request).rejections.events += 1
     return reply({"error": str(error)}, 422)
 
 
@@ -136,7 +139,7 @@ async def refuse_route(request: Request, error: Exception) -> Response:
 
 
 def methods_of(path: str) -> list[str]:
-    """What may be done at a path: several routes share it."""
+    """The methods allowed at a path, over all its routes."""
     routes = [route for route in ROUTES if isinstance(route, Route)]
     return sorted({m for r in routes if r.path_regex.match(path) for m in r.methods or ()})
 
@@ -146,8 +149,8 @@ async def fail(request: Request, error: Exception) -> Response:
     return reply({"error": f"{request.method} {request.url.path}: failed, see the log"}, 500)
 
 
-class Guard:
-    """Keeps escaped slashes in a path, and adds the headers that every answer has."""
+class RequestGuard:
+    """Keeps escaped slashes in paths, and adds security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -163,7 +166,7 @@ class Guard:
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 note_status(scope, message["status"])
-                message = {**message, "headers": [*message.get("headers", ()), *SAFE]}
+                message = {**message, "headers": [*message.get("headers", ()), *SECURITY_HEADERS]}
             await send(message)
 
         why = fault_of(scope, path) if scope["type"] == "http" else ""
@@ -174,7 +177,7 @@ class Guard:
 
 
 def fault_of(scope: Scope, path: bytes) -> str:
-    """What is wrong with a request before its address is looked at."""
+    """What is wrong with a request before routing."""
     hosts = sum(name == b"host" for name, _ in scope["headers"])
     if hosts > 1 or (hosts == 0 and scope.get("http_version") == "1.1"):
         return f"host: must be given once, got {hosts or 'none'}"
@@ -186,17 +189,17 @@ def fault_of(scope: Scope, path: bytes) -> str:
 
 
 def note_status(scope: Scope, status: int) -> None:
-    """Count what was refused."""
+    """Count rejected requests by status."""
     gateway = scope["app"].state.gateway if "app" in scope else None
     if gateway is not None and status >= 400:
-        gateway.refusals.requests[status] += 1
+        gateway.rejections.requests[status] += 1
 
 
 def decode_path(raw: bytes) -> bytes:
-    """A path as it was meant, but for slashes and percent signs inside of names."""
+    """Unescape a path, except slashes and percent signs in names."""
     first, *rest = raw.split(b"%")
     text = first
     for part in rest:
-        kept = KEPT.get(b"%" + part[:2].lower())
+        kept = KEPT_ESCAPES.get(b"%" + part[:2].lower())
         text += kept + part[2:] if kept is not None else unquote_to_bytes(b"%" + part)
     return text

@@ -1,4 +1,4 @@
-"""What a page shows live: a sample of objects as they come, figures every second, plan changes."""
+"""Feed the live map: a sample of objects, counters every second, and plan changes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from placewire.engine.planfacts import name_in_force
-from placewire.serve.http.streams import ALIVE, ALIVE_S, HEADERS, STALLED_S, watch
-from placewire.serve.intake import Incoming, now_text
+from placewire.serve.http.streams import (
+    HEADERS,
+    KEEPALIVE,
+    KEEPALIVE_S,
+    SEND_TIMEOUT_S,
+    wait_for_disconnect,
+)
+from placewire.serve.intake import JournalLine, now_text
 from placewire.state.manifest import Manifest
 
 if TYPE_CHECKING:
     from placewire.serve.auth import Caller
     from placewire.serve.gateway import Gateway
 
-TICKS_A_SECOND = 4
-MOST_A_TICK = 50
-KEPT_CHANGES = 20  # of the plan
-MOST_WAITING = 64  # messages for one page; one that does not keep up misses some
+TICKS_PER_S = 4
+MAX_PER_TICK = 50
+KEPT_CHANGES = 20  # plan changes
+MAX_WAITING = 64  # messages per page; a slow page misses some
 
 
-class Live:
-    """Gathers what is shown and hands it to every page that listens."""
+class LiveFeed:
+    """Collects what the page shows, and sends it to every open page."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -38,8 +44,8 @@ class Live:
         self._ticking: asyncio.Task[None] | None = None
 
     def join(self, caller: str, close: Callable[[], None]) -> asyncio.Queue[bytes]:
-        """A page's place, by the name of its key and with what ends it."""
-        page: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
+        """Register a page under its key's name; `close` ends it."""
+        page: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING)
         self.pages[page] = caller, close
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
@@ -50,23 +56,23 @@ class Live:
         self.pages.pop(page, None)
 
     def callers(self) -> set[str]:
-        """Whose keys pages came with."""
+        """The keys that have open pages."""
         return {caller for caller, _ in self.pages.values()}
 
     def end(self, caller: str) -> None:
-        """End the pages of a key that is not one any more."""
+        """Close the pages of a key."""
         for page, (name, close) in list(self.pages.items()):
             if name == caller:
                 close()
                 if not page.full():
-                    page.put_nowait(b"")  # to wake it
+                    page.put_nowait(b"")  # wakes it up
 
-    def show(self, first_seq: int, lines: Iterable[Incoming]) -> None:
-        """Objects that were accepted; costs nothing while nobody looks."""
+    def add_objects(self, first_seq: int, lines: Iterable[JournalLine]) -> None:
+        """Sample accepted objects; free while no page is open."""
         if not self.pages:
             return
         for seq, line in enumerate(lines, first_seq):
-            if len(self._objects) >= MOST_A_TICK:
+            if len(self._objects) >= MAX_PER_TICK:
                 self._skipped += 1
                 continue
             event = msgspec.json.decode(line.line)
@@ -74,8 +80,8 @@ class Live:
                 {"seq": seq} | {name: event[name] for name in ("id", "lon", "lat", "text", "ts")}
             )
 
-    def hear(self, manifest: Manifest) -> None:
-        """A commit: the plan may be another one now."""
+    def on_commit(self, manifest: Manifest) -> None:
+        """Note a commit, which may have changed the plan."""
         plan = plan_facts(manifest)
         if self._plan and plan != self._plan:
             line = manifest.plan.get("sized") or manifest.plan.get("why") or "the plan has changed"
@@ -86,12 +92,12 @@ class Live:
     async def _tick(self) -> None:
         ticks = 0
         while self.pages:
-            await asyncio.sleep(1 / TICKS_A_SECOND)
+            await asyncio.sleep(1 / TICKS_PER_S)
             ticks += 1
             if self._objects:
                 self._send(message("objects", {"objects": self._objects, "skipped": self._skipped}))
                 self._objects, self._skipped = [], 0
-            if ticks % TICKS_A_SECOND == 0:
+            if ticks % TICKS_PER_S == 0:
                 self._send(message("status", self.status()))
         self._ticking = None
 
@@ -101,13 +107,13 @@ class Live:
                 page.put_nowait(text)
 
     def status(self) -> dict[str, Any]:
-        """The figures of the moment."""
+        """Current counters and the plan."""
         manifest = self.gateway.manifest
         return self.gateway.figures() | {"plan": plan_facts(manifest) if manifest else {}}
 
 
-class LiveStream:
-    """What a page shows, as server-sent events."""
+class LiveFeedResponse:
+    """An ASGI response that sends the feed as server-sent events."""
 
     def __init__(self, gateway: Gateway, caller: Caller) -> None:
         self.gateway = gateway
@@ -116,27 +122,27 @@ class LiveStream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         gone = asyncio.Event()
-        watcher = asyncio.create_task(watch(receive, gone.set))
-        page = self.gateway.live.join(self.caller.name, gone.set)
+        watcher = asyncio.create_task(wait_for_disconnect(receive, gone.set))
+        page = self.gateway.live_feed.join(self.caller.name, gone.set)
         try:
             while not gone.is_set():
                 try:
-                    async with asyncio.timeout(ALIVE_S):
+                    async with asyncio.timeout(KEEPALIVE_S):
                         text = await page.get()
                 except TimeoutError:
-                    text = ALIVE
-                async with asyncio.timeout(STALLED_S):
+                    text = KEEPALIVE
+                async with asyncio.timeout(SEND_TIMEOUT_S):
                     await send({"type": "http.response.body", "body": text, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (TimeoutError, OSError):
             pass
         finally:
-            self.gateway.live.leave(page)
+            self.gateway.live_feed.leave(page)
             watcher.cancel()
 
 
 def plan_facts(manifest: Manifest) -> dict[str, Any]:
-    """Which boolean plan is in force."""
+    """Name, version and workers of the boolean plan in use."""
     plan = manifest.plan
     if "name" not in plan:
         return {}
@@ -144,5 +150,5 @@ def plan_facts(manifest: Manifest) -> dict[str, Any]:
 
 
 def message(event: str, facts: dict[str, Any]) -> bytes:
-    """A message of server-sent events."""
+    """A server-sent event."""
     return b"event: " + event.encode() + b"\ndata: " + msgspec.json.encode(facts) + b"\n\n"

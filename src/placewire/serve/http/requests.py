@@ -1,4 +1,4 @@
-"""Bodies of requests: read within limits of size and time, decoded strictly."""
+"""Read requests: caller, body, parameters and ids, within limits of size and time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
-from placewire.serve.auth import Caller, need_role
+from placewire.serve.auth import Caller, check_role
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
-from placewire.serve.intake import decode_object, refuse_nul
+from placewire.serve.group_commit import NO_KEY, IdempotencyKey, digest_request
+from placewire.serve.intake import BulkLines, decode_object, reject_nul
+from placewire.serve.ledger import SubscriptionRow
 
-MOST_BYTES = 1 << 17  # of one event: a text and data at their largest, escaped
-MOST_BULK_BYTES = 1 << 24
+MAX_EVENT_BYTES = 1 << 17  # largest event: text and data, escaped
+MAX_BULK_BYTES = 1 << 24
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 
 def media_type(request: Request) -> str:
-    """What the body says it is; raises Refused if it is neither JSON nor lines of it."""
+    """The content type of a body; raises Refused unless it is JSON or JSON lines."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Refused(415, "content-encoding: must be none")
     given = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
@@ -35,27 +37,27 @@ def media_type(request: Request) -> str:
 
 async def read_body(request: Request, most: int) -> bytes:
     """The whole body; raises Refused."""
-    patience_s = request.app.state.gateway.options.patience.body_s
+    timeout_s = request.app.state.gateway.options.connection_limits.body_s
     said = request.headers.get("content-length", "0")
     if said.isdecimal() and int(said) > most:
         raise Refused(413, f"body: must be at most {most} bytes, got {said}")
     pieces: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             async for piece in request.stream():
                 size += len(piece)
                 if size > most:
                     raise Refused(413, f"body: must be at most {most} bytes, got more")
                 pieces.append(piece)
     except TimeoutError:
-        raise Refused(408, f"body: must come within {patience_s:g} s") from None
+        raise Refused(408, f"body: must come within {timeout_s:g} s") from None
     except ClientDisconnect:
         raise Refused(400, "body: the connection was closed before its end") from None
     return b"".join(pieces)
 
 
-async def read_object(request: Request, most: int = MOST_BYTES) -> dict[str, Any]:
+async def read_object(request: Request, most: int = MAX_EVENT_BYTES) -> dict[str, Any]:
     """A body that is one JSON object; raises Refused."""
     if media_type(request) != JSON:
         raise Refused(415, f"content-type: must be {JSON}")
@@ -63,7 +65,7 @@ async def read_object(request: Request, most: int = MOST_BYTES) -> dict[str, Any
 
 
 def read_number(request: Request, name: str, otherwise: int, least: int, most: int) -> int:
-    """A whole number of the address; raises Refused."""
+    """An integer query parameter; raises Refused."""
     given = request.query_params.get(name)
     if given is None:
         return otherwise
@@ -76,16 +78,17 @@ def read_number(request: Request, name: str, otherwise: int, least: int, most: i
 
 
 def read_flag(request: Request, name: str) -> bool:
-    """A switch of the address; raises Refused."""
+    """A boolean query parameter, 0 or 1; raises Refused."""
     given = request.query_params.get(name, "0")
     if given not in ("0", "1"):
         raise Refused(422, f"{name}: must be 0 or 1, got {given[:40]!r}")
     return given == "1"
 
 
-MOST_ID = 256
+MAX_ID = 256
+MAX_KEY = 200  # characters of an idempotency key
 STREAMS = ("/v1/events", "/v1/socket", "/v1/live")
-STREAM_OF_ONE = re.compile(r"/v1/subscriptions/[^/]+/(events|socket)$")
+SUBSCRIPTION_STREAM = re.compile(r"/v1/subscriptions/[^/]+/(events|socket)$")
 
 Handler = Callable[[Request, Gateway, Caller], Awaitable[Any]]
 
@@ -97,23 +100,23 @@ def gateway_of(connection: HTTPConnection) -> Gateway:
     return found
 
 
-async def with_details(gateway: Gateway, told: dict[str, Any]) -> dict[str, Any]:
-    """A reply that lists objects, with what is known of them."""
-    if "objects" not in told:
-        return told
-    names = [named["object"] for named in told["objects"]]
-    return told | {"details": await asyncio.to_thread(gateway.details, names)}
+async def with_details(gateway: Gateway, answer: dict[str, Any]) -> dict[str, Any]:
+    """Add position and text of the objects that a reply lists."""
+    if "objects" not in answer:
+        return answer
+    names = [named["object"] for named in answer["objects"]]
+    return answer | {"details": await asyncio.to_thread(gateway.details, names)}
 
 
-def needs(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]:
-    """A route for those who have a role."""
+def requires(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]:
+    """Decorate a handler: authenticate the caller and require a role."""
 
     def wrap(handler: Handler) -> Callable[[Request], Awaitable[Any]]:
         @wraps(handler)
         async def handle(request: Request) -> Any:
             gateway = gateway_of(request)
-            caller = await gateway.access.identify(request.headers, stream_key(request))
-            need_role(caller, role)
+            caller = await gateway.authenticator.identify(request.headers, stream_key(request))
+            check_role(caller, role)
             return await handler(request, gateway, caller)
 
         return handle
@@ -122,21 +125,60 @@ def needs(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]
 
 
 def stream_key(connection: HTTPConnection) -> str | None:
-    """The key of an address: for streams alone, since browsers cannot send headers with them."""
-    if connection.scope["path"] in STREAMS or STREAM_OF_ONE.match(connection.scope["path"]):
+    """The key in the URL of a stream: browsers cannot send headers with streams."""
+    if connection.scope["path"] in STREAMS or SUBSCRIPTION_STREAM.match(connection.scope["path"]):
         return connection.query_params.get("key")
     return None
 
 
-def name_of(connection: HTTPConnection) -> str:
-    """The id in an address, whatever characters it has; raises Refused or InvalidEvent."""
+def subscription_id(connection: HTTPConnection) -> str:
+    """The id in a path, unescaped; raises Refused or InvalidEvent."""
     name = unquote(connection.path_params["id"])
-    if not 1 <= len(name) <= MOST_ID:
+    if not 1 <= len(name) <= MAX_ID:
         raise Refused(422, f"id must have 1 to 256 characters, got {len(name)}")
-    refuse_nul(name)
+    reject_nul(name)
     return name
 
 
+async def find_subscription(
+    connection: HTTPConnection, gateway: Gateway, caller: Caller
+) -> SubscriptionRow:
+    """The caller's subscription that a path names; raises Refused or InvalidEvent."""
+    name = subscription_id(connection)
+    return await asyncio.to_thread(gateway.find_subscription, caller, name)
+
+
+def read_idempotency_key(request: Request, body: bytes) -> IdempotencyKey:
+    """The idempotency key of a request; raises Refused."""
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
+        return NO_KEY
+    key = keys[0]
+    if len(keys) > 1 or not 1 <= len(key) <= MAX_KEY or not key.isprintable():
+        got = f"{len(keys)} of them" if len(keys) > 1 else f"{len(key)} characters"
+        raise Refused(
+            422, f"idempotency-key: must be one of 1 to {MAX_KEY} printable characters, got {got}"
+        )
+    lines = body.count(b"\n") if media_type(request) != JSON else 0
+    return IdempotencyKey(key, digest_request(request.method, request.scope["path"], body), lines)
+
+
+async def accept_bulk(
+    request: Request, gateway: Gateway, caller: Caller, body: bytes, bulk: BulkLines, status: int
+) -> Response:
+    """Write the valid lines of a bulk body; the reply counts them and lists the errors."""
+    bulk = gateway.screen_bulk(caller, bulk)
+    if not bulk.lines:
+        if not bulk.rejected:
+            raise Refused(422, "body: must have lines, got none")
+        return reply({"error": "no line was accepted", **bulk.counts()}, 422)
+    key = read_idempotency_key(request, body)
+    written = await gateway.accept(caller, bulk.lines, bulk.changes, key)
+    if not bulk.changes:
+        gateway.live_feed.add_objects(written["seq"], bulk.lines)
+    return reply({"first_seq": written["seq"], **bulk.counts()}, status)
+
+
 def reply(body: Any, status: int = 200) -> Response:
-    """JSON."""
+    """A JSON response."""
     return Response(msgspec.json.encode(body), status, media_type="application/json")

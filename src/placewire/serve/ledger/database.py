@@ -1,4 +1,7 @@
-"""A database as the ledger wants it: one connection that writes, others that read."""
+"""The ledger's schema, and the database that stores it: SQLite, or PostgreSQL in `postgres`.
+
+The tables use the SQL that both share. `ROW_NUMBER` stands for a database's 64-bit type of row ids.
+"""
 
 from __future__ import annotations
 
@@ -14,36 +17,7 @@ from placewire.model.errors import Unusable
 from placewire.serve.errors import Unavailable
 
 Row = Sequence[Any]
-
-
-class Cursor(Protocol):
-    """What both drivers' cursors can do."""
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any: ...
-
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Any: ...
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-
-class Database(Protocol):
-    """Where the ledger's tables are. SQL has `?` where a value goes."""
-
-    row_number: str  # the type of a table's own numbers
-
-    def writing(self) -> AbstractContextManager[Cursor]:
-        """A transaction, one at a time: all of it is kept, durably, or nothing."""
-
-    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """What a query gives, from any thread."""
-
-    def close(self) -> None: ...
-
-
 VERSION = 3
-
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS subscription (
@@ -86,8 +60,6 @@ TABLES = (
         error TEXT NOT NULL, at_us BIGINT NOT NULL, again BIGINT NOT NULL,
         PRIMARY KEY (subscription, owner, token, first_number))""",
 )
-
-
 SET_META = (
     "INSERT INTO meta (name, value) VALUES (?, ?)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -96,26 +68,50 @@ ADD_META = (
     "INSERT INTO meta (name, value) VALUES (?, ?)"
     " ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
 )
+BUSY_S = 30.0
 
 
-def get_meta(cursor: Cursor, name: str, otherwise: int) -> int:
+class DatabaseCursor(Protocol):
+    """The cursor methods that both drivers have."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any: ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Any: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class Database(Protocol):
+    """A database with one writing connection. SQL uses `?` for parameters."""
+
+    row_number: str  # the SQL type of row ids
+
+    def writing(self) -> AbstractContextManager[DatabaseCursor]:
+        """A durable transaction; one at a time."""
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """The rows of a query, from any thread."""
+
+    def close(self) -> None: ...
+
+
+def get_meta(cursor: DatabaseCursor, name: str, otherwise: int) -> int:
     cursor.execute("SELECT value FROM meta WHERE name = ?", (name,))
     row = cursor.fetchone()
     return int(row[0]) if row else otherwise
 
 
-def add_meta(cursor: Cursor, counted: Counter[str]) -> None:
-    """Add to counts that only grow."""
+def add_meta(cursor: DatabaseCursor, counted: Counter[str]) -> None:
+    """Add to counters."""
     cursor.executemany(ADD_META, [(name, n) for name, n in sorted(counted.items()) if n])
 
 
-BUSY_S = 30.0
-
-
 class Sqlite:
-    """A database in a file; each thread reads by a connection of its own."""
+    """A database file in WAL mode; each thread reads over its own connection."""
 
-    row_number = "INTEGER"  # the row's own number, which needs no index beside it
+    row_number = "INTEGER"  # the rowid, which needs no other index
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -124,7 +120,7 @@ class Sqlite:
         self._opened: list[sqlite3.Connection] = []
         try:
             self._writer = self._connect()
-            # What is committed must survive a power cut: the outbox is swept after it.
+            # Commits must survive a power cut: the outbox is deleted after them.
             self._writer.execute("PRAGMA synchronous = FULL")
             self._writer.execute("PRAGMA journal_mode = WAL")
         except sqlite3.Error as error:
@@ -138,7 +134,7 @@ class Sqlite:
         return connection
 
     @contextmanager
-    def writing(self) -> Iterator[Cursor]:
+    def writing(self) -> Iterator[DatabaseCursor]:
         with self._lock:
             try:
                 cursor = self._writer.cursor()
@@ -147,7 +143,7 @@ class Sqlite:
                     yield cursor
                     cursor.execute("COMMIT")
                 except BaseException:
-                    # A full disk may have ended the transaction, or kept it open.
+                    # A full disk may or may not have ended the transaction.
                     if self._writer.in_transaction:
                         cursor.execute("ROLLBACK")
                     raise

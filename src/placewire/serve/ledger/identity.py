@@ -1,7 +1,7 @@
-"""Binding: whether a ledger belongs to a state, and how both go on if it has lost something.
+"""Check that a ledger belongs to a state directory, and replace one that is lost.
 
-Results are numbered once, when their batch is recorded; batches that are recorded may be swept.
-So a ledger that knows less than the state has swept cannot be made whole again from it.
+Results are numbered once, when their batch is recorded, and recorded batches may be deleted from
+the outbox. A ledger that is behind what the state has deleted cannot be rebuilt from it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from placewire.state.journal import journal_folder, read_id
 from placewire.state.layout import StateDir, write_file
 from placewire.state.manifest import committed_batches, read_latest
 
-NUMBER_DIGITS = 15  # of a journal's id, in hexadecimal: as much as a number of the ledger holds
-WAY_OUT = (
+NUMBER_DIGITS = 15  # hex digits of a journal id that fit into 64 bits
+REMEDY = (
     "give it the ledger that it had, or go on without what that knew by `placewire serve"
     " --renew-ledger`: see `docs/service.md`, A ledger that is lost"
 )
 
-MARKER = "LEDGER"  # in the state: the number of the ledger that it has had
+MARKER = "LEDGER"  # file in the state directory with the id of its ledger
 NUMBER_BITS = 60
 
 
 def has_ledger(state: StateDir) -> bool:
-    """Whether the state has had a ledger, which may be lost."""
+    """Whether the state directory has had a ledger, which may be lost."""
     return (state.root / MARKER).exists()
 
 
-def is_own(ledger: Ledger, state: StateDir) -> bool:
-    """Whether a ledger is the one that the state has had, or it has had none; raises Unusable."""
+def is_ledger_of(ledger: Ledger, state: StateDir) -> bool:
+    """Whether a ledger is the state's own, or the state has had none; raises Unusable."""
     try:
         noted = (state.root / MARKER).read_text().strip()
     except FileNotFoundError:
@@ -40,43 +40,43 @@ def is_own(ledger: Ledger, state: StateDir) -> bool:
     return noted == f"{ledger.meta('ledger', 0):x}"
 
 
-def refuse_other(ledger: Ledger, state: StateDir) -> None:
-    """Raises Unusable for a ledger that is not the one that the state has had."""
-    if not is_own(ledger, state):
-        raise Unusable(lost(state))
+def check_ledger(ledger: Ledger, state: StateDir) -> None:
+    """Raise Unusable if a ledger is not the state's own."""
+    if not is_ledger_of(ledger, state):
+        raise Unusable(lost_ledger(state))
 
 
-def lost(state: StateDir) -> str:
-    """Why a ledger that lacks what only the state's own knew is not taken."""
+def lost_ledger(state: StateDir) -> str:
+    """The error for a missing or foreign ledger."""
     return (
         f"ledger: is not there, or not the one that state {state.root} has had, which alone knew"
-        f" its keys and webhooks: {WAY_OUT}"
+        f" its keys and webhooks: {REMEDY}"
     )
 
 
-def adopt(ledger: Ledger, state: StateDir) -> None:
-    """Note in the state that this is its ledger."""
-    if has_ledger(state) and is_own(ledger, state):
+def mark_ledger(ledger: Ledger, state: StateDir) -> None:
+    """Record in the state directory that this is its ledger."""
+    if has_ledger(state) and is_ledger_of(ledger, state):
         return
-    number = ledger.number_itself(secrets.randbits(NUMBER_BITS) | 1)
+    number = ledger.assign_id(secrets.randbits(NUMBER_BITS) | 1)
     try:
         write_file(state.root / MARKER, f"{number:x}\n".encode())
     except OSError as error:
         raise Unusable(f"state {state.root}: cannot be written: {error.strerror}") from None
 
 
-def bind(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = False) -> str:
-    """See that a ledger belongs to a state whose journal goes up to `next_seq`.
+def bind_ledger(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = False) -> str:
+    """Check a ledger against a state whose journal ends at `next_seq`; raises Unusable.
 
-    With `renew` one that lacks results goes on without them: gives what was done, in a line.
-    Raises Unusable.
+    With `renew`, a ledger that lacks results continues without them; returns what was done, in one
+    line.
     """
     ours = int(read_id(journal_folder(state))[:NUMBER_DIGITS], 16)
     if ledger.meta("journal", ours) != ours:
         raise Unusable(
             f"ledger: belongs to another state than {state.root}; a state has a ledger of its own"
         )
-    ledger.note_journal(ours)
+    ledger.set_journal(ours)
     known = committed_batches(state) if state.manifests.exists() else []
     batch, applied = ledger.batch, ledger.applied_seq
     if applied > next_seq:
@@ -84,16 +84,16 @@ def bind(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = False) ->
             f"ledger: knows events up to {applied}, and the journal of state {state.root} has"
             f" {next_seq}: the state is an older copy, give it the ledger that was copied with it"
         )
-    own = is_own(ledger, state)
+    own = is_ledger_of(ledger, state)
     whole = not known or known[0] - 1 <= batch <= known[-1]
     if not renew and not whole:
         raise Unusable(
             f"ledger: has results up to batch {batch}, and state {state.root} keeps those from"
-            f" batch {known[0]} to {known[-1]}: {WAY_OUT}"
+            f" batch {known[0]} to {known[-1]}: {REMEDY}"
         )
     if not renew:
-        refuse_other(ledger, state)
-    adopt(ledger, state)
+        check_ledger(ledger, state)
+    mark_ledger(ledger, state)
     if own and whole:
         return ""
     if not known:
@@ -101,7 +101,7 @@ def bind(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = False) ->
     latest = read_latest(state)
     least = latest.counters.results if latest is not None else 0
     last = batch if whole else known[0] - 1
-    ledger.begin_again(last, least)
+    ledger.restart_after(last, least)
     return (
         f"the ledger begins again with batch {last + 1}; results are numbered from {least + 1:,}"
         " on, and what the ledger knew alone is gone: older results, keys, webhooks"

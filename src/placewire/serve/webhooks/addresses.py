@@ -1,7 +1,7 @@
-"""Addresses that webhooks may have: out on the net, and checked where the connection is made.
+"""Which URLs a webhook may have: public addresses only, checked at connection time.
 
-The name is resolved for every connection, each of its addresses is looked at, and the connection
-goes to one of these: a name that points elsewhere a moment later leads nowhere.
+The host is resolved for every connection and all its addresses are checked. The connection goes to
+one of these, so a DNS answer that changes in between has no effect.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import httpx
 
 from placewire.serve.errors import Refused
 
-MOST_URL = 2_048
+MAX_URL = 2_048
 WEB_PORTS = (80, 443)
-OWN_PORTS = 1_024  # from here on anybody may listen
-RESOLVERS = 32  # threads; a name server that does not answer holds one
+OWN_PORTS = 1_024  # unprivileged ports start here
+RESOLVERS = 32  # threads; a slow name server blocks one
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Forbidden(Exception):
-    """An address to which nothing may be sent."""
+class ForbiddenAddress(Exception):
+    """An address that webhooks may not use."""
 
 
-def stands_for(address: Address) -> list[Address]:
-    """The addresses that packets to an address may end up at."""
+def embedded_addresses(address: Address) -> list[Address]:
+    """The address itself, and IPv4 addresses that it embeds."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     if address.ipv4_mapped is not None:
@@ -40,7 +40,7 @@ def stands_for(address: Address) -> list[Address]:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the net at large, and of one machine."""
+    """Whether an address is public and unicast."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -49,20 +49,20 @@ def is_public(text: str) -> bool:
         one.is_global
         and not (one.is_multicast or one.is_reserved or one.is_unspecified)
         and not (one.is_loopback or one.is_link_local or getattr(one, "is_site_local", False))
-        for one in stands_for(address)
+        for one in embedded_addresses(address)
     )
 
 
 def read_url(text: object, allow_private: bool) -> str:
-    """The URL of a webhook, if it may be one; raises Refused."""
+    """Validate the URL of a webhook; raises Refused."""
     where = "webhook.url"
-    if not isinstance(text, str) or not 1 <= len(text) <= MOST_URL:
-        raise Refused(422, f"{where}: must be a text of 1 to {MOST_URL} characters")
+    if not isinstance(text, str) or not 1 <= len(text) <= MAX_URL:
+        raise Refused(422, f"{where}: must be a text of 1 to {MAX_URL} characters")
     if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
         raise Refused(422, f"{where}: must be written in printable ASCII without spaces")
     try:
         url = httpx.URL(text)
-        host = url.host  # names that no rule of theirs allows are found out here
+        host = url.host  # raises for invalid host names
     except (httpx.InvalidURL, ValueError) as error:
         raise Refused(422, f"{where}: cannot be read: {error}") from None
     if url.scheme not in ("http", "https"):
@@ -98,7 +98,7 @@ def port_of(url: httpx.URL) -> int:
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
-    """Makes connections to addresses that were checked, and to no others."""
+    """A network backend that connects to checked addresses only."""
 
     def __init__(self, allow_private: bool) -> None:
         self.allow_private = allow_private
@@ -125,7 +125,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         raise AssertionError
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """All addresses of a host; raises Forbidden if any may not be used, and ConnectError."""
+        """All addresses of a host; raises ForbiddenAddress if any is private, or ConnectError."""
         loop = asyncio.get_running_loop()
         try:
             found = await loop.run_in_executor(
@@ -135,13 +135,13 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError("the name cannot be resolved") from None
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         if not self.allow_private and not all(is_public(address) for address in addresses):
-            raise Forbidden("the name leads to a private address")
+            raise ForbiddenAddress("the name leads to a private address")
         if not addresses:
             raise httpcore.ConnectError("the name cannot be resolved")
         return addresses
 
     async def connect_unix_socket(self, *_: object, **__: object) -> httpcore.AsyncNetworkStream:
-        raise Forbidden("sockets of this machine are no addresses")
+        raise ForbiddenAddress("sockets of this machine are no addresses")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The clerk of webhooks: what many of them have to note goes to the ledger together."""
+"""Batch webhook delivery reports into one ledger transaction."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from concurrent.futures import ThreadPoolExecutor
 
 from placewire.serve.errors import Unavailable
 from placewire.serve.ledger import Account, Ledger
-from placewire.serve.ledger.rows import Report, Step
+from placewire.serve.ledger.rows import DeliveryReport, NextStep
 
-AT_ONCE = 200  # in one transaction
-AGAIN_S = 1.0  # after which a ledger that is away is tried again
+MAX_REPORTS = 200  # per transaction
+RETRY_S = 1.0  # between attempts while the ledger is unavailable
 
-Note = tuple[Account, Report | None, asyncio.Future[Step]]
+Pending = tuple[Account, DeliveryReport | None, asyncio.Future[NextStep]]
 
 
-class Clerk:
-    """Writes reports in one thread; while the ledger is away they wait, and are not lost."""
+class DeliveryBatcher:
+    """Writes reports in one thread; they wait while the ledger is unavailable."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._waiting: list[Note] = []
-        self._thread = ThreadPoolExecutor(1, "clerk")
+        self._waiting: list[Pending] = []
+        self._thread = ThreadPoolExecutor(1, "delivery-batcher")
         self._writing: asyncio.Task[None] | None = None
 
-    async def advance(self, account: Account, report: Report | None) -> Step:
-        """Settle what was reported of a webhook; gives what it has to do next."""
-        future: asyncio.Future[Step] = asyncio.get_running_loop().create_future()
+    async def advance(self, account: Account, report: DeliveryReport | None) -> NextStep:
+        """Apply a delivery report, if any; returns the webhook's next step."""
+        future: asyncio.Future[NextStep] = asyncio.get_running_loop().create_future()
         self._waiting.append((account, report, future))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write())
@@ -37,7 +37,7 @@ class Clerk:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
-                group, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
+                group, self._waiting = self._waiting[:MAX_REPORTS], self._waiting[MAX_REPORTS:]
                 noted = [(account, report) for account, report, _ in group]
                 now_us = time.time_ns() // 1_000
                 try:
@@ -45,7 +45,7 @@ class Clerk:
                     steps = await loop.run_in_executor(self._thread, advance, noted, now_us)
                 except Unavailable:
                     self._waiting = group + self._waiting
-                    await asyncio.sleep(AGAIN_S)
+                    await asyncio.sleep(RETRY_S)
                     continue
                 except Exception as error:
                     for _, _, future in group:
@@ -59,9 +59,9 @@ class Clerk:
             self._writing = None
 
     async def stop(self) -> None:
-        """Write what waits, once more; what cannot be written is sent again after a restart."""
+        """Write waiting reports once more; unwritten deliveries are sent again after a restart."""
         if self._writing is not None:
-            await asyncio.wait([self._writing], timeout=AGAIN_S)
+            await asyncio.wait([self._writing], timeout=RETRY_S)
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)

@@ -1,8 +1,8 @@
-"""Webhooks: every result to its address, in order, until it is there or given up.
+"""Dispatch results to webhooks in order, with retries.
 
-One parcel at a time for each subscription, many subscriptions at once. Those that are new, fail
-or take long have a lane of their own, so that they hold up nobody but each other. Everything
-that must outlast this process is in the ledger; here is only who is due.
+Each subscription has one delivery at a time; many subscriptions are served concurrently. New,
+failing and slow webhooks have their own queue, so they delay only each other. State that must
+survive a restart is in the ledger; this module only schedules.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Account, Entry, Ledger
-from placewire.serve.ledger.rows import FAILED, Parcel, Report, Step
-from placewire.serve.webhooks.delivery_batcher import AGAIN_S, Clerk
-from placewire.serve.webhooks.sender import Sender, encode_parcel
+from placewire.serve.ledger import Account, Ledger, ResultEntry
+from placewire.serve.ledger.rows import FAILED, DeliveryReport, NextStep, WebhookDelivery
+from placewire.serve.webhooks.delivery_batcher import RETRY_S, DeliveryBatcher
+from placewire.serve.webhooks.sender import Sender, encode_delivery
 
-SLOW_S = 2.0  # one that takes longer is sent by the lane of the slow
+SLOW_S = 2.0  # slower webhooks move to the slow queue
 READERS = 4  # threads
-GRACE_S = 2.0  # for what is under way when the gateway ends
-PUZZLED_S = 60.0  # after an error that nobody foresaw
+GRACE_S = 2.0  # for deliveries in progress at shutdown
+ERROR_PAUSE_S = 60.0  # after an unexpected error
 
 log = logging.getLogger("placewire.serve")
 
 
-class Retries(NamedTuple):
-    """When a parcel is tried again, and how often: by default twelve times in about a day."""
+class RetryPolicy(NamedTuple):
+    """When and how often a delivery is retried: by default twelve times in about a day."""
 
     tries: int = 12
     first_s: float = 5.0
     growth: float = 3.0
     most_s: float = 21_600.0
-    jitter: float = 0.2  # of each pause, up or down
+    jitter: float = 0.2  # fraction of each pause, up or down
 
     def pause_s(self, attempts: int) -> float | None:
-        """How long to wait after so many attempts; None: no longer."""
+        """The pause after so many attempts; None: give up."""
         if attempts >= self.tries:
             return None
         pause = min(self.most_s, self.first_s * self.growth ** (attempts - 1))
         return pause * random.uniform(1 - self.jitter, 1 + self.jitter)
 
 
-class Lanes(NamedTuple):
-    """How many are sent at once."""
+class Concurrency(NamedTuple):
+    """Numbers of concurrent deliveries."""
 
     quick: int = 64
     slow: int = 64
 
 
-class Due:
-    """One webhook's place in the queue."""
+class QueuedWebhook:
+    """The scheduling state of one webhook."""
 
     def __init__(self) -> None:
-        self.parcel: Parcel | None = None
-        self.slow = True  # until it has shown that it is not
-        self.queued = False  # in a lane, or being sent
-        self.again = False  # something came meanwhile
-        self.stale = False  # its webhook was changed meanwhile
+        self.delivery: WebhookDelivery | None = None
+        self.slow = True  # until it has proved quick
+        self.queued = False  # queued or being sent
+        self.dirty = False  # something arrived in the meantime
+        self.stale = False  # its settings changed in the meantime
         self.timer: asyncio.TimerHandle | None = None
 
     def disarm(self) -> None:
@@ -70,153 +70,160 @@ class Due:
         self.timer = None
 
 
-class Webhooks:
-    """Sends what the ledger has for webhooks; used in the gateway's one event loop."""
+class WebhookDispatcher:
+    """Sends what the ledger has for webhooks. Use it in the gateway's event loop."""
 
     def __init__(
-        self, ledger: Ledger, sender: Sender, retries: Retries, lanes: Lanes | None = None
+        self,
+        ledger: Ledger,
+        sender: Sender,
+        retries: RetryPolicy,
+        concurrency: Concurrency | None = None,
     ) -> None:
         self.ledger = ledger
         self.sender = sender
         self.retries = retries
-        self.lanes = lanes or Lanes()
-        self.under_way = 0
-        self._due: dict[Account, Due] = {}
+        self.concurrency = concurrency or Concurrency()
+        self.in_progress = 0
+        self._entries: dict[Account, QueuedWebhook] = {}
         self._quick: asyncio.Queue[Account] = asyncio.Queue()
         self._slow: asyncio.Queue[Account] = asyncio.Queue()
-        self._clerk = Clerk(ledger)
-        self._readers = ThreadPoolExecutor(READERS, "parcels")
+        self._batcher = DeliveryBatcher(ledger)
+        self._readers = ThreadPoolExecutor(READERS, "deliveries")
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
     def start(self) -> None:
-        """Begin with what has been waiting since before."""
-        for queue, count in ((self._quick, self.lanes.quick), (self._slow, self.lanes.slow)):
+        """Start with deliveries left from the last run."""
+        for queue, count in (
+            (self._quick, self.concurrency.quick),
+            (self._slow, self.concurrency.slow),
+        ):
             self._tasks += [asyncio.create_task(self._work(queue)) for _ in range(count)]
-        self._tasks.append(asyncio.create_task(self._recall()))
+        self._tasks.append(asyncio.create_task(self._load_active()))
 
     async def stop(self) -> None:
-        """Let what is under way come to its end for a moment; the rest is sent after a restart."""
+        """Give deliveries in progress a moment to finish; the rest is sent after a restart."""
         self._closing = True
-        for due in self._due.values():
-            due.disarm()
+        for entry in self._entries.values():
+            entry.disarm()
         until = time.monotonic() + GRACE_S
-        while self.under_way and time.monotonic() < until:
+        while self.in_progress and time.monotonic() < until:
             await asyncio.sleep(0.01)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._clerk.stop()
+        await self._batcher.stop()
         self.sender.close()
         self._readers.shutdown()
 
-    async def _recall(self) -> None:
+    async def _load_active(self) -> None:
         while True:
             try:
                 active = await asyncio.to_thread(self.ledger.deliveries.active)
                 break
             except Unavailable:
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
         for account, waits in active:
-            due = self._due.setdefault(account, Due())
+            entry = self._entries.setdefault(account, QueuedWebhook())
             if waits:
-                self._queue(account, due)
+                self._queue(account, entry)
 
-    def hear(self, entries: Iterable[Entry]) -> None:
-        """New results: wake those that have webhooks and wait for nothing else."""
-        if not self._due:
+    def on_results(self, entries: Iterable[ResultEntry]) -> None:
+        """Wake the idle webhooks of new results."""
+        if not self._entries:
             return
         for account in {entry.account for entry in entries}:
-            due = self._due.get(account)
-            if due is not None and due.timer is None:
-                self._queue(account, due)
+            entry = self._entries.get(account)
+            if entry is not None and entry.timer is None:
+                self._queue(account, entry)
 
-    def look_again(self) -> None:
-        """New results that nobody has listed: wake all that wait for nothing else."""
-        for account, due in self._due.items():
-            if due.timer is None:
-                self._queue(account, due)
+    def wake_idle(self) -> None:
+        """Wake all idle webhooks, after results that were not listed."""
+        for account, entry in self._entries.items():
+            if entry.timer is None:
+                self._queue(account, entry)
 
-    def wake(self, account: Account) -> None:
-        """A webhook is new, or has another wish: look at it now."""
-        due = self._due.setdefault(account, Due())
-        due.disarm()
-        due.parcel, due.stale = None, True
-        self._queue(account, due)
+    def refresh(self, account: Account) -> None:
+        """Process a webhook that is new or has changed."""
+        entry = self._entries.setdefault(account, QueuedWebhook())
+        entry.disarm()
+        entry.delivery, entry.stale = None, True
+        self._queue(account, entry)
 
-    def _queue(self, account: Account, due: Due) -> None:
-        due.timer = None
-        if due.queued:
-            due.again = True
+    def _queue(self, account: Account, entry: QueuedWebhook) -> None:
+        entry.timer = None
+        if entry.queued:
+            entry.dirty = True
         elif not self._closing:
-            due.queued = True
-            (self._slow if due.slow else self._quick).put_nowait(account)
+            entry.queued = True
+            (self._slow if entry.slow else self._quick).put_nowait(account)
 
     async def _work(self, queue: asyncio.Queue[Account]) -> None:
         while True:
             account = await queue.get()
-            due = self._due.get(account)
-            if due is None or self._closing:
+            entry = self._entries.get(account)
+            if entry is None or self._closing:
                 continue
-            self.under_way += 1
+            self.in_progress += 1
             try:
-                step = await self._act(account, due)
+                step = await self._deliver_one(account, entry)
             except Exception:
                 log.exception("webhook of %r", account.subscription)
-                step = Step(wait_us=time.time_ns() // 1_000 + int(PUZZLED_S * 1e6))
+                step = NextStep(wait_us=time.time_ns() // 1_000 + int(ERROR_PAUSE_S * 1e6))
             finally:
-                self.under_way -= 1
-            self._go_on(account, due, step)
+                self.in_progress -= 1
+            self._schedule(account, entry, step)
 
-    async def _act(self, account: Account, due: Due) -> Step:
-        """Send one parcel, if there is one; gives what is to be done next."""
-        due.again = due.stale = False
-        parcel, due.parcel = due.parcel, None
-        if parcel is None:
-            step = await self._clerk.advance(account, None)
-            if step.parcel is None:
+    async def _deliver_one(self, account: Account, entry: QueuedWebhook) -> NextStep:
+        """Send one delivery, if there is one; returns the next step."""
+        entry.dirty = entry.stale = False
+        delivery, entry.delivery = entry.delivery, None
+        if delivery is None:
+            step = await self._batcher.advance(account, None)
+            if step.delivery is None:
                 return step
-            parcel = step.parcel
+            delivery = step.delivery
         begun = time.monotonic()
-        report = await self._send(parcel)
-        due.slow = report.outcome == FAILED or time.monotonic() - begun > SLOW_S
-        return await self._clerk.advance(account, report)
+        report = await self._send(delivery)
+        entry.slow = report.outcome == FAILED or time.monotonic() - begun > SLOW_S
+        return await self._batcher.advance(account, report)
 
-    async def _send(self, parcel: Parcel) -> Report:
-        entries = await self._read(parcel)
+    async def _send(self, delivery: WebhookDelivery) -> DeliveryReport:
+        entries = await self._read(delivery)
         if not entries:
-            return Report(parcel, FAILED, "its results are not kept any more")
-        outcome, error = await self.sender.send(parcel, encode_parcel(parcel, entries))
-        pause_s = self.retries.pause_s(parcel.attempts + 1) if outcome == FAILED else None
+            return DeliveryReport(delivery, FAILED, "its results are not kept any more")
+        outcome, error = await self.sender.send(delivery, encode_delivery(delivery, entries))
+        pause_s = self.retries.pause_s(delivery.attempts + 1) if outcome == FAILED else None
         again_us = None
-        if pause_s is not None and not parcel.dead:
+        if pause_s is not None and not delivery.dead:
             again_us = time.time_ns() // 1_000 + int(pause_s * 1e6)
-        return Report(parcel, outcome, error, again_us)
+        return DeliveryReport(delivery, outcome, error, again_us)
 
-    async def _read(self, parcel: Parcel) -> list[Entry]:
+    async def _read(self, delivery: WebhookDelivery) -> list[ResultEntry]:
         loop = asyncio.get_running_loop()
-        wanted = parcel.account, parcel.first - 1, parcel.size
+        wanted = delivery.account, delivery.first - 1, delivery.size
         while True:
             try:
                 found = await loop.run_in_executor(self._readers, self.ledger.results_of, *wanted)
             except Unavailable:
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(RETRY_S)
                 continue
-            return [entry for entry in found if entry.number <= parcel.last]
+            return [entry for entry in found if entry.number <= delivery.last]
 
-    def _go_on(self, account: Account, due: Due, step: Step) -> None:
-        due.queued = False
+    def _schedule(self, account: Account, entry: QueuedWebhook, step: NextStep) -> None:
+        entry.queued = False
         if not step.known:
-            if due.again:
-                self._queue(account, due)
+            if entry.dirty:
+                self._queue(account, entry)
             else:
-                self._due.pop(account, None)
-        elif step.parcel is not None:
-            due.parcel = None if due.stale else step.parcel
-            self._queue(account, due)
-        elif step.wait_us is not None and not self._closing and not due.stale:
+                self._entries.pop(account, None)
+        elif step.delivery is not None:
+            entry.delivery = None if entry.stale else step.delivery
+            self._queue(account, entry)
+        elif step.wait_us is not None and not self._closing and not entry.stale:
             pause_s = max(0.0, step.wait_us / 1e6 - time.time())
             loop = asyncio.get_running_loop()
-            due.timer = loop.call_later(pause_s, self._queue, account, due)
-        elif due.again:
-            self._queue(account, due)
+            entry.timer = loop.call_later(pause_s, self._queue, account, entry)
+        elif entry.dirty:
+            self._queue(account, entry)

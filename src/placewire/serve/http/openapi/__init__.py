@@ -1,8 +1,7 @@
-"""The service's interface as an OpenAPI 3.1 document.
+"""The HTTP interface as an OpenAPI 3.1 document.
 
-`schemas` says what events, results and answers look like, `operations` what can be called,
-`deliveries` both for webhooks. A test holds them to the application's routes, and requests made
-from them to what it answers.
+`schemas` describes events, results and answers, `operations` the calls. Tests compare both with the
+application's routes and with its actual responses.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ ABOUT = (
 
 @cache
 def make_document() -> dict[str, Any]:
-    """The document."""
+    """The OpenAPI document."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -62,5 +61,5 @@ def make_document() -> dict[str, Any]:
 
 @cache
 def encode_document() -> bytes:
-    """The document as JSON."""
+    """The OpenAPI document as JSON."""
     return msgspec.json.encode(make_document())

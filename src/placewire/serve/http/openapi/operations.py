@@ -1,4 +1,4 @@
-"""What can be called: each route's parameters, bodies and replies."""
+"""The operations of the OpenAPI document: parameters, bodies and responses of each route."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from placewire.serve.http.openapi.schemas import (
     SEQ,
     TEXT,
     Schema,
+    array_of,
     fields,
-    listed,
-    maybe,
+    nullable,
     ref,
 )
 
@@ -22,41 +22,45 @@ JSON, NDJSON, STREAM = "application/json", "application/x-ndjson", "text/event-s
 EXAMPLE_LINES = '{"id":"o1","lon":-73.98,"lat":40.75,"text":"Free coffee"}\n'
 
 
-def refusal(why: str) -> Schema:
+def error_response(why: str) -> Schema:
     return {"description": why, "content": {JSON: {"schema": ref("Error")}}}
 
 
 RESPONSES: dict[str, Schema] = {
-    "400": refusal("The request or its body cannot be read"),
+    "400": error_response("The request or its body cannot be read"),
     "401": {
-        **refusal("A key is needed, or it is not known"),
+        **error_response("A key is needed, or it is not known"),
         "headers": {"WWW-Authenticate": {"schema": TEXT}},
     },
-    "403": refusal("The key may not do this, or a page of elsewhere asks"),
-    "404": refusal("Not there, or somebody else's"),
-    "408": refusal("The body took too long"),
-    "409": refusal("There is one of that name already, or somebody else has the id"),
-    "413": refusal("The body is too large"),
-    "415": refusal("The body is of another type than the call takes"),
-    "422": refusal("A field, a parameter or an event is not valid"),
+    "403": error_response("The key may not do this, or a page of elsewhere asks"),
+    "404": error_response("Not there, or somebody else's"),
+    "408": error_response("The body took too long"),
+    "409": error_response("There is one of that name already, or somebody else has the id"),
+    "413": error_response("The body is too large"),
+    "415": error_response("The body is of another type than the call takes"),
+    "422": error_response("A field, a parameter or an event is not valid"),
     "429": {
-        **refusal("Too many events a second for this key"),
+        **error_response("Too many events a second for this key"),
         "headers": {"Retry-After": {"schema": {"type": "integer"}}},
     },
-    "505": refusal("A stream needs HTTP/1.1"),
-    "503": refusal("Nothing can be written, or read, for now; see /health"),
+    "505": error_response("A stream needs HTTP/1.1"),
+    "503": error_response("Nothing can be written, or read, for now; see /health"),
 }
-ALWAYS = ("401", "403", "503")
-OF_BODIES = ("400", "408", "413", "415", "422")
+COMMON_ERRORS = ("401", "403", "503")
+BODY_ERRORS = ("400", "408", "413", "415", "422")
 
 
-def told(description: str, schema: Schema) -> Schema:
+def response(description: str, schema: Schema) -> Schema:
     return {"description": description, "content": {JSON: {"schema": schema}}}
 
 
-def call(tag: str, does: str, replies: dict[str, Schema], *refused: str, **more: Any) -> Schema:
-    """One operation; `refused` are the statuses of errors, beside those that all have."""
-    errors = {code: {"$ref": f"#/components/responses/{code}"} for code in (*refused, *ALWAYS)}
+def operation(
+    tag: str, does: str, replies: dict[str, Schema], *refused: str, **more: Any
+) -> Schema:
+    """One operation; `refused` lists its error statuses besides the common ones."""
+    errors = {
+        code: {"$ref": f"#/components/responses/{code}"} for code in (*refused, *COMMON_ERRORS)
+    }
     return {
         "tags": [tag],
         "summary": does,
@@ -78,16 +82,18 @@ def body_or_lines(schema: Schema, lines: str) -> Schema:
     return taken
 
 
-def asked(name: str, schema: Schema, does: str = "") -> Schema:
+def query_parameter(name: str, schema: Schema, does: str = "") -> Schema:
     return {"name": name, "in": "query", "schema": schema, "description": does}
 
 
-def in_path(name: str, schema: Schema) -> Schema:
+def path_parameter(name: str, schema: Schema) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def limit(most: int) -> Schema:
-    return asked("limit", {"type": "integer", "minimum": 1, "maximum": most, "default": 100})
+    return query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": most, "default": 100}
+    )
 
 
 FLAG: Schema = {"type": "integer", "enum": [0, 1], "default": 0}
@@ -102,8 +108,8 @@ ANY_KEY: Schema = {
         "pattern": "^[!-~]([ -~]*[!-~])?$",
     },
 }
-NAME = in_path("id", ID)
-FROM = asked(
+NAME = path_parameter("id", ID)
+FROM = query_parameter(
     "after",
     {"anyOf": [{"type": "integer", "minimum": 0, "maximum": LAST}, {"const": "latest"}]},
     "Begin after this number, or with what comes; default: all that is kept",
@@ -114,15 +120,17 @@ RESUME: Schema = {
     "description": "As `after`; a browser sends it when it comes back",
     "schema": {"type": "integer", "minimum": 0, "maximum": LAST},
 }
-KEY = asked("key", TEXT, "An API key, for those who cannot send headers")
-SHOWN = asked("objects", FLAG, "With the objects that results name")
-DETAILS = asked("objects", FLAG, "With `details`: seq, place and text of the first 100 objects")
+KEY = query_parameter("key", TEXT, "An API key, for those who cannot send headers")
+SHOWN = query_parameter("objects", FLAG, "With the objects that results name")
+DETAILS = query_parameter(
+    "objects", FLAG, "With `details`: seq, place and text of the first 100 objects"
+)
 
 
 def stream(does: str, *parameters: Schema, missing: bool = False) -> Schema:
     refused = ("422", "505", "404") if missing else ("422", "505")
     replies = {"200": {"description": does, "content": {STREAM: {"schema": TEXT}}}}
-    return call("results", does, replies, *refused, parameters=[*parameters, KEY])
+    return operation("results", does, replies, *refused, parameters=[*parameters, KEY])
 
 
 DELIVERY = "/v1/subscriptions/{id}/delivery"
@@ -134,8 +142,8 @@ PATHS: dict[str, dict[str, Schema]] = {
             "summary": "How the service is",
             "security": [{}],
             "responses": {
-                "200": told("Well", ref("Health")),
-                "503": told(
+                "200": response("Well", ref("Health")),
+                "503": response(
                     "Not well: `status` says why", {"anyOf": [ref("Health"), ref("Error")]}
                 ),
             },
@@ -146,117 +154,123 @@ PATHS: dict[str, dict[str, Schema]] = {
             "tags": ["service"],
             "summary": "This document",
             "security": [{}],
-            "responses": {"200": told("OpenAPI 3.1", {"type": "object"})},
+            "responses": {"200": response("OpenAPI 3.1", {"type": "object"})},
         }
     },
     "/v1/objects": {
-        "post": call(
+        "post": operation(
             "objects",
             "Publish one object, or with lines many",
             {
-                "202": told("On disk", {"oneOf": [ref("AcceptedObject"), ref("AcceptedObjects")]}),
-                "422": told("Not valid", ref("NothingAccepted")),
+                "202": response(
+                    "On disk", {"oneOf": [ref("AcceptedObject"), ref("AcceptedObjects")]}
+                ),
+                "422": response("Not valid", ref("NothingAccepted")),
             },
-            *OF_BODIES,
+            *BODY_ERRORS,
             "429",
             parameters=[ANY_KEY],
             requestBody=body_or_lines(ref("Object"), EXAMPLE_LINES),
         )
     },
     "/v1/objects/{seq}": {
-        "get": call(
+        "get": operation(
             "objects",
             "An object as it was published",
             {
-                "200": told(
+                "200": response(
                     "It", fields({"seq": SEQ, "object": {"type": "object", "examples": [CORNER]}})
                 )
             },
             "404",
-            parameters=[in_path("seq", SEQ)],
+            parameters=[path_parameter("seq", SEQ)],
         )
     },
     "/v1/subscriptions": {
-        "post": call(
+        "post": operation(
             "subscriptions",
             "Make one subscription, or with lines many; or replace those of these ids",
             {
-                "201": told(
+                "201": response(
                     "On disk",
                     {"oneOf": [ref("AcceptedSubscription"), ref("AcceptedSubscriptions")]},
                 ),
-                "200": told("One was replaced", ref("AcceptedSubscription")),
-                "422": told("Not valid", ref("NothingAccepted")),
+                "200": response("One was replaced", ref("AcceptedSubscription")),
+                "422": response("Not valid", ref("NothingAccepted")),
             },
-            *OF_BODIES,
+            *BODY_ERRORS,
             "409",
             "429",
             parameters=[ANY_KEY],
             requestBody=body_or_lines(ref("Subscription"), '{"kind":"boolean","where":"tea"}\n'),
         ),
-        "get": call(
+        "get": operation(
             "subscriptions",
             "One's own subscriptions, by id",
             {
-                "200": told(
+                "200": response(
                     "Some of them",
-                    fields({"subscriptions": listed(ref("Held")), "next": maybe(ID)}),
+                    fields({"subscriptions": array_of(ref("Held")), "next": nullable(ID)}),
                 )
             },
             "422",
-            parameters=[limit(1_000), asked("after", TEXT, "An id: begin after it")],
+            parameters=[limit(1_000), query_parameter("after", TEXT, "An id: begin after it")],
         ),
     },
     "/v1/subscriptions/{id}": {
-        "put": call(
+        "put": operation(
             "subscriptions",
             "Make or replace the subscription of this id",
             {
-                "201": told("Made", ref("AcceptedSubscription")),
-                "200": told("Replaced", ref("AcceptedSubscription")),
+                "201": response("Made", ref("AcceptedSubscription")),
+                "200": response("Replaced", ref("AcceptedSubscription")),
             },
-            *OF_BODIES,
+            *BODY_ERRORS,
             "409",
             "429",
             parameters=[NAME, ANY_KEY],
             requestBody=body(schema=ref("Subscription")),
         ),
-        "delete": call(
+        "delete": operation(
             "subscriptions",
             "End a subscription",
-            {"200": told("Ended", fields({"id": ID, "seq": SEQ}))},
+            {"200": response("Ended", fields({"id": ID, "seq": SEQ}))},
             "404",
             "422",
             "429",
             parameters=[NAME],
         ),
-        "get": call(
+        "get": operation(
             "subscriptions",
             "One subscription",
-            {"200": told("It", ref("Held"))},
+            {"200": response("It", ref("Held"))},
             "404",
             "422",
             parameters=[NAME],
         ),
     },
     "/v1/subscriptions/{id}/standing": {
-        "get": call(
+        "get": operation(
             "results",
             "Where a ranked subscription stands",
-            {"200": told("Its list, or its last report", ref("Standing"))},
+            {"200": response("Its list, or its last report", ref("Standing"))},
             "404",
             "422",
             parameters=[NAME, DETAILS],
         )
     },
     "/v1/subscriptions/{id}/results": {
-        "get": call(
+        "get": operation(
             "results",
             "Results of a subscription, from a number on",
-            {"200": told("Some of them", fields({"results": listed(ref("Entry")), "next": COUNT}))},
+            {
+                "200": response(
+                    "Some of them", fields({"results": array_of(ref("Entry")), "next": COUNT})
+                )
+            },
             "404",
             "422",
-            parameters=[NAME, limit(1_000), asked("after", {**COUNT, "maximum": LAST})],
+            parameters=[NAME, limit(1_000), query_parameter("after", {**COUNT, "maximum": LAST})],
         )
     },
     "/v1/subscriptions/{id}/events": {
@@ -278,70 +292,72 @@ PATHS: dict[str, dict[str, Schema]] = {
         "get": stream("A sample of objects, figures and changes of plan, as server-sent events")
     },
     "/v1/query": {
-        "post": call(
+        "post": operation(
             "queries",
             "Ask about the objects that are kept, as of the last commit",
-            {"200": told("The answer", ref("Answer"))},
-            *OF_BODIES,
-            parameters=[asked("with_data", FLAG, "With the objects' data"), DETAILS],
+            {"200": response("The answer", ref("Answer"))},
+            *BODY_ERRORS,
+            parameters=[query_parameter("with_data", FLAG, "With the objects' data"), DETAILS],
             requestBody=body(schema=ref("Query")),
         )
     },
     "/v1/explain": {
-        "post": call(
+        "post": operation(
             "queries",
             "Why an object does or does not match a subscription",
-            {"200": told("The reasons", ref("Explanation"))},
-            *OF_BODIES,
+            {"200": response("The reasons", ref("Explanation"))},
+            *BODY_ERRORS,
             "404",
             requestBody=body(schema=ref("Pair")),
         )
     },
     "/explain": {
-        "post": call(
+        "post": operation(
             "queries",
             "The same as `/v1/explain`",
-            {"200": told("The reasons", ref("Explanation"))},
-            *OF_BODIES,
+            {"200": response("The reasons", ref("Explanation"))},
+            *BODY_ERRORS,
             "404",
             requestBody=body(schema=ref("Pair")),
         )
     },
     "/v1/plan": {
-        "get": call(
+        "get": operation(
             "service",
             "The plan of boolean subscriptions that is in force",
-            {"200": told("It", ref("Plan"))},
+            {"200": response("It", ref("Plan"))},
         ),
-        "post": call(
+        "post": operation(
             "service",
             "Ask for another plan, or other workers, by hand",
-            {"202": told("Asked for", fields({"asked": ref("AskedPlan")}))},
-            *OF_BODIES,
+            {"202": response("Asked for", fields({"asked": ref("AskedPlan")}))},
+            *BODY_ERRORS,
             requestBody=body(schema=ref("AskedPlan")),
         ),
     },
     "/v1/status": {
-        "get": call(
+        "get": operation(
             "service",
             "How the pipeline and the service stand",
-            {"200": told("As of the last commit, and of the moment", ref("Status"))},
+            {"200": response("As of the last commit, and of the moment", ref("Status"))},
             "422",
             parameters=[
-                asked("leaves", {"type": "integer", "minimum": 0, "maximum": 1_000, "default": 10})
+                query_parameter(
+                    "leaves", {"type": "integer", "minimum": 0, "maximum": 1_000, "default": 10}
+                )
             ],
         )
     },
     "/v1/dead-letters": {
-        "get": call(
+        "get": operation(
             "service",
             "Events that the pipeline refused",
             {
-                "200": told(
+                "200": response(
                     "Some of them",
                     fields(
                         {
-                            "dead_letters": listed(
+                            "dead_letters": array_of(
                                 fields({"seq": SEQ, "error": TEXT, "event": TEXT})
                             ),
                             "next": {"type": "integer", "minimum": -1},
@@ -352,48 +368,50 @@ PATHS: dict[str, dict[str, Schema]] = {
             "422",
             parameters=[
                 limit(1_000),
-                asked("after", {"type": "integer", "minimum": -1, "maximum": LAST}),
+                query_parameter("after", {"type": "integer", "minimum": -1, "maximum": LAST}),
             ],
         )
     },
     "/v1/keys": {
-        "post": call(
+        "post": operation(
             "service",
             "Make a key; it is shown this once",
             {
-                "201": told(
+                "201": response(
                     "Made",
                     fields(
                         {
                             "name": TEXT,
-                            "roles": listed(ref("Role")),
+                            "roles": array_of(ref("Role")),
                             "key": {"type": "string", "pattern": "^pw_"},
                         }
                     ),
                 )
             },
-            *OF_BODIES,
+            *BODY_ERRORS,
             "409",
             requestBody=body(schema=ref("NewKey")),
         ),
-        "get": call(
+        "get": operation(
             "service",
             "The keys that there are, without themselves",
             {
-                "200": told(
+                "200": response(
                     "All of them",
-                    fields({"keys": listed(fields({"name": TEXT, "roles": listed(ref("Role"))}))}),
+                    fields(
+                        {"keys": array_of(fields({"name": TEXT, "roles": array_of(ref("Role"))}))}
+                    ),
                 )
             },
         ),
     },
     "/v1/keys/{name}": {
-        "delete": call(
+        "delete": operation(
             "service",
             "End a key at once; its subscriptions stay",
-            {"200": told("Ended", fields({"name": TEXT}))},
+            {"200": response("Ended", fields({"name": TEXT}))},
             "404",
-            parameters=[in_path("name", {"type": "string", "minLength": 1})],
+            parameters=[path_parameter("name", {"type": "string", "minLength": 1})],
         )
     },
     "/metrics": {
@@ -411,53 +429,56 @@ PATHS: dict[str, dict[str, Schema]] = {
         }
     },
     DELIVERY: {
-        "put": call(
+        "put": operation(
             "results",
             "Send results to a webhook",
-            {"201": told("Made", ref("Delivery")), "200": told("Replaced", ref("Delivery"))},
-            *OF_BODIES,
+            {
+                "201": response("Made", ref("Delivery")),
+                "200": response("Replaced", ref("Delivery")),
+            },
+            *BODY_ERRORS,
             "404",
             parameters=[NAME],
             requestBody=body(schema=ref("Wish")),
         ),
-        "get": call(
+        "get": operation(
             "results",
             "A webhook, and where results went",
-            {"200": told("It", ref("Delivery"))},
+            {"200": response("It", ref("Delivery"))},
             "404",
             "422",
             parameters=[NAME],
         ),
-        "delete": call(
+        "delete": operation(
             "results",
             "End a webhook; results stay",
-            {"200": told("Ended", fields({"id": ID}))},
+            {"200": response("Ended", fields({"id": ID}))},
             "404",
             "422",
             parameters=[NAME],
         ),
     },
     f"{DELIVERY}/dead": {
-        "get": call(
+        "get": operation(
             "results",
             "Deliveries that were given up",
             {
-                "200": told(
-                    "Some of them", fields({"dead": listed(ref("DeadDelivery")), "next": COUNT})
+                "200": response(
+                    "Some of them", fields({"dead": array_of(ref("DeadDelivery")), "next": COUNT})
                 )
             },
             "404",
             "422",
-            parameters=[NAME, limit(1_000), asked("after", {**COUNT, "maximum": LAST})],
+            parameters=[NAME, limit(1_000), query_parameter("after", {**COUNT, "maximum": LAST})],
         )
     },
     f"{DELIVERY}/dead/retry": {
-        "post": call(
+        "post": operation(
             "results",
             "Send each of them once more",
             {
-                "202": told("Asked for", fields({"retried": COUNT})),
-                "409": told("The webhook has ended", ref("Error")),
+                "202": response("Asked for", fields({"retried": COUNT})),
+                "409": response("The webhook has ended", ref("Error")),
             },
             "404",
             "422",

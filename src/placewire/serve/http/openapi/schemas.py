@@ -1,7 +1,7 @@
-"""What events, results and answers look like, as JSON Schema: as strict as the service is.
+"""JSON Schemas of events, results and answers, as strict as the service.
 
-What a schema cannot say is refused all the same: a polygon that is not closed, south above north,
-an expression that cannot be read, a text over 64 KiB, data over 16 KiB.
+Some rules are beyond JSON Schema: closed polygons, south below north, valid expressions, and sizes
+in bytes.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 from placewire.engine.fields import MOST_K, MOST_LIMIT, OF_QUERIES, OF_SUBSCRIPTIONS
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
 from placewire.plan.methods import METHODS
-from placewire.serve.auth import MOST_NAME, ROLES
+from placewire.serve.auth import MAX_NAME, ROLES
 from placewire.serve.kinds import KIND_FORMS
-from placewire.serve.webhooks.addresses import MOST_URL
+from placewire.serve.webhooks.addresses import MAX_URL
 from placewire.state.asking import MOST_WORKERS
 
 Schema = dict[str, Any]
@@ -24,7 +24,7 @@ def ref(name: str) -> Schema:
 
 
 def fields(needed: Schema, optional: Schema | None = None, **more: Any) -> Schema:
-    """An object with these fields and no others."""
+    """An object schema with exactly these fields."""
     return {
         "type": "object",
         "required": list(needed),
@@ -34,11 +34,11 @@ def fields(needed: Schema, optional: Schema | None = None, **more: Any) -> Schem
     }
 
 
-def listed(items: Schema, **more: Any) -> Schema:
+def array_of(items: Schema, **more: Any) -> Schema:
     return {"type": "array", "items": items, **more}
 
 
-def maybe(schema: Schema) -> Schema:
+def nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -66,7 +66,7 @@ DURATION: Schema = {
     "examples": ["PT1H"],
 }
 DATA: Schema = {"description": "Anything, of at most 16 KiB; matching ignores it"}
-KEYWORDS = listed({"type": "string", "minLength": 1}, minItems=1, maxItems=64)
+KEYWORDS = array_of({"type": "string", "minLength": 1}, minItems=1, maxItems=64)
 K: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_K}
 POSITION: Schema = {
     "type": "array",
@@ -77,7 +77,7 @@ POSITION: Schema = {
 EXAMPLES = [form.example for form in KIND_FORMS.values()]
 CORNER = {"id": "o1", "lon": -73.98, "lat": 40.75, "text": "Free coffee, 5th Ave!"}
 
-OWN: dict[str, Schema] = {
+KIND_FIELDS: dict[str, Schema] = {
     "region": ref("Region"),
     "where": ref("Where"),
     "lon": LON,
@@ -94,13 +94,13 @@ OWN: dict[str, Schema] = {
 }
 
 
-def of_kinds(kinds: dict[str, Any], needed: Schema, optional: Schema) -> list[Schema]:
-    """A schema for each kind, from the fields that the service itself goes by."""
+def kind_schemas(kinds: dict[str, Any], needed: Schema, optional: Schema) -> list[Schema]:
+    """One schema per kind, from the field table that validation uses."""
     found = []
     for kind, own in kinds.items():
         must = {"kind": {"type": "string", "const": kind}, **needed}
-        must |= {name: OWN[name] for name in own.needed}
-        may = {**optional} | {name: OWN[name] for name in sorted(own.own - set(own.needed))}
+        must |= {name: KIND_FIELDS[name] for name in own.needed}
+        may = {**optional} | {name: KIND_FIELDS[name] for name in sorted(own.own - set(own.needed))}
         either = [{"required": [name]} for name in KIND_FORMS[kind].needs_one_of]
         found.append(fields(must, may, **({"anyOf": either} if either else {})))
     return found
@@ -115,7 +115,7 @@ ENTRY = {
 }
 NAMED = fields({"object": ID}, {"distance_m": {"type": "number"}, "score": {"type": "number"},
                                 "data": DATA})  # fmt: skip
-TERMS = listed(
+TERMS = array_of(
     {
         "type": "array",
         "items": {"anyOf": [TEXT, COUNT]},
@@ -133,14 +133,14 @@ OF_RESULT = {"seq": SEQ, "subscription": ID}
 BULK = {
     "accepted": COUNT,
     "rejected": COUNT,
-    "errors": listed(fields({"line": {"type": "integer", "minimum": 1}, "error": TEXT})),
+    "errors": array_of(fields({"line": {"type": "integer", "minimum": 1}, "error": TEXT})),
 }
 
-URL: Schema = {"type": "string", "minLength": 1, "maxLength": MOST_URL}
+URL: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_URL}
 SECRET: Schema = {"type": "string", "minLength": 16, "maxLength": 256, "pattern": "^[ -~]*$"}
 WAYS: Schema = {
-    "throttle": {**maybe(DURATION), "description": "At most one result in so long"},
-    "digest": {**maybe(DURATION), "description": "Results are collected so long"},
+    "throttle": {**nullable(DURATION), "description": "At most one result in so long"},
+    "digest": {**nullable(DURATION), "description": "Results are collected so long"},
 }
 
 SCHEMAS: dict[str, Schema] = {
@@ -169,18 +169,21 @@ SCHEMAS: dict[str, Schema] = {
                 }
             ),
             fields({"circle": fields({"lon": LON, "lat": LAT, "radius_m": METRES})}),
-            fields({"polygon": listed(listed(POSITION, minItems=4), minItems=1)}),
+            fields({"polygon": array_of(array_of(POSITION, minItems=4), minItems=1)}),
         ]
     },
     "Where": {
         "description": "Words with AND, OR, NOT and parentheses, or the same as a tree",
         "oneOf": [
             {"type": "string", "minLength": 1},
-            *(fields({name: listed(ref("Where"), minItems=1)}) for name in ("all", "any", "none")),
+            *(
+                fields({name: array_of(ref("Where"), minItems=1)})
+                for name in ("all", "any", "none")
+            ),
         ],
     },
     "Subscription": {
-        "oneOf": of_kinds(
+        "oneOf": kind_schemas(
             OF_SUBSCRIPTIONS,
             {},
             {
@@ -194,7 +197,7 @@ SCHEMAS: dict[str, Schema] = {
         "examples": EXAMPLES,
     },
     "Query": {
-        "oneOf": of_kinds(
+        "oneOf": kind_schemas(
             OF_QUERIES,
             {"last": DURATION},
             {"id": ID, "ts": TIME, "type": {"type": "string", "const": "query"}},
@@ -208,8 +211,8 @@ SCHEMAS: dict[str, Schema] = {
                 {
                     **OF_RESULT,
                     "type": {"const": "update"},
-                    "add": listed(NAMED),
-                    "drop": listed(NAMED),
+                    "add": array_of(NAMED),
+                    "drop": array_of(NAMED),
                 },
             ),
             fields({**OF_RESULT, "type": {"const": "report"}, "at": TIME, "terms": TERMS}),
@@ -221,14 +224,14 @@ SCHEMAS: dict[str, Schema] = {
         {
             "query": ID,
             "total": COUNT,
-            "objects": listed(NAMED),
+            "objects": array_of(NAMED),
             "terms": TERMS,
             "details": DETAILS,
         },
     ),
     "Standing": {
         "type": "object",
-        "properties": {"objects": listed(NAMED), "at": TIME, "terms": TERMS, "details": DETAILS},
+        "properties": {"objects": array_of(NAMED), "at": TIME, "terms": TERMS, "details": DETAILS},
         "additionalProperties": False,
     },
     "Held": {
@@ -243,7 +246,7 @@ SCHEMAS: dict[str, Schema] = {
             "status": {"type": "string", "enum": ["live", "ended", "expired"]},
             "results": COUNT,
             "subscription": {"type": "object"},
-            "delivery": maybe(ref("Delivery")),
+            "delivery": nullable(ref("Delivery")),
         },
     },
     "AcceptedObject": fields({"seq": SEQ}),
@@ -269,20 +272,20 @@ SCHEMAS: dict[str, Schema] = {
             "version": COUNT,
             "workers": COUNT,
             "why": TEXT,
-            "leaves": listed(
+            "leaves": array_of(
                 fields(
                     {
                         "leaf": COUNT,
                         "worker": COUNT,
-                        "workers": listed(COUNT),
-                        "box": listed({"type": "number"}, minItems=4, maxItems=4),
+                        "workers": array_of(COUNT),
+                        "box": array_of({"type": "number"}, minItems=4, maxItems=4),
                         "load": {**SHARE, "description": "Its share of the whole"},
                         "terms": {**FLAG, "description": "Whether words divide it further"},
                     }
                 )
             ),
-            "loads": listed({**SHARE, "description": "A worker's share of the load lately"}),
-            "changes": listed(fields({"at": TIME, "line": TEXT})),
+            "loads": array_of({**SHARE, "description": "A worker's share of the load lately"}),
+            "changes": array_of(fields({"at": TIME, "line": TEXT})),
             "asked": {
                 "type": "object",
                 "properties": {
@@ -320,7 +323,7 @@ SCHEMAS: dict[str, Schema] = {
     "Explanation": {
         "type": "object",
         "required": ["verdict", "matches", "object", "subscription", "interval"],
-        "properties": {"verdict": TEXT, "matches": maybe(FLAG)},
+        "properties": {"verdict": TEXT, "matches": nullable(FLAG)},
     },
     "Status": {
         "type": "object",
@@ -330,13 +333,13 @@ SCHEMAS: dict[str, Schema] = {
     "Role": {"type": "string", "enum": list(ROLES)},
     "NewKey": fields(
         {
-            "name": {"type": "string", "minLength": 1, "maxLength": MOST_NAME},
-            "roles": listed(ref("Role"), minItems=1),
+            "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
+            "roles": array_of(ref("Role"), minItems=1),
         },
         examples=[{"name": "alerts", "roles": ["subscribe"]}],
     ),
     "Wish": fields(
-        {"webhook": fields({"url": URL}, {"secret": maybe(SECRET)})},
+        {"webhook": fields({"url": URL}, {"secret": nullable(SECRET)})},
         {
             **WAYS,
             "after": {
@@ -360,8 +363,8 @@ SCHEMAS: dict[str, Schema] = {
             "dropped": COUNT,
             "failed": COUNT,
             "attempts": COUNT,
-            "next_attempt": maybe(TIME),
-            "error": maybe(TEXT),
+            "next_attempt": nullable(TIME),
+            "error": nullable(TEXT),
         }
     ),
     "DeadDelivery": fields(

@@ -1,4 +1,4 @@
-"""Delivery of a subscription's results to a webhook: wished for, shown, ended, tried again."""
+"""Handlers of webhooks: set, show and end delivery, and retry dead deliveries."""
 
 from __future__ import annotations
 
@@ -15,81 +15,90 @@ from placewire.model.times import format_duration, format_timestamp, parse_durat
 from placewire.serve.auth import Caller
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
-from placewire.serve.http.requests import name_of, needs, read_number, read_object, reply
-from placewire.serve.ledger import Held
-from placewire.serve.ledger.rows import Webhook, Wish, dead_facts
+from placewire.serve.http.requests import (
+    find_subscription,
+    read_number,
+    read_object,
+    reply,
+    requires,
+    subscription_id,
+)
+from placewire.serve.ledger import SubscriptionRow
+from placewire.serve.ledger.rows import WebhookRow, WebhookSettings, describe_dead
 from placewire.serve.webhooks.addresses import read_url
 
 LAST = (1 << 62) - 1
-MOST_DEAD = 1_000
-LEAST_US, MOST_US = 100_000, 7 * 86_400_000_000  # of throttles and digests
+MAX_DEAD = 1_000
+MIN_INTERVAL_US, MAX_INTERVAL_US = 100_000, 7 * 86_400_000_000  # of throttles and digests
 SECRET_SIZES = range(16, 257)
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """Have results sent to a webhook from now on, or otherwise than before."""
-    name = name_of(request)
+    """Create or change the webhook of a subscription."""
+    name = subscription_id(request)
     given = await read_object(request)
-    held = await asyncio.to_thread(gateway.find_own, caller, name)
-    wish = read_wish(given, held, gateway.options.allow_private)
+    subscription = await asyncio.to_thread(gateway.find_subscription, caller, name)
+    settings = read_settings_body(given, subscription, gateway.options.allow_private)
     token, secret = secrets.token_hex(8), f"pws_{secrets.token_urlsafe(32)}"
     deliveries = gateway.ledger.deliveries
-    made = await asyncio.to_thread(deliveries.put, held.account, wish, token, secret)
+    made = await asyncio.to_thread(deliveries.put, subscription.account, settings, token, secret)
     if made is None:
         raise Refused(404, f"subscription {name!r}: has ended")
-    gateway.webhooks.wake(held.account)
-    webhook = await find_webhook(gateway, held)
-    told = describe_webhook(webhook, held)
-    if made and wish.secret is None:
-        told["webhook"]["secret"] = webhook.secret
-    return reply(told, 201 if made else 200)
+    gateway.webhooks.refresh(subscription.account)
+    webhook = await find_webhook(gateway, subscription)
+    answer = describe_webhook(webhook, subscription)
+    if made and settings.secret is None:
+        answer["webhook"]["secret"] = webhook.secret
+    return reply(answer, 201 if made else 200)
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """A webhook and what was counted; never its secret."""
-    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    return reply(describe_webhook(await find_webhook(gateway, held), held))
+    """The webhook and its counters, without its secret."""
+    subscription = await find_subscription(request, gateway, caller)
+    return reply(describe_webhook(await find_webhook(gateway, subscription), subscription))
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """Send nothing more; results stay in the ledger."""
-    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    if not await asyncio.to_thread(gateway.ledger.deliveries.end, held.account):
-        raise no_webhook(held.id)
-    return reply({"id": held.id})
+    """End the webhook; results stay in the ledger."""
+    subscription = await find_subscription(request, gateway, caller)
+    if not await asyncio.to_thread(gateway.ledger.deliveries.end, subscription.account):
+        raise no_webhook(subscription.id)
+    return reply({"id": subscription.id})
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """Deliveries that were given up."""
-    limit = read_number(request, "limit", 100, 1, MOST_DEAD)
+    """Dead deliveries of the webhook."""
+    limit = read_number(request, "limit", 100, 1, MAX_DEAD)
     after = read_number(request, "after", 0, 0, LAST)
-    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    await find_webhook(gateway, held)
-    found = await asyncio.to_thread(gateway.ledger.deliveries.dead, held.account, after, limit)
-    shown = [dead_facts(one) | {"at": format_timestamp(one.at_us)} for one in found]
+    subscription = await find_subscription(request, gateway, caller)
+    await find_webhook(gateway, subscription)
+    found = await asyncio.to_thread(
+        gateway.ledger.deliveries.dead, subscription.account, after, limit
+    )
+    shown = [describe_dead(one) | {"at": format_timestamp(one.at_us)} for one in found]
     return reply({"dead": shown, "next": found[-1].first_number if found else after})
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def retry(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """Try each of them once more."""
-    held = await asyncio.to_thread(gateway.find_own, caller, name_of(request))
-    webhook = await find_webhook(gateway, held)
+    """Retry each dead delivery once."""
+    subscription = await find_subscription(request, gateway, caller)
+    webhook = await find_webhook(gateway, subscription)
     if webhook.ended:
-        raise Refused(409, f"webhook of {held.id!r}: has ended: {webhook.ended}")
-    count = await asyncio.to_thread(gateway.ledger.deliveries.try_again, held.account)
-    gateway.webhooks.wake(held.account)
+        raise Refused(409, f"webhook of {subscription.id!r}: has ended: {webhook.ended}")
+    count = await asyncio.to_thread(gateway.ledger.deliveries.retry_dead, subscription.account)
+    gateway.webhooks.refresh(subscription.account)
     return reply({"retried": count}, 202)
 
 
-async def find_webhook(gateway: Gateway, held: Held) -> Webhook:
-    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, held.account)
+async def find_webhook(gateway: Gateway, subscription: SubscriptionRow) -> WebhookRow:
+    webhook = await asyncio.to_thread(gateway.ledger.deliveries.find, subscription.account)
     if webhook is None:
-        raise no_webhook(held.id)
+        raise no_webhook(subscription.id)
     return webhook
 
 
@@ -97,8 +106,8 @@ def no_webhook(name: str) -> Refused:
     return Refused(404, f"subscription {name!r}: has no webhook")
 
 
-def describe_webhook(webhook: Webhook, held: Held) -> dict[str, Any]:
-    """A webhook as it is shown: where, how, and where every result went."""
+def describe_webhook(webhook: WebhookRow, subscription: SubscriptionRow) -> dict[str, Any]:
+    """A webhook as the API returns it."""
     waits = webhook.next_us * 1_000 > time.time_ns() and not webhook.ended
     return {
         "webhook": {"url": webhook.url},
@@ -107,7 +116,7 @@ def describe_webhook(webhook: Webhook, held: Held) -> dict[str, Any]:
         "status": "ended" if webhook.ended else "retrying" if webhook.attempts else "live",
         "number": webhook.number,
         "delivered": webhook.delivered,
-        "pending": max(0, held.numbers - webhook.number),
+        "pending": max(0, subscription.numbers - webhook.number),
         "dropped": webhook.dropped,
         "failed": webhook.failed,
         "attempts": webhook.attempts,
@@ -116,8 +125,10 @@ def describe_webhook(webhook: Webhook, held: Held) -> dict[str, Any]:
     }
 
 
-def read_wish(given: dict[str, Any], held: Held, allow_private: bool) -> Wish:
-    """What a body asks for; raises Refused."""
+def read_settings_body(
+    given: dict[str, Any], subscription: SubscriptionRow, allow_private: bool
+) -> WebhookSettings:
+    """Validate webhook settings; raises Refused."""
     known = ("webhook", "throttle", "digest", "after")
     refuse_unknown("body", given, known)
     webhook = given.get("webhook")
@@ -126,12 +137,12 @@ def read_wish(given: dict[str, Any], held: Held, allow_private: bool) -> Wish:
     refuse_unknown("webhook", webhook, ("url", "secret"))
     if given.get("throttle") is not None and given.get("digest") is not None:
         raise Refused(422, "throttle, digest: must not both be given")
-    return Wish(
+    return WebhookSettings(
         read_url(webhook.get("url"), allow_private),
         read_secret(webhook.get("secret")),
-        read_span("throttle", given.get("throttle")),
-        read_span("digest", given.get("digest")),
-        read_after(given.get("after"), held),
+        read_interval("throttle", given.get("throttle")),
+        read_interval("digest", given.get("digest")),
+        read_after(given.get("after"), subscription),
     )
 
 
@@ -151,7 +162,7 @@ def read_secret(given: object) -> str | None:
     return given
 
 
-def read_span(name: str, given: object) -> int:
+def read_interval(name: str, given: object) -> int:
     if given is None:
         return 0
     try:
@@ -160,17 +171,19 @@ def read_span(name: str, given: object) -> int:
         span_us = parse_duration(given)
     except InvalidEvent as error:
         raise Refused(422, f"{name}: {error}") from None
-    if not LEAST_US <= span_us <= MOST_US:
+    if not MIN_INTERVAL_US <= span_us <= MAX_INTERVAL_US:
         raise Refused(422, f"{name}: must be PT0.1S to P7D, got {given[:40]}")
     return span_us
 
 
-def read_after(given: object, held: Held) -> int | None:
-    """From which number on; nothing: all that is kept, or as before."""
+def read_after(given: object, subscription: SubscriptionRow) -> int | None:
+    """The result number to start after; None: unchanged, or the first that is kept."""
     if given is None:
         return None
     if given == "latest":
-        return held.numbers
-    if type(given) is not int or not 0 <= given <= held.numbers:
-        raise Refused(422, f"after: must be 0..{held.numbers} or 'latest', got {str(given)[:40]}")
+        return subscription.numbers
+    if type(given) is not int or not 0 <= given <= subscription.numbers:
+        raise Refused(
+            422, f"after: must be 0..{subscription.numbers} or 'latest', got {str(given)[:40]}"
+        )
     return given

@@ -1,4 +1,4 @@
-"""Objects: published one by one or many at once, and read back by their seq."""
+"""Handlers of objects: publish one or many, and read one back by seq."""
 
 from __future__ import annotations
 
@@ -10,65 +10,44 @@ from starlette.responses import Response
 from placewire.serve.auth import Caller
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
-from placewire.serve.group_commit import NO_REPEAT, Repeat, digest_of
 from placewire.serve.http.requests import (
     JSON,
-    MOST_BULK_BYTES,
-    MOST_BYTES,
+    MAX_BULK_BYTES,
+    MAX_EVENT_BYTES,
+    accept_bulk,
     media_type,
-    needs,
     read_body,
+    read_idempotency_key,
     reply,
+    requires,
 )
 from placewire.serve.intake import decode_object, read_bulk, read_object
 
-INLINE_BYTES = 1 << 16  # a larger body is read in a thread
-MOST_KEY = 200
+INLINE_BYTES = 1 << 16  # larger bodies are read in a thread
 
 
-def repeat_of(request: Request, body: bytes) -> Repeat:
-    """What tells a repeated request from a new one; raises Refused."""
-    keys = request.headers.getlist("idempotency-key")
-    if not keys:
-        return NO_REPEAT
-    key = keys[0]
-    if len(keys) > 1 or not 1 <= len(key) <= MOST_KEY or not key.isprintable():
-        got = f"{len(keys)} of them" if len(keys) > 1 else f"{len(key)} characters"
-        raise Refused(
-            422, f"idempotency-key: must be one of 1 to {MOST_KEY} printable characters, got {got}"
-        )
-    lines = body.count(b"\n") if media_type(request) != JSON else 0
-    return Repeat(key, digest_of(request.method, request.scope["path"], body), lines)
-
-
-@needs("publish")
+@requires("publish")
 async def publish(request: Request, gateway: Gateway, caller: Caller) -> Response:
-    """One object, or with lines many."""
+    """Publish one object, or many from JSON lines."""
     if media_type(request) == JSON:
-        body = await read_body(request, MOST_BYTES)
+        body = await read_body(request, MAX_EVENT_BYTES)
         line = read_object(gateway.admission, decode_object(body))
-        written = await gateway.accept(caller, [line], repeat=repeat_of(request, body))
-        gateway.live.show(written["seq"], [line])
+        written = await gateway.accept(
+            caller, [line], idempotency_key=read_idempotency_key(request, body)
+        )
+        gateway.live_feed.add_objects(written["seq"], [line])
         return reply({"seq": written["seq"]}, 202)
-    body = await read_body(request, MOST_BULK_BYTES)
+    body = await read_body(request, MAX_BULK_BYTES)
     if len(body) > INLINE_BYTES:
         bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
     else:
         bulk = read_bulk(gateway.admission, body, "object")
-    bulk = gateway.sift(caller, bulk)
-    told = {"accepted": len(bulk.lines), "rejected": bulk.rejected, "errors": bulk.errors}
-    if not bulk.lines:
-        if not bulk.rejected:
-            raise Refused(422, "body: must have lines, got none")
-        return reply({"error": "no line was accepted", **told}, 422)
-    written = await gateway.accept(caller, bulk.lines, repeat=repeat_of(request, body))
-    gateway.live.show(written["seq"], bulk.lines)
-    return reply({"first_seq": written["seq"], **told}, 202)
+    return await accept_bulk(request, gateway, caller, body, bulk, 202)
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def read_back(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """The object of an event."""
+    """The object at an event."""
     seq = request.path_params["seq"]
     found = await asyncio.to_thread(gateway.object_at, seq) if seq < 1 << 62 else None
     if found is None:

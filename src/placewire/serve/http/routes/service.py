@@ -1,4 +1,4 @@
-"""The service itself: health, queries, dead letters, keys, and what a page shows live."""
+"""Handlers of the service: health, metrics, status, plan, explain, query, keys, live feed."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from placewire.plan.methods import METHODS
 from placewire.serve.auth import Caller, make_key
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
-from placewire.serve.http.live_feed import LiveStream
+from placewire.serve.http.live_feed import LiveFeedResponse
 from placewire.serve.http.openapi import encode_document
 from placewire.serve.http.requests import (
     gateway_of,
-    needs,
     read_flag,
     read_number,
     read_object,
     reply,
+    requires,
     with_details,
 )
-from placewire.serve.http.streams import only_head, refuse_old
+from placewire.serve.http.streams import head_response, require_http11
 from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.state.asking import MOST_WORKERS, ask_plan, read_waiting
 
-MOST_LETTERS = 1_000
-HEAVIEST = 10  # leaves that metrics tell of
+MAX_DEAD_LETTERS = 1_000
+HEAVIEST = 10  # leaves in the metrics
 LAST = (1 << 62) - 1
 
 
 async def health(request: Request) -> Response:
-    """How the service is; 503 when it cannot take anything."""
+    """Health of the service; 503 if it cannot accept events."""
     gateway = gateway_of(request)
     facts = gateway.health()
     return reply(facts, 200 if facts["status"] == "ok" else 503)
 
 
 async def openapi(_: Request) -> Response:
-    """What can be called, for programs."""
+    """The OpenAPI document."""
     return Response(encode_document(), media_type="application/json")
 
 
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus."""
+    """Prometheus metrics."""
     gateway = gateway_of(request)
     counted = await asyncio.to_thread(read_counts, gateway.ledger)
     loads = await asyncio.to_thread(read_loads, gateway)
@@ -61,43 +61,43 @@ async def metrics(request: Request) -> Response:
 
 
 def read_loads(gateway: Gateway) -> str:
-    """What workers and the heaviest leaves did, if that can be told; for threads."""
+    """Load metrics of workers and the heaviest leaves, if available. Call it in a thread."""
     if gateway.manifest is None:
         return ""
     try:
         return load_metrics(read_standing(gateway.state.root), HEAVIEST)
-    except Unusable:  # a state that cannot be read is told by others
+    except Unusable:  # reported elsewhere
         return ""
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def query(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """A snapshot query, answered as of the last commit."""
+    """Answer a snapshot query at the last commit."""
     with_data, with_objects = read_flag(request, "with_data"), read_flag(request, "objects")
     asked = await read_object(request)
     answer = await asyncio.to_thread(gateway.answer, asked, with_data)
     return reply(await with_details(gateway, answer) if with_objects else answer)
 
 
-@needs("admin")
+@requires("admin")
 async def dead_letters(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """Events that the pipeline refused."""
-    limit = read_number(request, "limit", 100, 1, MOST_LETTERS)
+    """Events that the pipeline rejected."""
+    limit = read_number(request, "limit", 100, 1, MAX_DEAD_LETTERS)
     after = read_number(request, "after", -1, -1, LAST)
     found = await asyncio.to_thread(gateway.ledger.dead_letters, after, limit)
     return reply({"dead_letters": found, "next": found[-1]["seq"] if found else after})
 
 
-@needs("admin")
+@requires("admin")
 async def keys(_: Request, gateway: Gateway, caller: Caller) -> Response:
-    """The keys that there are, without themselves."""
+    """Names and roles of all keys."""
     found = await asyncio.to_thread(gateway.ledger.all_keys)
     return reply({"keys": [{"name": key.name, "roles": key.roles} for key in found]})
 
 
-@needs("admin")
+@requires("admin")
 async def add_key(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """A new key, shown this once."""
+    """Create a key; the reply shows it once."""
     given = await read_object(request)
     name, roles = given.get("name"), given.get("roles")
     if not isinstance(name, str) or not isinstance(roles, list) or len(given) != 2:
@@ -107,35 +107,35 @@ async def add_key(request: Request, gateway: Gateway, _: Caller) -> Response:
     secret, key = make_key(name, tuple(roles))
     if not await asyncio.to_thread(gateway.ledger.add_key, key):
         raise Refused(409, f"key {name!r}: is there already")
-    gateway.access.forget()
+    gateway.authenticator.invalidate()
     return reply({"name": key.name, "roles": key.roles, "key": secret}, 201)
 
 
-@needs("admin")
+@requires("admin")
 async def end_key(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """End a key at once; its subscriptions stay, and an admin may end them."""
+    """Delete a key at once; its subscriptions stay, and an admin can end them."""
     name = unquote(request.path_params["name"])
     if not await asyncio.to_thread(gateway.ledger.end_key, name):
         raise Refused(404, f"key {name[:80]!r}: is not known")
-    gateway.access.forget()
-    gateway.end_caller(name)
+    gateway.authenticator.invalidate()
+    gateway.close_streams(name)
     return reply({"name": name})
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
-    """A sample of objects, figures, plan changes."""
-    refuse_old(request)
+    """The live feed: sampled objects, counters, plan changes."""
+    require_http11(request)
     if request.method == "HEAD":
-        return only_head()
-    return LiveStream(gateway, caller)
+        return head_response()
+    return LiveFeedResponse(gateway, caller)
 
 
-MOST_PAIR_BYTES = 1 << 18
+MAX_PAIR_BYTES = 1 << 18
 
 
-def stand(gateway: Gateway) -> Standing | None:
-    """How the state stands, if anything is committed; for threads."""
+def read_state(gateway: Gateway) -> Standing | None:
+    """Status of the state directory, if anything is committed. Call it in a thread."""
     if gateway.manifest is None:
         return None
     try:
@@ -144,30 +144,30 @@ def stand(gateway: Gateway) -> Standing | None:
         raise Refused(503, str(error)) from None
 
 
-@needs("admin")
+@requires("admin")
 async def status(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """What `placewire status --json` tells, and the service's own figures."""
+    """What `placewire status --json` prints, and the service's counters."""
     leaves = read_number(request, "leaves", 10, 0, MOST_LEAVES)
-    standing = await asyncio.to_thread(stand, gateway)
+    standing = await asyncio.to_thread(read_state, gateway)
     facts: dict[str, Any] = to_facts(standing, leaves) if standing is not None else {"batch": -1}
     return reply(facts | {"service": gateway.figures()})
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
-    """The boolean plan in force: its leaves, whose they are, and their share of the load."""
-    standing = await asyncio.to_thread(stand, gateway)
+    """The boolean plan in use: its leaves, their workers and their share of the load."""
+    standing = await asyncio.to_thread(read_state, gateway)
     if standing is None:
         asked = await asyncio.to_thread(read_waiting, gateway.state, {})
-        told = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
-        return reply(told if asked is None else told | {"asked": asked.wish()})
-    told = await asyncio.to_thread(plan_facts, gateway.state, standing)
-    return reply(told | {"changes": list(gateway.live.changes)})
+        answer = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
+        return reply(answer if asked is None else answer | {"asked": asked.wish()})
+    answer = await asyncio.to_thread(plan_facts, gateway.state, standing)
+    return reply(answer | {"changes": list(gateway.live_feed.changes)})
 
 
-@needs("admin")
-async def ask(request: Request, gateway: Gateway, _: Caller) -> Response:
-    """Ask for another plan or other workers, by hand."""
+@requires("admin")
+async def change_plan(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """Request another plan or another number of workers."""
     given = await read_object(request)
     if len(given) != 1 or not given.keys() <= {"plan", "workers"}:
         raise Refused(422, "body: must be {'plan': NAME} or {'workers': N}")
@@ -181,10 +181,10 @@ async def ask(request: Request, gateway: Gateway, _: Caller) -> Response:
     return reply({"asked": given}, 202)
 
 
-@needs("subscribe")
+@requires("subscribe")
 async def explain(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Why an object does or does not match a subscription."""
-    given = await read_object(request, MOST_PAIR_BYTES)
+    given = await read_object(request, MAX_PAIR_BYTES)
     if given.keys() != {"object", "subscription"}:
         raise Refused(422, "body: must be {'object': ..., 'subscription': ...}")
     thing, wish = given["object"], given["subscription"]
@@ -198,7 +198,7 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
         raise Refused(422, "subscription: must be a subscription or {'id': ID}")
     asked: dict[str, Any] | History
     if isinstance(wish, str):
-        # As its owner wrote it: the state knows hashes of words, and maybe another owner's too.
+        # As its owner wrote it: the state has only hashed terms, and maybe those of another owner.
         asked = await asyncio.to_thread(gateway.history_of, caller, wish)
     else:
         asked = wish
@@ -207,9 +207,9 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
         raise Refused(503, "nothing is committed yet")
     state = gateway.state if committed else None
     try:
-        told = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
+        answer = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
     except NotKept as error:
         raise Refused(404, str(error)) from None
     except Unusable as error:
         raise Refused(503, str(error)) from None
-    return reply(told)
+    return reply(answer)
