@@ -16,9 +16,9 @@ import httpx
 import uvicorn
 
 from placewire.model.settings import Settings
-from placewire.serve.app import make_app
-from placewire.serve.connections import configure
 from placewire.serve.gateway import Gateway, GatewayOptions
+from placewire.serve.http.app import make_app
+from placewire.serve.http.connection import configure
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 
 WAIT_S = 60.0
@@ -54,7 +54,9 @@ class Service:
             self.gateway = Gateway(self.options)
             gateway = self.gateway
             app = make_app(lambda: gateway)
-            config = configure(app, self.options.patience, host="127.0.0.1", port=self.port)
+            config = configure(
+                app, self.options.connection_limits, host="127.0.0.1", port=self.port
+            )
             config.timeout_graceful_shutdown = 1
             self._server = uvicorn.Server(config)
             ready.set()

@@ -20,7 +20,7 @@ import pytest
 
 from placewire.cli.main import main
 from placewire.serve import processes
-from placewire.serve.client.sending import read_chunks
+from placewire.serve.client.upload import read_chunks
 from placewire.storage.journal import journal_folder, read_entries
 from placewire.storage.layout import StateDir
 from service import Service, free_port, serving
@@ -353,7 +353,7 @@ def test_a_part_that_is_unusable_ends_the_others_at_once() -> None:
     other = processes.Child("pipeline", [sys.executable, "-c", deaf])
     begun = time.monotonic()
     assert processes.supervise([unusable, other], threading.Event(), print) == 2
-    assert time.monotonic() - begun < processes.STOPS_S / 2
+    assert time.monotonic() - begun < processes.STOP_TIMEOUT_S / 2
     assert other.process is not None
     assert other.process.poll() is not None
 
@@ -470,7 +470,7 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         told = shell("publish", "-", "--key", limited, "--state", root, typed=line("k1"))
         assert told.code == 0
         assert shell("keys", "end", "root", "--state", root).out == "ended root\n"
-        service.gateway.access.forget()  # type: ignore[union-attr]
+        service.gateway.authenticator.invalidate()  # type: ignore[union-attr]
         assert shell("keys", "list", *at).code == 2
     assert shell("keys", "list", "--state", root, "--json").json["name"] == "a/b"
 
@@ -545,7 +545,7 @@ def test_a_lost_server_doubles_nothing(shell: Shell, tmp_path: Path) -> None:
 
     following = threading.Thread(target=follow)
     following.start()
-    service.until(lambda: service.gateway is not None and service.gateway.hub.listeners)
+    service.until(lambda: service.gateway is not None and service.gateway.broadcaster.listeners)
 
     def restart() -> None:
         for _ in range(3):

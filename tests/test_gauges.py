@@ -1,23 +1,23 @@
-"""Gauges: rates of the last seconds, right from the first of them on."""
+"""Rates over the last seconds, correct from the first second on."""
 
 from __future__ import annotations
 
 import pytest
 
-from placewire.serve import gauges
-from placewire.serve.gauges import Rate
+from placewire.serve import metrics
+from placewire.serve.metrics import RateMeter
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, to be set."""
     now = [1000.6]
-    monkeypatch.setattr(gauges.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_a_rate_is_right_before_its_span_is_full(clock: list[float]) -> None:
-    rate = Rate()
+    rate = RateMeter()
     assert rate.per_s() == 0.0
     clock[0] += 7  # before anything came
     begun = clock[0]

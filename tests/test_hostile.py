@@ -20,13 +20,12 @@ from hypothesis import strategies as st
 
 from placewire.cli.startup import ready_kernels
 from placewire.model.events import SubscribeEvent
-from placewire.serve.connections import Connection
-from placewire.serve.patience import Patience
-from placewire.serve.routes import results
+from placewire.serve.http.connection import Connection, ConnectionLimits
+from placewire.serve.http.routes import results
 from service import Events, Service, serving
 from test_serve import COFFEE, thing
 
-QUICK = Patience(head_s=0.6, head_bytes=1 << 14, body_s=0.6, idle_s=1, stalled_s=3.0)
+QUICK = ConnectionLimits(head_s=0.6, head_bytes=1 << 14, body_s=0.6, idle_s=1, stalled_s=3.0)
 HEAD = b"host: localhost\r\n"
 JSON = HEAD + b"content-type: application/json\r\n"
 BODY = b'{"id":"o","lon":0,"lat":0,"text":"x"}'
@@ -39,7 +38,7 @@ FUZZ = settings(
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     ready_kernels()
-    with serving(tmp_path_factory.mktemp("hostile") / "state", patience=QUICK) as running:
+    with serving(tmp_path_factory.mktemp("hostile") / "state", connection_limits=QUICK) as running:
         running.subscribe("s", **COFFEE)
         yield running
 
@@ -267,16 +266,16 @@ def test_requests_sent_ahead_are_answered_in_order(service: Service) -> None:
 
 
 def test_a_stream_ends_with_its_connection_whatever_was_sent_behind_it(service: Service) -> None:
-    before = service.gateway.hub.listeners
+    before = service.gateway.broadcaster.listeners
     line = socket.create_connection(("127.0.0.1", service.port), 10)
     line.sendall(b"GET /v1/events HTTP/1.1\r\n" + HEAD + b"\r\n")
-    service.until(lambda: service.gateway.hub.listeners == before + 1)
+    service.until(lambda: service.gateway.broadcaster.listeners == before + 1)
     line.sendall(b"GET /health HTTP/1.1\r\n" + HEAD + b"\r\n")
     time.sleep(0.1)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
     line.close()
     service.publish(thing("wake"))  # something is written, and finds nobody
-    service.until(lambda: service.gateway.hub.listeners == before)
+    service.until(lambda: service.gateway.broadcaster.listeners == before)
 
 
 # Slow ones.
@@ -334,9 +333,9 @@ def test_readers_that_never_read_cost_the_others_nothing(
     tmp_path: Path, end: bytes, more: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of streams and of sockets: what they do not take is bounded, and they are given up."""
-    monkeypatch.setattr(results, "STALLED_S", 5.0)
+    monkeypatch.setattr(results, "SEND_TIMEOUT_S", 5.0)
     asked = b"GET /v1/subscriptions/s/" + end + b" HTTP/1.1\r\n"
-    with serving(tmp_path / "state", patience=QUICK) as service:
+    with serving(tmp_path / "state", connection_limits=QUICK) as service:
         service.subscribe("s", **COFFEE)
         lazy = []
         for _ in range(100):
@@ -345,7 +344,7 @@ def test_readers_that_never_read_cost_the_others_nothing(
             line.connect(("127.0.0.1", service.port))
             line.sendall(asked + HEAD + more + b"\r\n")
             lazy.append(line)
-        service.until(lambda: service.gateway.hub.listeners == 100)
+        service.until(lambda: service.gateway.broadcaster.listeners == 100)
         before = memory_bytes()
         listening = Events(service, "/v1/subscriptions/s/events")
         took = []
@@ -358,7 +357,7 @@ def test_readers_that_never_read_cost_the_others_nothing(
         # Nine megabytes for each of a hundred, if they were kept.
         assert memory_bytes() - before < 150e6
         assert sorted(took)[len(took) // 2] < 2.0
-        service.until(lambda: service.gateway.hub.listeners == 1)
+        service.until(lambda: service.gateway.broadcaster.listeners == 1)
         listening.close()
         for line in lazy:
             line.close()

@@ -10,11 +10,25 @@ from typing import Any
 import pytest
 
 from placewire.model.errors import Unusable
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Account, Change, Entry, Ledger, open_ledger
-from placewire.serve.ledger import deliveries as rules
-from placewire.serve.ledger.parcels import DELIVERED, FAILED, GONE, Report, Step, Webhook, Wish
+from placewire.serve.ledger import (
+    Account,
+    Ledger,
+    ResultEntry,
+    SubscriptionChange,
+    deliveries,
+    open_ledger,
+)
+from placewire.serve.ledger.rows import (
+    DELIVERED,
+    FAILED,
+    GONE,
+    DeliveryReport,
+    NextStep,
+    WebhookRow,
+    WebhookSettings,
+)
 from placewire.storage.journal import Note
 from postgres_server import PostgresServer
 
@@ -53,13 +67,13 @@ def ledger(shelf: Shelf) -> Ledger:
     return shelf.ledger
 
 
-def subscribe(seq: int, name: str, owner: str = "ann", kind: str = "boolean") -> Change:
+def subscribe(seq: int, name: str, owner: str = "ann", kind: str = "boolean") -> SubscriptionChange:
     body = json.dumps({"type": "subscribe", "id": name, "kind": kind})
-    return Change(seq, name, owner, False, kind, body, 1_000)
+    return SubscriptionChange(seq, name, owner, False, kind, body, 1_000)
 
 
-def unsubscribe(seq: int, name: str, owner: str = "ann") -> Change:
-    return Change(seq, name, owner, ends=True)
+def unsubscribe(seq: int, name: str, owner: str = "ann") -> SubscriptionChange:
+    return SubscriptionChange(seq, name, owner, ends=True)
 
 
 def match(seq: int, name: str, **more: Any) -> bytes:
@@ -71,7 +85,7 @@ def of(name: str, owner: str = "ann") -> Account:
     return Account(name, owner)
 
 
-def record(ledger: Ledger, batch: int, *lines: bytes, at_us: int = 10) -> list[Entry]:
+def record(ledger: Ledger, batch: int, *lines: bytes, at_us: int = 10) -> list[ResultEntry]:
     return ledger.record(batch, lines, [], at_us) or []
 
 
@@ -96,7 +110,8 @@ def test_changes_are_applied_once_however_often_they_come(shelf: Shelf) -> None:
     assert ended.ended_seq == 3
     assert shelf.ledger.reply_of("ann", "key") == {"seq": 1}
     assert shelf.ledger.reply_of("bob", "key") is None
-    assert shelf.ledger.count_live() == 1
+    listed = shelf.ledger.list_subscriptions(None, "", 10)
+    assert [one.id for one in listed if one.ended_seq is None] == ["s"]
 
 
 def test_an_older_change_does_not_undo_a_newer_one(ledger: Ledger) -> None:
@@ -110,9 +125,12 @@ def test_an_older_change_does_not_undo_a_newer_one(ledger: Ledger) -> None:
 def test_lists_are_by_owner_and_in_pages(ledger: Ledger) -> None:
     names = [f"s{number:03}" for number in range(30)]
     ledger.apply([subscribe(i, n, "ann" if i % 3 else "bob") for i, n in enumerate(names)], [], 30)
-    assert [one.id for one in ledger.list_held(None, "", 100)] == names
-    assert [one.id for one in ledger.list_held("bob", "", 3)] == names[:9:3]
-    assert [one.id for one in ledger.list_held("bob", names[6], 2)] == [names[9], names[12]]
+    assert [one.id for one in ledger.list_subscriptions(None, "", 100)] == names
+    assert [one.id for one in ledger.list_subscriptions("bob", "", 3)] == names[:9:3]
+    assert [one.id for one in ledger.list_subscriptions("bob", names[6], 2)] == [
+        names[9],
+        names[12],
+    ]
     assert ledger.find_all([*names, "none"]).keys() == set(names)
 
 
@@ -193,8 +211,8 @@ def test_a_result_is_theirs_who_had_the_id_at_its_event(shelf: Shelf) -> None:
     assert [one and (one.owner, one.numbers, one.ended_seq) for one in held] == [
         ("ann", 4, None), ("bob", 2, 7), ("ann", 4, None), None,
     ]  # fmt: skip
-    assert [one.owner for one in ledger.list_held(None, "", 10)] == ["ann"]
-    assert [one.id for one in ledger.list_held("bob", "", 10)] == ["s"]
+    assert [one.owner for one in ledger.list_subscriptions(None, "", 10)] == ["ann"]
+    assert [one.id for one in ledger.list_subscriptions("bob", "", 10)] == ["s"]
 
 
 def test_what_a_former_owner_is_told_at_the_event_of_the_next_is_theirs(ledger: Ledger) -> None:
@@ -224,14 +242,14 @@ def test_tenures_are_forgotten_when_no_result_can_need_them(ledger: Ledger) -> N
         rows = ledger.database.read("SELECT first_seq, owner FROM tenure ORDER BY first_seq")
         return [(seq, owner) for seq, owner in rows]
 
-    ledger.forget_ended(3, event_us=100)
+    ledger.purge_ended(3, event_us=100)
     assert tenures() == [(0, "ann"), (4, "bob")]
-    ledger.forget_ended(5, event_us=100)
+    ledger.purge_ended(5, event_us=100)
     assert tenures() == [(4, "bob")]
     assert [e.owner for e in record(ledger, 1, match(9, "s"))] == ["bob"]
     ledger.apply([unsubscribe(10, "s", "bob")], [], 11)
-    ledger.forget_before(20, 30)
-    ledger.forget_ended(11, event_us=100)
+    ledger.purge_before(20, 30)
+    ledger.purge_ended(11, event_us=100)
     assert tenures() == []
 
 
@@ -251,8 +269,8 @@ def test_old_results_are_forgotten_and_counted(ledger: Ledger) -> None:
     ledger.apply([subscribe(0, "s")], [Note(0, 1, "ann", "old", 5, {"seq": 0})], 1)
     record(ledger, 0, match(1, "s"), match(2, "s"), at_us=10)
     record(ledger, 1, match(3, "s"), at_us=20)
-    assert ledger.forget_before(15, 30) == 2
-    assert ledger.forget_before(15, 30) == 0
+    assert ledger.purge_before(15, 30) == 2
+    assert ledger.purge_before(15, 30) == 0
     assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [3]
     assert ledger.counts()["forgotten"] == 2
     assert ledger.reply_of("ann", "old") is None
@@ -271,8 +289,8 @@ def test_ended_subscriptions_are_forgotten_with_what_is_old(ledger: Ledger) -> N
     record(ledger, 0, match(5, "read"))
     ends = [unsubscribe(6, "ended"), unsubscribe(7, "read"), unsubscribe(20, "later")]
     ledger.apply(ends, [], 21)
-    ledger.forget_ended(10, event_us=100)
-    assert [one.id for one in ledger.list_held(None, "", 10)] == [
+    ledger.purge_ended(10, event_us=100)
+    assert [one.id for one in ledger.list_subscriptions(None, "", 10)] == [
         "later",
         "live",
         "not yet",
@@ -328,22 +346,22 @@ def test_a_ledger_of_another_version_is_refused(shelf: Shelf) -> None:
 # Webhooks.
 
 
-def hook(ledger: Ledger, name: str = "s", owner: str = "ann", **wish: Any) -> bool | None:
-    return ledger.deliveries.put(of(name, owner), Wish(URL, **wish), "t0ken", "made")
+def hook(ledger: Ledger, name: str = "s", owner: str = "ann", **settings: Any) -> bool | None:
+    return ledger.deliveries.put(of(name, owner), WebhookSettings(URL, **settings), "t0ken", "made")
 
 
-def found(ledger: Ledger, name: str = "s") -> Webhook:
+def found(ledger: Ledger, name: str = "s") -> WebhookRow:
     webhook = ledger.deliveries.find(of(name))
     assert webhook is not None
     return webhook
 
 
-def advance(ledger: Ledger, report: Report | None = None, now_us: int = 1_000) -> Step:
+def advance(ledger: Ledger, report: DeliveryReport | None = None, now_us: int = 1_000) -> NextStep:
     return ledger.deliveries.advance([(of("s"), report)], now_us)[0]
 
 
-def span(step: Step) -> tuple[int, int] | None:
-    return None if step.parcel is None else (step.parcel.first, step.parcel.last)
+def span(step: NextStep) -> tuple[int, int] | None:
+    return None if step.delivery is None else (step.delivery.first, step.delivery.last)
 
 
 def counts(ledger: Ledger) -> tuple[int, int, int, int]:
@@ -363,14 +381,14 @@ def test_a_webhook_gets_everything_that_is_kept_once(shelf: Shelf) -> None:
     # A crash before the report: the same parcel under the same id.
     repeated = advance(shelf.again())
     assert repeated == step
-    assert repeated.parcel is not None
-    following = advance(shelf.ledger, Report(repeated.parcel, DELIVERED))
+    assert repeated.delivery is not None
+    following = advance(shelf.ledger, DeliveryReport(repeated.delivery, DELIVERED))
     assert span(following) == (4, 4)
-    assert following.parcel is not None
-    assert following.parcel.id != repeated.parcel.id
+    assert following.delivery is not None
+    assert following.delivery.id != repeated.delivery.id
     # A report that comes twice counts once.
-    assert advance(shelf.ledger, Report(repeated.parcel, DELIVERED)) == following
-    assert advance(shelf.ledger, Report(following.parcel, DELIVERED)) == Step()
+    assert advance(shelf.ledger, DeliveryReport(repeated.delivery, DELIVERED)) == following
+    assert advance(shelf.ledger, DeliveryReport(following.delivery, DELIVERED)) == NextStep()
     assert counts(shelf.again()) == (4, 0, 0, 0)
     assert shelf.ledger.counts()["webhook_delivered"] == 4
     assert shelf.ledger.deliveries.active() == [(of("s"), False)]
@@ -384,10 +402,10 @@ def test_a_webhook_may_begin_anywhere(ledger: Ledger) -> None:
     assert hook(ledger, secret="another-secret-0") is False
     assert span(advance(ledger)) == (4, 5)
     assert found(ledger).secret == "another-secret-0"
-    assert ledger.deliveries.put(of("s"), Wish(URL, after=0), "t1", "x") is False
+    assert ledger.deliveries.put(of("s"), WebhookSettings(URL, after=0), "t1", "x") is False
     step = advance(ledger)
-    assert step.parcel is not None
-    assert (step.parcel.id, step.parcel.secret) == ("t1-1-5", "another-secret-0")
+    assert step.delivery is not None
+    assert (step.delivery.id, step.delivery.secret) == ("t1-1-5", "another-secret-0")
 
 
 def test_only_the_owner_of_a_live_subscription_has_a_webhook(ledger: Ledger) -> None:
@@ -402,9 +420,9 @@ def test_only_the_owner_of_a_live_subscription_has_a_webhook(ledger: Ledger) -> 
     ledger.apply([subscribe(10, "s", "bob")], [], 11)
     assert hook(ledger, owner="bob") is True
     record(ledger, 1, match(7, "s"), match(12, "s"))
-    parcel = advance(ledger).parcel
-    assert parcel is not None
-    assert span(advance(ledger, Report(parcel, DELIVERED))) == (2, 2)
+    delivery = advance(ledger).delivery
+    assert delivery is not None
+    assert span(advance(ledger, DeliveryReport(delivery, DELIVERED))) == (2, 2)
     steps = ledger.deliveries.advance([(of("s", "bob"), None)], 1_000)
     assert [span(step) for step in steps] == [(1, 1)]
     assert ledger.deliveries.end(of("s", "bob"))
@@ -417,10 +435,10 @@ def test_a_throttle_leaves_out_and_counts(ledger: Ledger) -> None:
     step = advance(ledger, now_us=1_000)
     assert span(step) == (3, 3)
     assert counts(ledger) == (0, 1, 2, 0)
-    assert step.parcel is not None
-    assert advance(ledger, Report(step.parcel, DELIVERED), 2_000) == Step()
+    assert step.delivery is not None
+    assert advance(ledger, DeliveryReport(step.delivery, DELIVERED), 2_000) == NextStep()
     record(ledger, 1, *[match(seq, "s") for seq in range(4, 9)])
-    assert advance(ledger, now_us=2_499) == Step(wait_us=2_500)
+    assert advance(ledger, now_us=2_499) == NextStep(wait_us=2_500)
     assert span(advance(ledger, now_us=2_500)) == (8, 8)
     assert counts(ledger) == (1, 1, 6, 0)
     assert ledger.counts()["throttled"] == 6
@@ -430,7 +448,7 @@ def test_a_throttle_leaves_out_and_counts(ledger: Ledger) -> None:
 def test_a_digest_waits_and_sends_all(ledger: Ledger) -> None:
     filled(ledger, 2, at_us=1_000)
     hook(ledger, digest_us=500)
-    assert advance(ledger, now_us=1_200) == Step(wait_us=1_500)
+    assert advance(ledger, now_us=1_200) == NextStep(wait_us=1_500)
     record(ledger, 1, match(9, "s"), at_us=1_400)
     assert span(advance(ledger, now_us=1_500)) == (1, 3)
 
@@ -438,55 +456,58 @@ def test_a_digest_waits_and_sends_all(ledger: Ledger) -> None:
 def test_one_body_has_so_much(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(ledger, 10)
     hook(ledger)
-    monkeypatch.setattr(rules, "MOST_RESULTS", 4)
+    monkeypatch.setattr(deliveries, "MAX_RESULTS", 4)
     step = advance(ledger)
     assert span(step) == (1, 4)
-    assert step.parcel is not None
-    monkeypatch.setattr(rules, "MOST_CHARACTERS", 2 * len(match(5, "s")) + 1)
-    step = advance(ledger, Report(step.parcel, DELIVERED))
+    assert step.delivery is not None
+    monkeypatch.setattr(deliveries, "MAX_CHARACTERS", 2 * len(match(5, "s")) + 1)
+    step = advance(ledger, DeliveryReport(step.delivery, DELIVERED))
     assert span(step) == (5, 6)
-    assert step.parcel is not None
-    monkeypatch.setattr(rules, "MOST_CHARACTERS", 1)
-    assert span(advance(ledger, Report(step.parcel, DELIVERED))) == (7, 7)
+    assert step.delivery is not None
+    monkeypatch.setattr(deliveries, "MAX_CHARACTERS", 1)
+    assert span(advance(ledger, DeliveryReport(step.delivery, DELIVERED))) == (7, 7)
 
 
 def test_what_fails_is_tried_again_then_given_up_then_sent_by_hand(shelf: Shelf) -> None:
     filled(shelf.ledger, 2)
     hook(shelf.ledger)
-    parcel = advance(shelf.ledger).parcel
-    assert parcel is not None
-    again = Report(parcel, FAILED, "replied 500", 3_000)
-    assert advance(shelf.ledger, again, 2_000) == Step(wait_us=3_000)
-    assert advance(shelf.again(), now_us=2_999) == Step(wait_us=3_000)
-    second = advance(shelf.ledger, now_us=3_000).parcel
-    assert second == parcel._replace(attempts=1)
+    delivery = advance(shelf.ledger).delivery
+    assert delivery is not None
+    again = DeliveryReport(delivery, FAILED, "replied 500", 3_000)
+    assert advance(shelf.ledger, again, 2_000) == NextStep(wait_us=3_000)
+    assert advance(shelf.again(), now_us=2_999) == NextStep(wait_us=3_000)
+    second = advance(shelf.ledger, now_us=3_000).delivery
+    assert second == delivery._replace(attempts=1)
     record(shelf.ledger, 1, match(9, "s"))
-    following = advance(shelf.ledger, Report(second, FAILED, "replied 500"), 4_000)
+    following = advance(shelf.ledger, DeliveryReport(second, FAILED, "replied 500"), 4_000)
     assert span(following) == (3, 3)
     assert counts(shelf.ledger) == (0, 1, 0, 2)
     (dead,) = shelf.ledger.deliveries.dead(of("s"), 0, 10)
     assert (dead.first_number, dead.last_number, dead.attempts) == (1, 2, 2)
-    assert following.parcel is not None
-    assert advance(shelf.ledger, Report(following.parcel, DELIVERED), 5_000) == Step()
+    assert following.delivery is not None
+    assert advance(shelf.ledger, DeliveryReport(following.delivery, DELIVERED), 5_000) == NextStep()
     # By hand: once, and if that fails too it stays where it is.
     for outcome in (FAILED, DELIVERED):
-        assert shelf.ledger.deliveries.try_again(of("s")) == 1
+        assert shelf.ledger.deliveries.retry_dead(of("s")) == 1
         assert shelf.again().deliveries.active() == [(of("s"), True)]
-        retried = advance(shelf.ledger, now_us=6_000).parcel
+        retried = advance(shelf.ledger, now_us=6_000).delivery
         assert retried is not None
-        assert (retried.id, retried.dead) == (parcel.id, True)
-        assert advance(shelf.ledger, Report(retried, outcome, "replied 404"), 6_000) == Step()
+        assert (retried.id, retried.dead) == (delivery.id, True)
+        assert (
+            advance(shelf.ledger, DeliveryReport(retried, outcome, "replied 404"), 6_000)
+            == NextStep()
+        )
     assert shelf.ledger.deliveries.dead(of("s"), 0, 10) == []
     assert counts(shelf.ledger) == (3, 0, 0, 0)
-    assert shelf.ledger.deliveries.try_again(of("s")) == 0
+    assert shelf.ledger.deliveries.retry_dead(of("s")) == 0
 
 
 def test_a_receiver_may_end_it(ledger: Ledger) -> None:
     filled(ledger, 1)
     hook(ledger)
-    parcel = advance(ledger).parcel
-    assert parcel is not None
-    assert advance(ledger, Report(parcel, GONE, "replied 410")) == Step(known=False)
+    delivery = advance(ledger).delivery
+    assert delivery is not None
+    assert advance(ledger, DeliveryReport(delivery, GONE, "replied 410")) == NextStep(known=False)
     assert found(ledger).ended == "replied 410"
     assert ledger.deliveries.active() == []
     # Made anew, it goes on where it was.
@@ -497,9 +518,9 @@ def test_a_receiver_may_end_it(ledger: Ledger) -> None:
 def test_an_ended_webhook_leaves_nothing_behind(ledger: Ledger) -> None:
     filled(ledger, 2)
     hook(ledger)
-    parcel = advance(ledger).parcel
-    assert parcel is not None
-    advance(ledger, Report(parcel, FAILED, "replied 500"))
+    delivery = advance(ledger).delivery
+    assert delivery is not None
+    advance(ledger, DeliveryReport(delivery, FAILED, "replied 500"))
     assert not ledger.deliveries.end(of("s", "bob"))
     assert ledger.deliveries.end(of("s"))
     assert not ledger.deliveries.end(of("s"))
@@ -507,24 +528,24 @@ def test_an_ended_webhook_leaves_nothing_behind(ledger: Ledger) -> None:
     assert ledger.deliveries.count() == {
         "webhooks": 0, "pending": 0, "dead_deliveries": 0, "dead_results": 0,
     }  # fmt: skip
-    assert advance(ledger, Report(parcel, DELIVERED)) == Step(known=False)
+    assert advance(ledger, DeliveryReport(delivery, DELIVERED)) == NextStep(known=False)
 
 
 def test_what_waits_too_long_is_given_up_and_kept_as_long_again(ledger: Ledger) -> None:
     filled(ledger, 2, at_us=10)
     hook(ledger)
-    parcel = advance(ledger).parcel
+    delivery = advance(ledger).delivery
     record(ledger, 1, match(9, "s"), at_us=30)
-    assert ledger.forget_before(20, 40) == 0
+    assert ledger.purge_before(20, 40) == 0
     (dead,) = ledger.deliveries.dead(of("s"), 0, 10)
     assert (dead.first_number, dead.last_number, dead.at_us) == (1, 2, 40)
     assert "longer than results are kept" in dead.error
     assert counts(ledger) == (0, 1, 0, 2)
-    assert parcel is not None
-    assert span(advance(ledger, Report(parcel, FAILED, "replied 500", 99), 50)) == (3, 3)
+    assert delivery is not None
+    assert span(advance(ledger, DeliveryReport(delivery, FAILED, "replied 500", 99), 50)) == (3, 3)
     assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [1, 2, 3]
-    assert ledger.forget_before(29, 50) == 0
-    assert ledger.forget_before(41, 60) == 2
+    assert ledger.purge_before(29, 50) == 0
+    assert ledger.purge_before(41, 60) == 2
     assert [e.number for e in ledger.results_of(of("s"), 0, 10)] == [3]
 
 
@@ -533,14 +554,14 @@ def test_a_long_one_that_was_given_up_is_sent_in_parts(
 ) -> None:
     filled(ledger, 5)
     hook(ledger)
-    ledger.forget_before(20, 40)
-    monkeypatch.setattr(rules, "MOST_RESULTS", 2)
-    ledger.deliveries.try_again(of("s"))
+    ledger.purge_before(20, 40)
+    monkeypatch.setattr(deliveries, "MAX_RESULTS", 2)
+    ledger.deliveries.retry_dead(of("s"))
     sent = []
     step = advance(ledger)
-    while step.parcel is not None:
+    while step.delivery is not None:
         sent.append(span(step))
-        step = advance(ledger, Report(step.parcel, DELIVERED))
+        step = advance(ledger, DeliveryReport(step.delivery, DELIVERED))
     assert sent == [(1, 2), (3, 4), (5, 5)]
     assert counts(ledger) == (5, 0, 0, 0)
 

@@ -11,10 +11,10 @@ import pytest
 
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.serve.books import LEDGER, Books
 from placewire.serve.gateway import GatewayOptions
+from placewire.serve.ledger import LEDGER_FILE
+from placewire.serve.offline import OfflineReader, OfflineWriter
 from placewire.serve.processes import check_exposure
-from placewire.serve.unserved import Unserved
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import committed_batches
 from service import Events, Service, serving
@@ -39,7 +39,7 @@ def swept(root: Path) -> None:
         service.subscribe("s", **COFFEE)
         service.caught_up()
         publish(service, "o1", "o2")
-        with closing(sqlite3.connect(root / LEDGER)) as database:
+        with closing(sqlite3.connect(root / LEDGER_FILE)) as database:
             database.execute("VACUUM INTO ?", (str(root.with_suffix(".old")),))
         publish(service, "o3", "o4", "o5", "o6")
         state = StateDir(root)
@@ -47,7 +47,7 @@ def swept(root: Path) -> None:
 
 
 def lose(root: Path) -> None:
-    for path in root.glob(f"{LEDGER}*"):
+    for path in root.glob(f"{LEDGER_FILE}*"):
         path.unlink()
 
 
@@ -58,7 +58,7 @@ def test_a_lost_ledger_is_refused_and_begins_again_if_asked(tmp_path: Path) -> N
     with pytest.raises(Unusable, match=r"up to batch -1.*keeps those from batch.*--renew-ledger"):
         Service(root).start_gateway()
     with pytest.raises(Unusable, match="--renew-ledger"):
-        Unserved(root)
+        OfflineWriter(root)
     with serving(root, renew_ledger=True) as service:
         assert service.gateway is not None
         assert "begins again" in service.gateway.renewed
@@ -91,10 +91,10 @@ def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> No
     lose(root)
     for make in (False, True):
         with pytest.raises(Unusable, match=r"has had.*keys and webhooks.*--renew-ledger"):
-            Books(root, make=make)
+            OfflineReader(root, make=make)
     with pytest.raises(Unusable, match="--renew-ledger"):
-        Unserved(root)
-    assert not (root / LEDGER).exists()
+        OfflineWriter(root)
+    assert not (root / LEDGER_FILE).exists()
     for _ in range(2):  # what a start that was refused has left is no ledger of the state's
         with pytest.raises(Unusable, match=r"has had.*--renew-ledger"):
             Service(root).start_gateway()
@@ -112,8 +112,8 @@ def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> No
 
 def test_a_service_for_others_says_that_its_ledger_is_lost(tmp_path: Path) -> None:
     root = tmp_path / "state"
-    with closing(Books(root, make=True)) as books:
-        books.add_key("ann", ["admin"])
+    with closing(OfflineReader(root, make=True)) as reader:
+        reader.add_key("ann", ["admin"])
     lose(root)
     options = GatewayOptions(root, Settings(), "0.0.0.0", require_keys=True)
     with pytest.raises(Unusable, match="--renew-ledger"):
@@ -124,10 +124,10 @@ def test_a_service_for_others_says_that_its_ledger_is_lost(tmp_path: Path) -> No
 
 def test_keys_of_a_state_that_was_never_served_are_not_lost_silently(tmp_path: Path) -> None:
     root = tmp_path / "state"
-    with closing(Books(root, make=True)) as books:
-        books.add_key("ann", ["publish"])
-    with closing(Books(root, make=True)) as books:
-        assert books.keys() == [{"name": "ann", "roles": ["publish"]}]
+    with closing(OfflineReader(root, make=True)) as reader:
+        reader.add_key("ann", ["publish"])
+    with closing(OfflineReader(root, make=True)) as reader:
+        assert reader.keys() == [{"name": "ann", "roles": ["publish"]}]
     lose(root)
     with pytest.raises(Unusable, match="--renew-ledger"):
         Service(root).start_gateway()
@@ -137,7 +137,7 @@ def test_an_old_copy_goes_on_above_what_was_numbered(tmp_path: Path) -> None:
     root = tmp_path / "state"
     swept(root)
     lose(root)
-    shutil.copy(root.with_suffix(".old"), root / LEDGER)
+    shutil.copy(root.with_suffix(".old"), root / LEDGER_FILE)
     with pytest.raises(Unusable, match=r"up to batch 2.*keeps those from batch"):
         Service(root).start_gateway()
     with serving(root, renew_ledger=True) as service:
@@ -152,7 +152,7 @@ def test_the_ledger_of_another_state_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "one") as service:
         service.subscribe("s", **COFFEE)
         service.caught_up()
-    ledger = str(tmp_path / "one" / LEDGER)
+    ledger = str(tmp_path / "one" / LEDGER_FILE)
     with pytest.raises(Unusable, match="belongs to another state"):
         Service(tmp_path / "two", ledger=ledger, renew_ledger=True).start_gateway()
 
@@ -174,6 +174,6 @@ def test_a_ledger_that_is_ahead_of_its_state_is_refused(
         if change:
             service.subscribe("t", **COFFEE)
     lose(copy)
-    shutil.copy(root / LEDGER, copy / LEDGER)
+    shutil.copy(root / LEDGER_FILE, copy / LEDGER_FILE)
     with pytest.raises(Unusable, match=said):
         Service(copy).start_gateway()

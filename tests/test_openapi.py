@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
 from starlette.routing import Mount, Route
 
-from placewire.serve.app import ROUTES
-from placewire.serve.openapi import make_document
+from placewire.serve.http.app import ROUTES
+from placewire.serve.http.openapi import make_document
 from service import Service, serving
 
 STREAMS = r"/(events|live)$"

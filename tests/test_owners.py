@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from placewire.serve.ledger import Ledger
 from postgres_server import PostgresServer
 from service import Events, Service, serving
@@ -92,7 +92,7 @@ def test_a_stream_goes_on_with_what_its_owner_had(tmp_path: Path) -> None:
         assert service.gateway is not None
         service.gateway.ledger.end_key("ann")
         service.gateway.ledger.add_key(key[1])
-        service.gateway.access.forget()
+        service.gateway.authenticator.invalidate()
         bearer = f"Bearer {key[0]}"
         streams = [
             Events(service, path, authorization=bearer)
@@ -280,7 +280,7 @@ def test_explanations_are_of_what_the_id_was_when_the_object_came(tmp_path: Path
         assert explained(call, "root", "ra")[0] is True
         # What the ledger has dropped with the journal is not guessed at.
         assert service.gateway is not None
-        service.gateway.ledger.forget_ended(5, 0)
+        service.gateway.ledger.purge_ended(5, 0)
         matches, why = explained(call, "ann", "ra")
         assert matches is None
         assert "changes are known from seq 5 on" in why

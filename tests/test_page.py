@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from placewire.serve import gateway as gateways
-from placewire.serve.access import make_key
+from placewire.serve.auth import make_key
 from service import Service, serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -517,7 +517,7 @@ def test_a_dead_server_says_so_and_nothing_is_missed(service: Service, visit: An
 def test_a_service_that_is_not_well_says_what(
     begin: Any, visit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateways, "STARTS_S", 0)
+    monkeypatch.setattr(gateways, "START_TIMEOUT_S", 0)
     service = begin(pipeline=False)
     page = visit(service, expected="503")
     page.wait_for_selector("#connection[data-state=ill]")

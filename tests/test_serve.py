@@ -20,11 +20,11 @@ from websockets.sync.client import connect
 
 from placewire import run
 from placewire.model.settings import Settings
-from placewire.serve.access import make_key
-from placewire.serve.books import Books
+from placewire.serve.auth import make_key
 from placewire.serve.client import Client
 from placewire.serve.client.calls import Declined
-from placewire.serve.gateway import STALE_S
+from placewire.serve.gateway import HEARTBEAT_TIMEOUT_S
+from placewire.serve.offline import OfflineReader
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.storage.journal import journal_folder, read_entries
 from service import Events, Service, serving
@@ -295,8 +295,11 @@ def test_a_cursor_beyond_the_end_is_refused(service: Service) -> None:
         connect(f"{service.url.replace('http', 'ws')}{path}/socket?after=3")
     with closing(Client(service.url)) as client, pytest.raises(Declined, match=r"0\.\.2 or"):
         next(client.tail("few", after=3))
-    with closing(Books(service.root)) as books, pytest.raises(Declined, match=r"0\.\.2 or"):
-        next(books.tail("few", after=3))
+    with (
+        closing(OfflineReader(service.root)) as reader,
+        pytest.raises(Declined, match=r"0\.\.2 or"),
+    ):
+        next(reader.tail("few", after=3))
 
 
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -538,7 +541,7 @@ def test_keys_that_cannot_be_read_stop_nobody(
             return usual()
 
         monkeypatch.setattr(service.gateway.ledger, "all_keys", hanging)
-        service.gateway.access.forget()
+        service.gateway.authenticator.invalidate()
         stranger: list[int] = []
 
         def call_strangely() -> None:
@@ -604,10 +607,10 @@ def test_the_pipeline_is_starting_until_it_has_a_session(tmp_path: Path) -> None
         service.stop_pipeline()
         # Killed, it leaves its last beat behind.
         beaten.touch()
-        os.utime(beaten, (time.time() - STALE_S - 1,) * 2)
+        os.utime(beaten, (time.time() - HEARTBEAT_TIMEOUT_S - 1,) * 2)
         assert status() == "starting"  # by one from before this gateway
         assert service.gateway is not None
-        service.gateway._begun_at = 0.0
+        service.gateway._started_at = 0.0
         assert status() == "away"
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from placewire.serve.access import make_key
-from placewire.serve.webhooks import Retries
+from placewire.serve.auth import make_key
+from placewire.serve.webhooks.dispatcher import RetryPolicy
 from postgres_server import PostgresServer
 from receiver import Receiver
 from service import Events, Service, serving
@@ -65,7 +65,7 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
     postgres: PostgresServer, receiver: Receiver, tmp_path: Path
 ) -> None:
     url = postgres.make_database("outage")
-    retries = Retries(tries=5, first_s=0.05)
+    retries = RetryPolicy(tries=5, first_s=0.05)
     options = {"ledger": url, "allow_private": True, "retries": retries, "require_keys": True}
     with serving(tmp_path / "state", **options) as service:
         secret, key = make_key("ann", ("publish", "subscribe"))
@@ -117,7 +117,7 @@ def test_a_database_that_goes_away_costs_nothing_but_time(
 def test_a_pipeline_goes_on_while_the_ledger_is_away(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """The keeper waits with its cursor where it is: nothing is swept before it is in the ledger."""
+    """The recorder keeps its cursor: no batch is deleted before it is in the ledger."""
     with serving(tmp_path / "state", ledger=postgres.make_database("waiting")) as service:
         service.subscribe("s", **COFFEE)
         service.publish(thing("o0"))
@@ -127,10 +127,10 @@ def test_a_pipeline_goes_on_while_the_ledger_is_away(
             for number in range(1, 30):
                 service.publish(thing(f"o{number}"))
                 if number % 10 == 0:
-                    service.until(lambda: service.gateway.keeper.failed)
+                    service.until(lambda: service.gateway.recorder.failed)
         finally:
             postgres.start()
         expected = [f"o{number}" for number in range(30)]
         service.until(lambda: objects_of(service, "s") == expected)
         service.caught_up()
-        assert service.gateway.keeper.failed == ""
+        assert service.gateway.recorder.failed == ""

@@ -463,7 +463,7 @@ for thread in threads:
 
 
 def test_threads_may_read_their_first_manifest_at_the_same_moment(state: StateDir) -> None:
-    """A gateway's keeper and those who ask; a decoder that both would make brings them down."""
+    """A gateway's recorder and its queries; a decoder that both would make brings them down."""
     write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 1, 1)]))
     for _ in range(8):
         subprocess.run([sys.executable, "-c", AT_ONCE, str(state.root)], check=True)

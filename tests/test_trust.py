@@ -16,10 +16,10 @@ import pytest
 
 from placewire import run
 from placewire.cli.startup import ready_kernels
-from placewire.serve import committing, keeper
-from placewire.serve.committing import Committer, Repeat, Request, read_change
-from placewire.serve.keeper import Keeper
-from placewire.serve.ledger import Ledger, open_ledger
+from placewire.serve import group_commit
+from placewire.serve.group_commit import GroupCommitter, IdempotencyKey, WriteRequest, read_change
+from placewire.serve.ledger import Ledger, open_ledger, recorder
+from placewire.serve.ledger.recorder import ResultRecorder
 from placewire.storage import journal as journalwriter
 from placewire.storage.journal import JournalWriter, read_entries
 from processes import Consumer, Processes, command_of, until
@@ -143,7 +143,7 @@ STEPS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "notes, and no lines": (journalwriter, "write_all", crash_after),
     "all written, and not known in the ledger": (Ledger, "apply", lambda _: crash_before),
     "known, and not published": (JournalWriter, "publish", lambda _: crash_before),
-    "published, and not replied": (committing, "settle", lambda _: crash_before),
+    "published, and not replied": (group_commit, "resolve", lambda _: crash_before),
 }
 
 
@@ -161,16 +161,16 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
     def open_all() -> tuple[JournalWriter, Ledger]:
         return JournalWriter(tmp_path / "journal"), open_ledger(tmp_path / "ledger.sqlite")
 
-    async def write(committer: Committer, line: bytes, key: str) -> dict[str, Any]:
+    async def write(committer: GroupCommitter, line: bytes, key: str) -> dict[str, Any]:
         change = read_change(line)
         assert change is not None
-        request = Request([line], "ann", [change], Repeat(key, key))
+        request = WriteRequest([line], "ann", [change], IdempotencyKey(key, key))
         reply = await asyncio.wait_for(committer.commit(request), timeout=10)
         return {name: reply[name] for name in ("seq", "replaced")}
 
     async def crash() -> None:
         writer, ledger = open_all()
-        committer = Committer(writer, ledger)
+        committer = GroupCommitter(writer, ledger)
         assert await write(committer, first, "1") == {"seq": 0, "replaced": False}
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, patched(getattr(owner, name)))
@@ -183,11 +183,11 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
 
     async def go_on() -> None:
         writer, ledger = open_all()
-        committer = Committer(writer, ledger)
+        committer = GroupCommitter(writer, ledger)
         assert await write(committer, second, "2") == {"seq": 1, "replaced": False}
         assert await write(committer, first, "1") == {"seq": 0, "replaced": False}
         assert [line for _, line in read_entries(writer.folder, 0)] == [first, second]
-        held = [(one.id, one.owner, one.seq) for one in ledger.list_held("ann", "", 10)]
+        held = [(one.id, one.owner, one.seq) for one in ledger.list_subscriptions("ann", "", 10)]
         assert held == [("a", "ann", 0), ("b", "ann", 1)]
         assert writer.mark.get() == writer.end_byte
         committer.close()
@@ -200,8 +200,8 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
 TAKES: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "before the ledger has it": (Ledger, "record", lambda _: crash_before),
     "when the ledger has it": (Ledger, "record", crash_after),
-    "before the cursor says so": (keeper, "note_cursor", lambda _: crash_before),
-    "when the cursor says so": (keeper, "note_cursor", crash_after),
+    "before the cursor says so": (recorder, "write_cursor", lambda _: crash_before),
+    "when the cursor says so": (recorder, "write_cursor", crash_after),
 }
 
 
@@ -216,7 +216,7 @@ def test_results_are_taken_once_wherever_it_crashes(
                 patch.setattr(owner, name, patched(getattr(owner, name)))
                 service.publish(thing(f"o{number}"))
                 assert service.gateway is not None
-                keeping = service.gateway.keeper._thread
+                keeping = service.gateway.recorder._thread
                 keeping.join(60)
                 assert not keeping.is_alive()
                 service.publish(thing(f"p{number}"))
@@ -246,7 +246,7 @@ def test_those_who_listen_miss_nothing_when_keeping_fails(
     with serving(tmp_path / "state") as service:
         service.subscribe("kept", **COFFEE)
         listening = Events(service, "/v1/events")
-        for number, (owner, name) in enumerate(((keeper, "note_cursor"), (Ledger, "record"))):
+        for number, (owner, name) in enumerate(((recorder, "write_cursor"), (Ledger, "record"))):
             with monkeypatch.context() as patch:
                 patch.setattr(owner, name, fail_after(getattr(owner, name)))
                 service.publish(thing(f"o{number}"))
@@ -351,7 +351,7 @@ def test_a_keeper_without_space_waits(tmp_path: Path, monkeypatch: pytest.Monkey
     with serving(tmp_path / "state") as service:
         service.subscribe("kept", **COFFEE)
         with monkeypatch.context() as patch:
-            patch.setattr(Keeper, "_take", full)
+            patch.setattr(ResultRecorder, "_record", full)
             service.publish(thing("o1"))
             health = service.until(
                 lambda: (found := service.http.get("/health")).status_code == 503 and found

@@ -19,16 +19,16 @@ from typing import Any
 import httpx
 import pytest
 
-from placewire.serve.access import make_key
-from placewire.serve.addresses import CheckedNetwork, Forbidden, is_public
-from placewire.serve.ledger.parcels import DELIVERED, FAILED, Parcel
-from placewire.serve.sending import Sender
-from placewire.serve.webhooks import Retries
+from placewire.serve.auth import make_key
+from placewire.serve.ledger.rows import DELIVERED, FAILED, WebhookDelivery
+from placewire.serve.webhooks.addresses import CheckedNetwork, ForbiddenAddress, is_public
+from placewire.serve.webhooks.dispatcher import RetryPolicy
+from placewire.serve.webhooks.sender import Sender
 from receiver import Got, Receiver
 from service import Service, serving
 
 COFFEE = {"kind": "boolean", "where": "coffee"}
-QUICK = Retries(tries=3, first_s=0.05, growth=1.0, jitter=0.0)
+QUICK = RetryPolicy(tries=3, first_s=0.05, growth=1.0, jitter=0.0)
 SECRET = "a-secret-of-the-receiver"
 
 
@@ -221,13 +221,13 @@ def test_slow_and_silent_ones_hold_up_nobody(service: Service, receiver: Receive
     receiver.wait_s = 5.0
     silent = socket.create_server(("127.0.0.1", 0), backlog=512)
     unheard = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-    lanes = service.gateway.webhooks.lanes
-    many = [f"slow{number}" for number in range(lanes.slow + lanes.quick + 20)]
+    concurrency = service.gateway.webhooks.concurrency
+    many = [f"slow{number}" for number in range(concurrency.slow + concurrency.quick + 20)]
     for name in many:
         service.subscribe(name, kind="boolean", where="snail")
         put(service, name, unheard if hash(name) % 4 else receiver.url("/slow"))
     service.publish(thing("s", "snail"))
-    service.until(lambda: service.gateway.webhooks.under_way >= lanes.slow)
+    service.until(lambda: service.gateway.webhooks.in_progress >= concurrency.slow)
     begun = time.monotonic()
     for number in range(20):
         service.publish(thing(f"h{number}", "hare"))
@@ -360,7 +360,7 @@ def test_what_waits_is_sent_after_a_restart(tmp_path: Path, receiver: Receiver) 
     gateway_less = len(receiver.got)
     service.start_gateway()
     service.until(lambda: service.http.get("/health").status_code == 200)
-    service.gateway.webhooks.hear = lambda _: None  # type: ignore[method-assign]
+    service.gateway.webhooks.on_results = lambda _: None  # type: ignore[method-assign]
     service.publish(thing("o5"))
     service.until(lambda: counted(service, "kept") == (4, 1, 0, 0))
     assert len(receiver.got) == gateway_less
@@ -442,8 +442,8 @@ def test_private_addresses_are_refused_when_wished_for(tmp_path: Path) -> None:
 
 
 def send(sender: Sender, url: str) -> tuple[str, str]:
-    parcel = Parcel("s", "ann", "t", url, SECRET, 1, 1, 0)
-    return asyncio.run(sender.send(parcel, b"{}"))
+    delivery = WebhookDelivery("s", "ann", "t", url, SECRET, 1, 1, 0)
+    return asyncio.run(sender.send(delivery, b"{}"))
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.1", "2130706433", "0x7f.1", "[::1]"])
@@ -468,7 +468,7 @@ def test_every_address_of_a_name_is_checked_and_pinned(
         await CheckedNetwork(allow_private=False).resolve("two.example", 80)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenAddress):
         asyncio.run(look())
     asked.clear()
     answers[0] = ["127.0.0.1"]
@@ -559,14 +559,14 @@ def test_nobody_there_is_a_failure(receiver: Receiver) -> None:
 
 
 def test_pauses_grow_up_to_a_day() -> None:
-    retries = Retries(jitter=0.0)
+    retries = RetryPolicy(jitter=0.0)
     pauses = [retries.pause_s(attempts) for attempts in range(1, 12)]
     known = [pause for pause in pauses if pause is not None]
     assert len(known) == 11
     assert known[:3] == [5.0, 15.0, 45.0]
     assert 20 * 3600 < sum(known) < 26 * 3600
     assert retries.pause_s(12) is None
-    spread = {Retries().pause_s(1) for _ in range(20)}
+    spread = {RetryPolicy().pause_s(1) for _ in range(20)}
     assert len(spread) > 1
     assert all(pause is not None and 4.0 <= pause <= 6.0 for pause in spread)
 

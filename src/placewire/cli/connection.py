@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from placewire.model.errors import Unusable
 
 if TYPE_CHECKING:
-    from placewire.serve.books import Books
     from placewire.serve.client import Client
-    from placewire.serve.unserved import Unserved
+    from placewire.serve.offline import OfflineReader, OfflineWriter
 
 SERVER_VARIABLE, STATE_VARIABLE = "PLACEWIRE_SERVER", "PLACEWIRE_STATE"
 
@@ -70,15 +69,18 @@ def open_client(target: Target) -> Iterator[Client]:
 
 
 @contextmanager
-def open_reader(target: Target, make: bool = False) -> Iterator[Client | Books]:
+def open_reader(target: Target, make: bool = False) -> Iterator[Client | OfflineReader]:
     """Open a reader of subscriptions, results and keys; raises Unusable.
 
     With `make`, create the state and its ledger if they do not exist.
     """
     if target.state is not None:
-        from placewire.serve.books import Books
+        from placewire.serve.offline import OfflineReader
 
-        with ledger_errors_unusable(), closing(Books(target.state, target.ledger, make)) as books:
+        with (
+            ledger_errors_unusable(),
+            closing(OfflineReader(target.state, target.ledger, make)) as books,
+        ):
             yield books
         return
     with open_client(target) as client:
@@ -86,7 +88,7 @@ def open_reader(target: Target, make: bool = False) -> Iterator[Client | Books]:
 
 
 @contextmanager
-def open_writer(target: Target) -> Iterator[Client | Unserved]:
+def open_writer(target: Target) -> Iterator[Client | OfflineWriter]:
     """Open a writer of objects and subscriptions; raises Unusable.
 
     While a server runs on a state directory, writes go through that server.
@@ -97,11 +99,11 @@ def open_writer(target: Target) -> Iterator[Client | Unserved]:
 
         url = running_server(open_state(target.state))
         if not url:
-            from placewire.serve.unserved import Unserved
+            from placewire.serve.offline import OfflineWriter
 
             with (
                 ledger_errors_unusable(),
-                closing(Unserved(target.state, target.ledger)) as unserved,
+                closing(OfflineWriter(target.state, target.ledger)) as unserved,
             ):
                 yield unserved
             return

@@ -57,6 +57,16 @@ class Merged(NamedTuple):
     parts: Any = None
 
 
+class KindForm(NamedTuple):
+    """How subscriptions of one kind look to a client, and how their results add up."""
+
+    example: dict[str, Any]  # a valid subscription, for the OpenAPI document
+    lists: str = ""  # what its current result lists: "objects" or "terms"; empty: it has none
+    order_by: str = ""  # the field that orders the objects of its current result
+    descending: bool = False  # by that field; among equals the latest object is then first
+    needs_one_of: tuple[str, ...] = ()  # fields of which a subscription has at least one
+
+
 class RowResults:
     """The results of one segment's rows as the writer keeps them in memory.
 
@@ -118,6 +128,7 @@ class Kind:
     matched = True  # whether objects are matched with its index
     exact = False  # whether a match is a result, and not only a candidate for one
     needs_times = False  # whether settling needs the times of objects
+    form = KindForm({})
 
     # Decode: an event to a row.
 

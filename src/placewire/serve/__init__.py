@@ -1,12 +1,15 @@
-"""The service: what a person or an application uses, on top of the pipeline.
+"""Run Placewire as a service: HTTP in, results out over streams and webhooks.
 
-Two processes under one supervisor. The *gateway* takes requests, writes what it accepts to the
-journal before it replies, and hands results out; the *pipeline* follows the journal and commits
-batches. They share nothing but the state directory: the journal one way, manifests the other.
+Two processes run under one supervisor (`processes`). The *gateway* (`gateway`) accepts requests,
+writes events to the journal before it replies, and delivers results. The *pipeline* (`pipeline`)
+follows the journal and commits batches. They share only the state directory: the gateway writes the
+journal, the pipeline writes manifests. Both resume from the last commit after a crash.
 
-`admission` and `committing` bring events in, `ledger` remembers who owns what and every result
-by number, `keeper` brings results from the outbox to it, `hub` and `streams` to those who
-listen, `webhooks` to addresses by `sending`, and `addresses` says to which; `app` has the routes,
-`access` who may do what.
-`client` is the other side, for Python and for commands; `books` and `unserved` do without a server.
+Events enter through `intake` (validation) and `group_commit` (journal writes). The `ledger` package
+records who owns each subscription and numbers every result. `http` has the routes and result
+streams, `webhooks` the deliveries, `auth` keys, roles and rate limits, `metrics` the Prometheus
+metrics. `queries` answers snapshot queries, and `kinds` lists what the service knows about each
+kind of subscription.
+
+`client` is the Python client. `offline` does the same work on a state directory without a server.
 """

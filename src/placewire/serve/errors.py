@@ -1,4 +1,4 @@
-"""What a client is told when something cannot be done."""
+"""Errors of the service, with the HTTP status that clients get."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class Unavailable(Exception):
-    """Something that the service needs cannot be used for now, such as a full disk."""
+    """A resource is temporarily unavailable, such as the ledger or a full disk."""
 
 
 class Refused(Exception):
-    """A request that is not carried out: a status of HTTP, and what, where, got."""
+    """A rejected request: its HTTP status and the reason."""
 
     def __init__(
         self,
@@ -23,4 +23,9 @@ class Refused(Exception):
         self.status = status
         self.why = why
         self.headers = headers or {}
-        self.facts = facts or {}  # told beside the error
+        self.facts = facts or {}  # further fields of the error body
+
+
+def one_line(error: Exception) -> str:
+    """The message of an error on one line, or its type if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The gateway: everything that answers requests, put together over one state directory."""
+"""The gateway: all parts that serve requests, assembled over one state directory."""
 
 from __future__ import annotations
 
@@ -20,57 +20,64 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
 from placewire.segments.counts import Census
-from placewire.serve.access import KNOWN_S, LOCAL, Access, Caller
-from placewire.serve.asking import Asking
-from placewire.serve.binding import bind
-from placewire.serve.committing import NO_REPEAT, Committer, Repeat, Request
+from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
 from placewire.serve.errors import Refused, Unavailable
-from placewire.serve.gauges import Latency, Rate, Refusals
-from placewire.serve.hub import Hub
-from placewire.serve.incoming import Bulk, Incoming, wind_clock, without_leaps
-from placewire.serve.keeper import Keeper
-from placewire.serve.ledger import Change, Entry, Held, Ledger, is_postgres, open_ledger
-from placewire.serve.limits import Rates
-from placewire.serve.live import Live
-from placewire.serve.patience import PATIENT, Patience
-from placewire.serve.pipeline import beat_path
-from placewire.serve.sending import Sender
-from placewire.serve.webhooks import Retries, Webhooks
+from placewire.serve.group_commit import NO_KEY, GroupCommitter, IdempotencyKey, WriteRequest
+from placewire.serve.http.connection import DEFAULT_LIMITS, ConnectionLimits
+from placewire.serve.http.live_feed import LiveFeed
+from placewire.serve.http.streams import Broadcaster
+from placewire.serve.intake import BulkLines, JournalLine, drop_time_jumps, restore_clock
+from placewire.serve.ledger import (
+    LEDGER_FILE,
+    Ledger,
+    ResultEntry,
+    SubscriptionChange,
+    SubscriptionRow,
+    is_postgres,
+    open_ledger,
+)
+from placewire.serve.ledger.identity import bind_ledger
+from placewire.serve.ledger.recorder import ResultRecorder
+from placewire.serve.metrics import LatencyMeter, RateMeter, RejectionCounts
+from placewire.serve.pipeline import heartbeat_path
+from placewire.serve.queries import SnapshotQueries
+from placewire.serve.webhooks.dispatcher import RetryPolicy, WebhookDispatcher
+from placewire.serve.webhooks.sender import Sender
 from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
 from placewire.storage.notes import Server, address_of, note_server
 
 DAY_US = 86_400_000_000
-STARTS_S = 120.0  # that a pipeline may take to begin
-STALE_S = 10.0  # without a word from the pipeline it is said to be away
+START_TIMEOUT_S = 120.0  # a pipeline without a heartbeat is starting until then
+HEARTBEAT_TIMEOUT_S = 10.0  # a pipeline without a heartbeat is away after that
 
 
 class GatewayOptions(NamedTuple):
-    """How the gateway is run."""
+    """Options of the gateway process."""
 
     state: Path
     settings: Settings
     host: str = "127.0.0.1"
     port: int = 7878
-    ledger: str = ""  # a URL of PostgreSQL; otherwise a file in the state
+    ledger: str = ""  # a PostgreSQL URL; empty: a file in the state directory
     require_keys: bool = False
-    rate: float = 0.0  # events a second for each key; 0: no limit
-    keep_us: int = 7 * DAY_US  # results
+    rate: float = 0.0  # events per second and key; 0: unlimited
+    keep_us: int = 7 * DAY_US  # retention of results
     hosts: tuple[str, ...] = ()
-    allow_private: bool = False  # webhooks to private addresses
-    renew_ledger: bool = False  # if it lacks results that are swept
-    patience: Patience = PATIENT
-    retries: Retries = Retries()
+    allow_private: bool = False  # allow webhooks to private addresses
+    renew_ledger: bool = False  # continue with a ledger that lacks collected results
+    connection_limits: ConnectionLimits = DEFAULT_LIMITS
+    retries: RetryPolicy = RetryPolicy()
 
 
 class Gateway:
-    """What handlers of requests use. Made in its event loop; `close` when that ends."""
+    """What request handlers call. Create it in its event loop, and `close` it when that ends."""
 
     def __init__(self, options: GatewayOptions) -> None:
         self.options = options
-        self._begun_at = time.time()
-        self._beaten_s = time.monotonic()  # when the pipeline was last seen to live
+        self._started_at = time.time()
+        self._heartbeat_s = time.monotonic()  # when the last heartbeat was seen
         self.loop = asyncio.get_running_loop()
         self.state = StateDir(options.state.absolute())
         self.state.open()
@@ -82,94 +89,96 @@ class Gateway:
         try:
             if self.manifest is not None:
                 check_same(self.state, self.manifest, self.settings, name_journal(folder))
-            self.ledger: Ledger = open_ledger(options.ledger or self.state.root / "ledger.sqlite")
-            self.renewed = bind(self.ledger, self.state, writer.next_seq, options.renew_ledger)
+            self.ledger: Ledger = open_ledger(options.ledger or self.state.root / LEDGER_FILE)
+            self.renewed = bind_ledger(
+                self.ledger, self.state, writer.next_seq, options.renew_ledger
+            )
         except Unusable:
             writer.close()
             raise
         self.admission = Admission(self.settings, open_lexicon(self.state, self.settings))
-        self.admission.now_us = self._written_us = self._clock(folder)
-        self._asked: dict[int, int] = {}  # latest times of requests that are being written
-        self.committer = Committer(writer, self.ledger, self._written_us)
+        self.admission.now_us = self._written_us = restore_clock(
+            self.admission, self.manifest, folder
+        )
+        self._pending_us: dict[int, int] = {}  # latest event time of each request being written
+        self.committer = GroupCommitter(writer, self.ledger, self._written_us)
         self.journal = JournalReader(folder)
-        self.access = Access(self.ledger, options.require_keys, options.hosts)
-        self.rates = Rates(options.rate)
-        self.hub = Hub()
-        self.live = Live(self)
-        self.accepted, self.objects, self.results = Rate(), Rate(), Rate()
-        self.refusals = Refusals()
-        self.latency = Latency()
-        self.asking = Asking(self.state, self.journal)
+        self.authenticator = Authenticator(self.ledger, options.require_keys, options.hosts)
+        self.rate_limiter = RateLimiter(options.rate)
+        self.broadcaster = Broadcaster()
+        self.live_feed = LiveFeed(self)
+        self.accepted, self.objects, self.results = RateMeter(), RateMeter(), RateMeter()
+        self.rejections = RejectionCounts()
+        self.latency = LatencyMeter()
+        self.queries = SnapshotQueries(self.state, self.journal)
         self._census = Census(self.state)
         self._live_subscriptions = 0
         self._counted_batch = -1
-        self.keeper = Keeper(self.state, self.ledger, self._told, options.keep_us)
-        self.keeper.start()
-        self.webhooks = Webhooks(self.ledger, Sender(options.allow_private), options.retries)
+        self.recorder = ResultRecorder(self.state, self.ledger, self._on_recorded, options.keep_us)
+        self.recorder.start()
+        self.webhooks = WebhookDispatcher(
+            self.ledger, Sender(options.allow_private), options.retries
+        )
         self.webhooks.start()
         self._watching = self.loop.create_task(self._watch_keys())
         ledger = "postgresql" if is_postgres(options.ledger) else "file"
         note_server(self.state, Server(address_of(options.host, options.port), ledger))
 
-    def end_caller(self, name: str) -> None:
-        """End what a key has open, now that it is not one any more."""
-        self.hub.end(name)
-        self.live.end(name)
+    def close_streams(self, name: str) -> None:
+        """Close the open streams of a key that was removed."""
+        self.broadcaster.end(name)
+        self.live_feed.end(name)
 
     async def _watch_keys(self) -> None:
-        """Look now and then whether keys that have something open are still keys."""
+        """Close streams whose key was removed, by polling the ledger."""
         while True:
-            await asyncio.sleep(KNOWN_S)
-            open_now = (self.hub.callers() | self.live.callers()) - {LOCAL}
+            await asyncio.sleep(KEY_CACHE_S)
+            open_now = (self.broadcaster.callers() | self.live_feed.callers()) - {LOCAL}
             if not open_now:
                 continue
             with contextlib.suppress(Unavailable):
                 keys = await asyncio.to_thread(self.ledger.all_keys)
                 for name in open_now - {key.name for key in keys}:
-                    self.end_caller(name)
+                    self.close_streams(name)
 
     async def stop(self) -> None:
-        """Close in good order: what webhooks have under way first."""
+        """Shut down in order: finish webhook deliveries in progress first."""
         self._watching.cancel()
         await self.webhooks.stop()
         self.close()
 
     def close(self) -> None:
-        self.access.close()
+        self.authenticator.close()
         self.committer.close()
-        self.keeper.close()
+        self.recorder.close()
         self.ledger.close()
 
-    def _clock(self, folder: Path) -> int | None:
-        """The clock after all that the journal has: what is committed, and the rest."""
-        return wind_clock(self.admission, self.manifest, folder)
+    # Events in.
 
-    # In.
-
-    def spare_admission(self) -> Admission:
-        """A second one, for a thread of its own; its clock is not looked at."""
+    def second_admission(self) -> Admission:
+        """Another validator for use in a thread; its clock is ignored."""
         return Admission(self.settings, self.admission.lexicon)
 
-    def sift(self, caller: Caller, bulk: Bulk) -> Bulk:
-        """A bulk as it can be accepted at this moment; what is refused counts for the rate."""
-        bulk = without_leaps(bulk, self.admission)
-        self.refusals.events += bulk.rejected
-        self.rates.take(caller.name, bulk.rejected)
+    def screen_bulk(self, caller: Caller, bulk: BulkLines) -> BulkLines:
+        """Drop lines whose times jump too far ahead; rejected lines count for the rate limit."""
+        bulk = drop_time_jumps(bulk, self.admission)
+        self.rejections.events += bulk.rejected
+        self.rate_limiter.take(caller.name, bulk.rejected)
         return bulk
 
     async def accept(
         self,
         caller: Caller,
-        lines: list[Incoming],
-        changes: list[Change] | None = None,
-        repeat: Repeat = NO_REPEAT,
+        lines: list[JournalLine],
+        changes: list[SubscriptionChange] | None = None,
+        idempotency_key: IdempotencyKey = NO_KEY,
     ) -> dict[str, Any]:
-        """Write lines to the journal; gives the reply with their first `seq`.
+        """Write lines to the journal; returns the reply with their first `seq`.
 
-        Raises InvalidEvent if a time leaps, and Refused. From here to the queue of the journal
-        nothing waits, so that the clock sees lines in the order in which they are written.
+        Raises InvalidEvent if a time jumps too far ahead, and Refused. There is no await before the
+        request is queued, so the clock sees lines in the order in which they are written.
         """
-        self.rates.take(caller.name, len(lines))
+        self.rate_limiter.take(caller.name, len(lines))
         before = self.admission.now_us
         try:
             for line in lines:
@@ -178,113 +187,110 @@ class Gateway:
             self.admission.now_us = before
             raise
         latest = max(line.ts_us for line in lines)
-        request = Request(
+        request = WriteRequest(
             [line.line for line in lines],
             caller.name,
             changes or (),
-            repeat,
+            idempotency_key,
             latest_us=latest,
-            every=caller.scope is None,
+            any_owner=caller.scope is None,
         )
-        self._asked[id(request)] = latest
+        self._pending_us[id(request)] = latest
         written = False
         try:
             reply = await self.committer.commit(request)
             written = not request.repeated
         finally:
-            del self._asked[id(request)]
+            del self._pending_us[id(request)]
             if written:
                 self._written_us = max(latest, self._written_us or latest)
             else:
-                self._set_clock_back()
+                self._rewind_clock()
         if not written:
             return reply
-        self.latency.note_written(int(reply["seq"]))
+        self.latency.on_written(int(reply["seq"]))
         self.accepted.add(len(lines))
         if not changes:
             self.objects.add(len(lines))
         return reply
 
-    def _set_clock_back(self) -> None:
-        """The clock without a request that came to nothing: by what is written or may yet be."""
-        times = [*self._asked.values()]
+    def _rewind_clock(self) -> None:
+        """Undo the clock advance of a request that failed."""
+        times = [*self._pending_us.values()]
         if self._written_us is not None:
             times.append(self._written_us)
         self.admission.now_us = max(times, default=None)
 
-    # Out.
+    # Results out.
 
-    def _told(self, manifest: Manifest, entries: list[Entry] | None) -> None:
-        """Called by the keeper, in its thread."""
-        self.loop.call_soon_threadsafe(self._hear, manifest, entries)
+    def _on_recorded(self, manifest: Manifest, entries: list[ResultEntry] | None) -> None:
+        """Called by the recorder, in its thread."""
+        self.loop.call_soon_threadsafe(self._publish, manifest, entries)
 
-    def _hear(self, manifest: Manifest, entries: list[Entry] | None) -> None:
+    def _publish(self, manifest: Manifest, entries: list[ResultEntry] | None) -> None:
         self.manifest = manifest
         if entries is None:
-            self.hub.miss_all()  # the ledger has them, from a try that seemed to fail
-            self.webhooks.look_again()
+            # An attempt that seemed to fail has recorded them: readers find them in the ledger.
+            self.broadcaster.mark_all_missed()
+            self.webhooks.wake_idle()
         else:
             self.results.add(len(entries))
-            self.latency.note_results(entries)
-            self.hub.publish(entries)
-            self.webhooks.hear(entries)
-        self.live.hear(manifest)
+            self.latency.on_results(entries)
+            self.broadcaster.publish(entries)
+            self.webhooks.on_results(entries)
+        self.live_feed.on_commit(manifest)
 
     def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
-        """The answer to a query as of the last commit; for threads. Raises InvalidEvent."""
-        return self.asking.answer(self.manifest, query, with_data)
+        """Answer a snapshot query at the last commit; raises InvalidEvent. Call it in a thread."""
+        return self.queries.answer(self.manifest, query, with_data)
 
     def details(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """What is known of objects that a list names; for threads."""
-        return self.asking.details(self.manifest, names)
+        """Position and text of objects by id. Call it in a thread."""
+        return self.queries.details(self.manifest, names)
 
     def object_at(self, seq: int) -> dict[str, Any] | None:
-        """The object of an event, if that is one and the journal still has it; for threads."""
-        return self.asking.object_at(seq)
+        """The object at an event, if the journal still has it. Call it in a thread."""
+        return self.queries.object_at(seq)
 
-    def status_of(self, held: Held) -> str:
-        """Whether a subscription is live, as far as events were accepted."""
-        return held.status(self.admission.now_us)
-
-    def find_own(self, caller: Caller, name: str) -> Held:
-        """A subscription that a caller may see; raises Refused. For threads."""
-        held = self.ledger.find(name, caller.scope)
-        if held is None:
+    def find_subscription(self, caller: Caller, name: str) -> SubscriptionRow:
+        """A subscription that the caller may see; raises Refused. Call it in a thread."""
+        subscription = self.ledger.find(name, caller.scope)
+        if subscription is None:
             raise Refused(404, f"subscription {name[:256]!r}: is not known")
-        return held
+        return subscription
 
     def history_of(self, caller: Caller, name: str) -> History:
-        """What an id of the caller's was, and when; raises Refused. For threads."""
-        self.find_own(caller, name)
-        past, since = self.ledger.spells_of(name, caller.scope)
+        """The lifetimes of one of the caller's ids; raises Refused. Call it in a thread."""
+        self.find_subscription(caller, name)
+        past, since = self.ledger.history_of(name, caller.scope)
         decode = msgspec.json.decode
-        spells = [Spell(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
-        return History(spells, since)
+        lifetimes = [Spell(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
+        return History(lifetimes, since)
 
     @property
     def committed_seq(self) -> int:
         return self.manifest.next_seq if self.manifest is not None else 0
 
     def pipeline_status(self) -> str:
-        """Whether the pipeline has said lately that it lives, or may yet say so."""
+        """The pipeline's state by its heartbeat file: running, starting or away."""
         try:
-            beat = beat_path(self.state).stat().st_mtime
+            beat = heartbeat_path(self.state).stat().st_mtime
         except OSError:
             beat = -math.inf
-        if time.time() - beat < STALE_S:
-            self._beaten_s = time.monotonic()
+        if time.time() - beat < HEARTBEAT_TIMEOUT_S:
+            self._heartbeat_s = time.monotonic()
             return "running"
-        silent_s = time.monotonic() - self._beaten_s
-        # One that was killed leaves its last beat behind; one that starts takes it away.
-        away = beat > self._begun_at or silent_s > STARTS_S
+        silent_s = time.monotonic() - self._heartbeat_s
+        # A killed pipeline leaves its heartbeat file behind; a new one removes it.
+        away = beat > self._started_at or silent_s > START_TIMEOUT_S
         return "away" if away else "starting"
 
     def health(self) -> dict[str, Any]:
-        """How the service is."""
+        """Health of the service, as `/health` returns it."""
         from placewire import __version__
 
         pipeline = self.pipeline_status()
-        trouble = self.committer.failed or self.committer.writer.broken or self.keeper.failed
+        trouble = self.committer.failed or self.committer.writer.broken or self.recorder.failed
         if not trouble and pipeline == "away":
             trouble = "the pipeline is away; what is accepted waits for it"
         seq = self.committer.writer.next_seq
@@ -298,7 +304,7 @@ class Gateway:
         }
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the moment."""
+        """Current counters and rates."""
         health = self.health()
         manifest = self.manifest
         return {
@@ -308,13 +314,13 @@ class Gateway:
             "objects_per_s": round(self.objects.per_s(), 1),
             "results_per_s": round(self.results.per_s(), 1),
             "latency_ms": self.latency.quantiles_ms(),
-            "streams": self.hub.listeners,
+            "streams": self.broadcaster.listeners,
             "subscriptions": self.count_live(),
             "workers": manifest.plan.get("workers", 1) if manifest is not None else 1,
         }
 
     def count_live(self) -> int:
-        """Everybody's live subscriptions, as of the last commit whose files are still there."""
+        """Live subscriptions of all owners at the last commit whose files still exist."""
         manifest = self.manifest
         if manifest is not None and manifest.batch != self._counted_batch:
             with contextlib.suppress(Unusable):
@@ -328,7 +334,7 @@ class Gateway:
 
 
 def open_gateway(options: GatewayOptions) -> Gateway:
-    """The gateway over a state; raises Unusable."""
+    """Open the gateway on a state directory; raises Unusable."""
     try:
         return Gateway(options)
     except OSError as error:

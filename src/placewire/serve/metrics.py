@@ -1,32 +1,39 @@
-"""Figures of the service in the text format that Prometheus reads."""
+"""Measure throughput and latency, and render Prometheus metrics."""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Mapping
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from placewire import __version__
 from placewire.serve.errors import Unavailable
-from placewire.serve.ledger import Ledger
+from placewire.serve.ledger import Ledger, ResultEntry
 
 if TYPE_CHECKING:
     from placewire.serve.gateway import Gateway
+
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = {"p50": "0.5", "p99": "0.99"}
 
 Labels = tuple[tuple[str, str], ...]
+WINDOW_S = 10.0  # the window of rates and latencies
+MAX_SAMPLES = 4_096
+MAX_WRITES = 65_536
 
 
 class Exposition:
-    """Families of metrics, each with its help and its type, written one by one."""
+    """Metric families in the Prometheus text format."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def add(self, name: str, kind: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        """One family: one value, or one for each set of labels."""
+        """Add a family with one value, or with one value per label set."""
         full = f"placewire_{name}"
         self._lines.append(f"# HELP {full} {escape(about)}")
         self._lines.append(f"# TYPE {full} {kind}")
@@ -47,13 +54,13 @@ class Exposition:
 
 
 def escape(text: str, quotes: bool = False) -> str:
-    """Text as help and, with quotes, as the value of a label."""
+    """Escape help text or, with `quotes`, a label value."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quotes else text
 
 
 def number(value: float) -> str:
-    """A value as the format writes it."""
+    """Format a value."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -61,27 +68,27 @@ def number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
-def by(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
+def labelled(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
     return {((label, name),): value for name, value in values.items()}
 
 
-class Counted(NamedTuple):
-    """What the ledger knows."""
+class LedgerCounts(NamedTuple):
+    """Counters read from the ledger."""
 
     counts: dict[str, int]
     webhooks: dict[str, int]
 
 
-def read_counts(ledger: Ledger) -> Counted | None:
-    """What the ledger has counted, or None while it is away; for threads."""
+def read_counts(ledger: Ledger) -> LedgerCounts | None:
+    """Read the ledger's counters; None while it is unavailable. Call it in a thread."""
     try:
-        return Counted(ledger.counts(), ledger.deliveries.count())
+        return LedgerCounts(ledger.counts(), ledger.deliveries.count())
     except Unavailable:
         return None
 
 
-def render_metrics(gateway: Gateway, counted: Counted | None) -> str:
-    """All figures of a gateway; in its loop."""
+def render_metrics(gateway: Gateway, counted: LedgerCounts | None) -> str:
+    """Render all metrics of a gateway. Call it in the gateway's event loop."""
     out = Exposition()
     add_gateway(out, gateway)
     out.gauge("ledger_up", "1 if the ledger can be read", counted is not None)
@@ -91,34 +98,36 @@ def render_metrics(gateway: Gateway, counted: Counted | None) -> str:
 
 
 def add_gateway(out: Exposition, gateway: Gateway) -> None:
-    """What the gateway knows by itself, since it began."""
+    """Add the gateway's own metrics, counted since it started."""
     health = gateway.health()
     out.gauge("info", "what runs", {(("version", __version__),): 1})
     out.gauge("up", "1 if everything is well", health["status"] == "ok")
     out.gauge("pipeline_up", "1 if the pipeline lives", health["pipeline"] == "running")
     out.counter("events_accepted", "events on disk and replied to", gateway.accepted.total)
-    out.counter("events_rejected", "events that were wrong", gateway.refusals.events)
-    refused = {str(status): n for status, n in sorted(gateway.refusals.requests.items())}
-    out.counter("requests_refused", "requests that were refused", by("status", refused))
+    out.counter("events_rejected", "events that were wrong", gateway.rejections.events)
+    refused = {str(status): n for status, n in sorted(gateway.rejections.requests.items())}
+    out.counter("requests_refused", "requests that were refused", labelled("status", refused))
     out.gauge("journal_seq", "the seq that the next event gets", health["seq"])
     out.gauge("committed_seq", "the seq up to which everything is committed", gateway.committed_seq)
     out.gauge("lag_events", "events accepted and not committed", health["lag_events"])
     committer = gateway.committer
     out.counter("journal_writes", "groups of requests written and synced", committer.writes)
     out.counter("journal_lines", "lines written to the journal", committer.lines)
-    out.gauge("streams", "open streams and sockets", gateway.hub.listeners)
-    out.counter("stream_results", "results handed to streams and sockets", gateway.hub.delivered)
-    out.gauge("webhooks_under_way", "webhooks being served now", gateway.webhooks.under_way)
+    out.gauge("streams", "open streams and sockets", gateway.broadcaster.listeners)
+    out.counter(
+        "stream_results", "results handed to streams and sockets", gateway.broadcaster.delivered
+    )
+    out.gauge("webhooks_under_way", "webhooks being served now", gateway.webhooks.in_progress)
     latency = gateway.latency.quantiles_ms()
     took = {QUANTILES[name]: ms / 1e3 for name, ms in latency.items() if ms is not None}
     out.gauge(
         "latency_seconds", "from an event on disk to its results in the ledger, lately",
-        by("quantile", took),
+        labelled("quantile", took),
     )  # fmt: skip
 
 
 def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]) -> None:
-    """What the ledger has counted, since it was made."""
+    """Add the ledger's metrics, counted since it was created."""
 
     def counted(name: str) -> int:
         return counts.get(name, 0)
@@ -134,7 +143,7 @@ def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]
         "results_dropped",
         "results left out by a throttle, of a former owner, older than results are kept,"
         " or waiting for a webhook that was ended",
-        by("why", dropped),
+        labelled("why", dropped),
     )
     out.gauge("webhooks", "webhooks that have not ended", webhooks["webhooks"])
     out.counter("webhook_attempts", "bodies sent to webhooks", counted("webhook_attempts"))
@@ -144,3 +153,72 @@ def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]
     out.gauge("webhook_pending", "results waiting for webhooks", webhooks["pending"])
     out.gauge("dead_deliveries", "deliveries given up and kept", webhooks["dead_deliveries"])
     out.gauge("dead_results", "results in these", webhooks["dead_results"])
+
+
+class RateMeter:
+    """Events per second over the last seconds."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._begun_s: float | None = None  # when the first event was counted
+        self._counts: deque[tuple[int, int]] = deque(maxlen=int(WINDOW_S) + 1)
+
+    def add(self, count: int) -> None:
+        self.total += count
+        now = time.monotonic()
+        if self._begun_s is None:
+            self._begun_s = now
+        second = int(now)
+        if self._counts and self._counts[-1][0] == second:
+            count += self._counts.pop()[1]
+        self._counts.append((second, count))
+
+    def per_s(self) -> float:
+        """The mean rate of the window, or since the first event if that is shorter."""
+        if self._begun_s is None:
+            return 0.0
+        now = time.monotonic()
+        first = int(now - WINDOW_S) + 1
+        seen = sum(count for second, count in self._counts if second >= first)
+        return seen / max(1.0, now - max(first, self._begun_s))
+
+
+class RejectionCounts:
+    """Counts of rejected events, and of rejected requests by HTTP status."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.requests: Counter[int] = Counter()
+
+
+class LatencyMeter:
+    """Time from an event's write to the journal until its results are in the ledger."""
+
+    def __init__(self) -> None:
+        self._seqs: list[int] = []
+        self._times: list[float] = []
+        self._samples: deque[tuple[float, float]] = deque(maxlen=MAX_SAMPLES)
+
+    def on_written(self, first_seq: int) -> None:
+        self._seqs.append(first_seq)
+        self._times.append(time.monotonic())
+        if len(self._seqs) > 2 * MAX_WRITES:
+            del self._seqs[:MAX_WRITES], self._times[:MAX_WRITES]
+
+    def on_results(self, entries: Iterable[ResultEntry]) -> None:
+        now = time.monotonic()
+        for entry in entries:
+            at = bisect.bisect_right(self._seqs, entry.seq) - 1
+            if at >= 0:
+                self._samples.append((now, now - self._times[at]))
+
+    def quantiles_ms(self) -> dict[str, float | None]:
+        """Median and 99th percentile of the window; None without samples."""
+        before = time.monotonic() - WINDOW_S
+        recent = sorted(took for at, took in self._samples if at >= before)
+        if not recent:
+            return {"p50": None, "p99": None}
+        return {
+            "p50": round(1e3 * recent[len(recent) // 2], 1),
+            "p99": round(1e3 * recent[min(len(recent) - 1, int(0.99 * len(recent)))], 1),
+        }

@@ -1,6 +1,6 @@
-"""The pipeline process: follows the journal and commits batches, on Spark or in this process.
+"""The pipeline process: follow the journal and commit batches, on Spark or locally.
 
-It knows nothing of HTTP. Killed at any moment, it goes on after its last commit.
+It knows nothing of HTTP, and resumes after its last commit when it is killed.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from placewire.ingest.sources import JournalSource, name_journal
 from placewire.model.settings import Settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
-from placewire.serve.keeper import read_cursor
+from placewire.serve.ledger.recorder import read_cursor
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
 
-BEATS_S = 1.0
-IDLE_S = 0.005  # between two looks at the journal
-REST_S = 0.25  # after which Spark's query, with nothing to do, ticks once
+HEARTBEAT_S = 1.0
+POLL_S = 0.005  # between polls of the journal
+MAX_WAIT_S = 0.25  # an idle Spark query ticks after that
 
 
-def beat_path(state: StateDir) -> Path:
-    """A file that the pipeline touches while it lives, from when it can take events on."""
+def heartbeat_path(state: StateDir) -> Path:
+    """The file that a running pipeline touches, from when it accepts events."""
     return state.root / "PIPELINE"
 
 
 class PipelineOptions(NamedTuple):
-    """How the pipeline runs; only speed depends on it."""
+    """Options of the pipeline process; they affect speed, not results."""
 
     state: Path
     settings: Settings
@@ -49,26 +49,28 @@ class PipelineOptions(NamedTuple):
 
 
 def wait_for_journal(root: Path, stopping: threading.Event) -> bool:
-    """Wait until the gateway has made a journal; false if it was stopped before."""
+    """Wait for the gateway to create the journal; false if stopped first."""
     mark = journal_folder(StateDir(root.absolute())) / "MARK"
     while not mark.exists():
-        if stopping.wait(REST_S):
+        if stopping.wait(MAX_WAIT_S):
             return False
     return True
 
 
-class Following:
-    """A journal that is waited for a little when it has nothing new."""
+class JournalFollower:
+    """A journal source that waits briefly for new events."""
 
-    def __init__(self, journal: JournalSource, stopping: threading.Event, rest_s: float) -> None:
+    def __init__(
+        self, journal: JournalSource, stopping: threading.Event, max_wait_s: float
+    ) -> None:
         self.journal = journal
         self.stopping = stopping
-        self.rest_s = rest_s
+        self.max_wait_s = max_wait_s
 
     def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
-        until = time.monotonic() + self.rest_s
+        until = time.monotonic() + self.max_wait_s
         while self.journal.waiting(start) <= 0:
-            if time.monotonic() >= until or self.stopping.wait(IDLE_S):
+            if time.monotonic() >= until or self.stopping.wait(POLL_S):
                 return []
         return self.journal.plan_capped(start, rows, cap, blocks)
 
@@ -82,10 +84,10 @@ def run_pipeline(
     session: Callable[[], Any] | None = None,
     after: Callable[[Manifest], None] = lambda _: None,
 ) -> None:
-    """Follow the journal of a state until `stopping`; raises Unusable."""
+    """Follow the journal of a state directory until `stopping`; raises Unusable."""
     state = StateDir(options.state.absolute())
     folder = journal_folder(state)
-    beat_path(state).unlink(missing_ok=True)  # of one that was killed
+    heartbeat_path(state).unlink(missing_ok=True)  # left by a killed pipeline
     span = read_workers(options.workers)
     coordinator = Coordinator(
         state,
@@ -101,11 +103,13 @@ def run_pipeline(
         after(manifest)
 
     ended = threading.Event()
-    beating = threading.Thread(target=beat, args=(beat_path(state), ended), daemon=True)
+    heartbeats = threading.Thread(
+        target=send_heartbeats, args=(heartbeat_path(state), ended), daemon=True
+    )
     try:
-        source = Following(JournalSource(folder), stopping, REST_S)
+        source = JournalFollower(JournalSource(folder), stopping, MAX_WAIT_S)
         if session is None:
-            beating.start()
+            heartbeats.start()
             while not stopping.is_set():
                 for manifest in replay_log(coordinator, source, options.batch_rows):
                     committed(manifest)
@@ -116,7 +120,7 @@ def run_pipeline(
             from placewire.spark.session import count_machines
 
             spark = session()
-            beating.start()
+            heartbeats.start()
             coordinator.planners.know_machines(partial(count_machines, spark))
             replay_on_spark(
                 spark,
@@ -128,15 +132,15 @@ def run_pipeline(
             )
     finally:
         ended.set()
-        if beating.ident is not None:
-            beating.join()
+        if heartbeats.ident is not None:
+            heartbeats.join()
         coordinator.close()
 
 
-def beat(path: Path, ended: threading.Event) -> None:
-    """Say every second that the pipeline lives."""
+def send_heartbeats(path: Path, ended: threading.Event) -> None:
+    """Touch the heartbeat file every second."""
     while not ended.is_set():
         with contextlib.suppress(OSError):
             path.touch()
-        ended.wait(BEATS_S)
+        ended.wait(HEARTBEAT_S)
     path.unlink(missing_ok=True)

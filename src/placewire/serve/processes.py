@@ -1,6 +1,6 @@
-"""The processes of the service: a gateway, a pipeline, and a supervisor that keeps both up.
+"""Run the gateway, and supervise the gateway and pipeline processes.
 
-Children end when their supervisor does, however that came about: they read its pipe to the end.
+Children exit with their supervisor, even if it is killed: they read its pipe until it closes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from placewire.batch.coordinator import check_same
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import Unusable
 from placewire.model.settings import with_identity
-from placewire.serve.access import is_loopback
-from placewire.serve.app import make_app
-from placewire.serve.binding import is_own, refuse_other
-from placewire.serve.connections import configure, raise_file_limit
+from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
-from placewire.serve.ledger import is_postgres, open_ledger
+from placewire.serve.http.app import make_app
+from placewire.serve.http.connection import configure, raise_file_limit
+from placewire.serve.ledger import LEDGER_FILE, is_postgres, open_ledger
+from placewire.serve.ledger.identity import check_ledger, is_ledger_of
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest
@@ -37,15 +37,15 @@ from placewire.storage.notes import running_server
 
 BACKLOG = 4_096
 PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)
-WELL_S = 30.0  # a child that lived so long begins anew with short pauses
-STOPS_S = 30.0
+STABLE_S = 30.0  # a child that ran this long restarts with the shortest pause
+STOP_TIMEOUT_S = 30.0
 UNUSABLE = 2
-UNUSABLE_S = 0.5
-READY_LOOKS_S = 0.1
+ABORT_TIMEOUT_S = 0.5
+READY_POLL_S = 0.1
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The service's port; raises Unusable."""
+    """Open the listening socket; raises Unusable."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         found = socket.socket(family, socket.SOCK_STREAM)
@@ -58,7 +58,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_state(options: GatewayOptions) -> None:
-    """See, before anything is started, that a state can be served; raises Unusable."""
+    """Check that a state directory can be served, before starting anything; raises Unusable."""
     is_postgres(options.ledger)
     state = StateDir(options.state.absolute())
     state.open()
@@ -75,16 +75,16 @@ def check_state(options: GatewayOptions) -> None:
 
 
 def check_exposure(options: GatewayOptions) -> None:
-    """Beyond this machine nobody may come without a key, so there must be one; raises Unusable."""
+    """Require at least one API key unless bound to loopback; raises Unusable."""
     if not options.require_keys:
         return
     state = StateDir(options.state)
     state.open()
-    ledger = open_ledger(options.ledger or state.root / "ledger.sqlite")
+    ledger = open_ledger(options.ledger or state.root / LEDGER_FILE)
     try:
         if not options.renew_ledger:
-            refuse_other(ledger, state)
-        elif not is_own(ledger, state) and not ledger.all_keys():
+            check_ledger(ledger, state)
+        elif not is_ledger_of(ledger, state) and not ledger.all_keys():
             raise Unusable(
                 f"serve on {options.host}: needs keys, and a ledger that is new has none; renew it"
                 " with --host 127.0.0.1, then make one with `placewire keys add NAME --role admin"
@@ -106,7 +106,7 @@ def needs_keys(host: str) -> bool:
 def run_gateway(
     options: GatewayOptions, stopping: threading.Event, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve until `stopping`, and say when it is `ready`; raises Unusable."""
+    """Serve until `stopping`; calls `ready` once requests are accepted. Raises Unusable."""
     check_state(options)
     check_exposure(options)
     raise_file_limit()
@@ -122,7 +122,7 @@ def run_gateway(
         if gateway.renewed:
             say(gateway.renewed)
         ready()
-        server = uvicorn.Server(configure(make_app(lambda: gateway), options.patience))
+        server = uvicorn.Server(configure(make_app(lambda: gateway), options.connection_limits))
         watching = asyncio.create_task(watch(server))
         await server.serve([sock])
         watching.cancel()
@@ -152,51 +152,51 @@ def uses_uvloop() -> bool:
 
 
 def end_with_parent(stopping: threading.Event) -> None:
-    """Stop when standard input ends: the supervisor that holds it is gone."""
+    """Stop when standard input closes, which means that the supervisor is gone."""
 
     def read() -> None:
         with contextlib.suppress(OSError, ValueError):
             while os.read(0, 1):
                 pass
         stopping.set()
-        time.sleep(STOPS_S)
+        time.sleep(STOP_TIMEOUT_S)
         os._exit(1)
 
     threading.Thread(target=read, name="parent", daemon=True).start()
 
 
 class Child:
-    """A process that is started again when it dies."""
+    """A child process that is restarted when it exits."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self.name = name
         self.command = list(command)
         self.process: subprocess.Popen[bytes] | None = None
         self.started_s = 0.0
-        self.again_s = 0.0
-        self.deaths = 0
+        self.restart_at_s = 0.0
+        self.failures = 0
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE)
         self.started_s = time.monotonic()
 
-    def look(self, tell: Callable[[str], None]) -> int | None:
-        """Start it if it is due; gives an exit code that ends everything, if it had one."""
+    def check(self, log: Callable[[str], None]) -> int | None:
+        """Restart the process if it is due; returns an exit code that stops the supervisor."""
         now = time.monotonic()
         if self.process is None:
-            if now >= self.again_s:
+            if now >= self.restart_at_s:
                 self.start()
             return None
         code = self.process.poll()
         if code is None:
             return None
-        if code == UNUSABLE and not self.deaths:
-            return code  # at its first start; later it may be a database that is away
-        self.deaths = 0 if now - self.started_s > WELL_S else self.deaths
-        pause = PAUSES_S[min(self.deaths, len(PAUSES_S) - 1)]
-        self.deaths += 1
-        tell(f"{self.name}: ended with {code}; again in {pause:g} s")
-        self.process, self.again_s = None, now + pause
+        if code == UNUSABLE and not self.failures:
+            return code  # only at the first start: later a database may be down for a while
+        self.failures = 0 if now - self.started_s > STABLE_S else self.failures
+        pause = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
+        self.failures += 1
+        log(f"{self.name}: ended with {code}; again in {pause:g} s")
+        self.process, self.restart_at_s = None, now + pause
         return None
 
     def stop(self) -> None:
@@ -214,37 +214,37 @@ class Child:
 
 
 def supervise(
-    children: Sequence[Child], stopping: threading.Event, tell: Callable[[str], None]
+    children: Sequence[Child], stopping: threading.Event, log: Callable[[str], None]
 ) -> int:
-    """Keep children up until `stopping`, or until one is unusable; gives an exit code."""
+    """Keep children running until `stopping` or until one is unusable; returns an exit code."""
     code = 0
     while not stopping.is_set() and not code:
         for child in children:
-            code = code or child.look(tell) or 0
+            code = code or child.check(log) or 0
         stopping.wait(0.1)
-    # The gateway first: what it has accepted is on disk, and nobody is told otherwise.
+    # Stop the gateway first: everything it has accepted is on disk.
     for child in children:
         child.stop()
     for child in children:
-        # If one is unusable nothing is under way in the others that would be worth waiting for.
-        child.wait(UNUSABLE_S if code else STOPS_S)
+        # If one is unusable, the others have no work worth waiting for.
+        child.wait(ABORT_TIMEOUT_S if code else STOP_TIMEOUT_S)
     return code
 
 
 def call_when_ready(url: str, stopping: threading.Event, act: Callable[[], None]) -> None:
-    """Call once a gateway answers at an address, whatever it says; from a thread."""
+    """Call `act` once the gateway responds at `url`; polls in a thread."""
     place = urlsplit(url)
 
-    def look() -> None:
-        while not stopping.wait(READY_LOOKS_S):
-            calling = HTTPConnection(place.hostname or "", place.port, timeout=STOPS_S)
+    def check() -> None:
+        while not stopping.wait(READY_POLL_S):
+            calling = HTTPConnection(place.hostname or "", place.port, timeout=STOP_TIMEOUT_S)
             with contextlib.suppress(OSError, HTTPException), contextlib.closing(calling):
                 calling.request("GET", "/health")
                 calling.getresponse().read()
                 act()
                 return
 
-    threading.Thread(target=look, name="ready", daemon=True).start()
+    threading.Thread(target=check, name="ready", daemon=True).start()
 
 
 def say(line: str) -> None:

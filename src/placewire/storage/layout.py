@@ -12,7 +12,7 @@ ASKED.json           a plan that somebody asked for by hand
 LAG.json             how far a run was behind when it looked last
 WRITER.json          who writes a state that does not lie in a directory of this machine
 SERVER.json          where the service that has the journal can be reached, see `storage/notes.py`
-LEDGER               which ledger a service has had, see `serve/binding.py`
+LEDGER               which ledger a service has had, see `serve/ledger/identity.py`
 """
 
 from __future__ import annotations

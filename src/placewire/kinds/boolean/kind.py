@@ -22,7 +22,7 @@ from placewire.kinds.explanation import Looked, Post
 from placewire.kinds.shard import Admitted, KindResults, MatchedPiece, SettleBatch, Shard
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
-from placewire.model.kinds import Arrays, Kind
+from placewire.model.kinds import Arrays, Kind, KindForm
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
 from placewire.segments.segment import Segment, make_segment
@@ -45,6 +45,14 @@ class BooleanKind(Kind):
 
     probes_any_text = True
     left_out = "it has ended since"
+    form = KindForm(
+        {
+            "kind": "boolean",
+            "region": {"circle": {"lon": -73.98, "lat": 40.75, "radius_m": 2000}},
+            "where": "coffee AND (free OR sale)",
+        },
+        needs_one_of=("region", "where"),
+    )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
         check_asks(event)

@@ -43,7 +43,7 @@ from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_
 from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
-from placewire.model.kinds import Arrays, Kind, Merged, Partition
+from placewire.model.kinds import Arrays, Kind, KindForm, Merged, Partition
 from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
@@ -66,6 +66,11 @@ class NearestKind(Kind):
     query_needed, query_optional = POINT, ("mode", "within_m")
 
     left_out = "the object is not near enough any more"
+    form = KindForm(
+        {"kind": "nearest", "lon": -73.98, "lat": 40.75, "keywords": ["bagel"], "k": 3},
+        lists="objects",
+        order_by="distance_m",
+    )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
         """The circle in which a subscription looks, perhaps the world, and its terms.

@@ -33,7 +33,7 @@ from placewire.kinds.relevant.settle import Slider, gather_found, name_slid
 from placewire.kinds.shard import Admitted, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
-from placewire.model.kinds import Arrays, Kind, Merged, Partition
+from placewire.model.kinds import Arrays, Kind, KindForm, Merged, Partition
 from placewire.model.regions import NOWHERE_SPECIAL
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
@@ -61,6 +61,19 @@ class RelevantKind(Kind):
 
     looks_back = True
     left_out = "the object's score is below what it still needs"
+    form = KindForm(
+        {
+            "kind": "relevant",
+            "lon": -73.98,
+            "lat": 40.75,
+            "keywords": ["jazz"],
+            "k": 5,
+            "alpha": 0.5,
+        },
+        lists="objects",
+        order_by="score",
+        descending=True,
+    )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
         """The point, how it weighs place and words, and its terms in code-point order."""

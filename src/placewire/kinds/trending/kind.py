@@ -18,7 +18,7 @@ from placewire.kinds.trending.explain import explain_trending
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
-from placewire.model.kinds import Kind, RowResults
+from placewire.model.kinds import Kind, KindForm, RowResults
 from placewire.model.subscriptions import SubscriptionRows, read_pace
 from placewire.objects.frequent import count_section, top_terms
 from placewire.objects.sections import Section, Span, ground_of
@@ -59,6 +59,7 @@ class TrendingKind(Kind):
     needed, optional = ("k", "window", "every"), ("region",)
     query_needed, query_optional = ("k",), ("region",)
     matched = False
+    form = KindForm({"kind": "trending", "k": 10, "window": "PT1H", "every": "PT5M"}, lists="terms")
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
         k = read_k(event.k)

@@ -1,4 +1,4 @@
-"""The client: what can be asked of a server, as methods."""
+"""The Python client: the methods of a server."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from placewire.serve.client.calls import PATIENCE_S, Calls
-from placewire.serve.client.following import Following
-from placewire.serve.client.sending import Sent, chunks_of, send_chunks
+from placewire.serve.client.calls import RETRY_S, Calls
+from placewire.serve.client.follower import ResultFollower
+from placewire.serve.client.upload import Sent, chunks_of, send_chunks
 
 NDJSON = {"content-type": "application/x-ndjson"}
-PAGE = 500  # subscriptions listed at once
+PAGE = 500  # subscriptions per page
 
 Given = dict[str, Any] | str | bytes
 
 
 class Client:
-    """A server, by its address. Raises Declined, which is an Unusable, for what it refuses."""
+    """A client of one server. Raises Declined, an Unusable, for rejected requests."""
 
-    def __init__(self, url: str, key: str | None = None, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, url: str, key: str | None = None, patience_s: float = RETRY_S) -> None:
         self.calls = Calls(url, key, patience_s)
 
     def __enter__(self) -> Client:
@@ -41,13 +41,13 @@ class Client:
     def close(self) -> None:
         self.calls.close()
 
-    # In.
+    # Events in.
 
     def publish(self, objects: Given | Iterable[Given], name: str = "") -> Sent:
-        """Publish one object or many, dicts or lines of JSON; gives what became of them.
+        """Publish one object or many, as dicts or JSON lines; returns what was accepted.
 
-        A lost connection doubles nothing. With a `name` nothing is published twice either when
-        the same objects are published under it again.
+        Each object is accepted once, even if the connection is lost. With a `name`, publishing the
+        same objects again under that name has no effect.
         """
         given = [objects] if isinstance(objects, dict | str | bytes) else objects
         lines = (to_line(one) for one in given)
@@ -57,12 +57,12 @@ class Client:
         return sent
 
     def send(self, what: str, lines: bytes, key: str) -> dict[str, Any]:
-        """Send lines of objects or subscriptions, once under a key."""
+        """Send lines of objects or subscriptions under an idempotency key."""
         headers = {**NDJSON, "idempotency-key": key}
         return self.calls.ask("POST", f"/v1/{what}", content=lines, headers=headers)
 
     def subscribe(self, id: str | None = None, **subscription: Any) -> dict[str, Any]:
-        """Make or replace a subscription; gives its `id`, its `seq` and whether it `replaced`."""
+        """Create or replace a subscription; returns `id`, `seq` and whether it `replaced` one."""
         path = "/v1/subscriptions" if id is None else path_of(id)
         return self.calls.ask(
             "POST" if id is None else "PUT",
@@ -75,14 +75,14 @@ class Client:
         """End a subscription."""
         return self.calls.ask("DELETE", path_of(id), again=False)
 
-    # Out.
+    # Results out.
 
     def subscription(self, id: str) -> dict[str, Any]:
-        """One subscription as the server has it."""
+        """One subscription."""
         return self.calls.ask("GET", path_of(id))
 
     def subscriptions(self) -> Iterator[dict[str, Any]]:
-        """One's own subscriptions, by id."""
+        """Your own subscriptions, by id."""
         after: str | None = ""
         while after is not None:
             parameters = {"limit": str(PAGE)} | ({"after": after} if after else {})
@@ -91,7 +91,7 @@ class Client:
             after = page["next"]
 
     def standing(self, id: str) -> dict[str, Any]:
-        """Where a ranked subscription stands: its list, or its last report."""
+        """The current result of a ranked subscription: its list, or its last report."""
         return self.calls.ask("GET", path_of(id, "standing"))
 
     def results(self, id: str, after: int = 0, limit: int = 100) -> list[dict[str, Any]]:
@@ -107,36 +107,37 @@ class Client:
         objects: bool = False,
         seconds: float | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Results as they come, of one subscription, of several, or of all one's own.
+        """Follow the results of one subscription, of several, or of all your own.
 
-        `after` is a number of the one subscription, otherwise a position among all results;
-        0 begins with the first that is kept, "latest" now. A lost stream goes on where it was.
-        `objects` adds what the object says and where it is, `seconds` ends it.
+        `after` is a result number for one subscription, otherwise a position among all results; 0
+        starts with the oldest result that is kept, "latest" with the next one. A lost stream
+        resumes where it left off. `objects` adds position and text of objects; `seconds` limits the
+        time.
         """
         for name in ids:
-            self.subscription(name)  # one that is not there is refused at once
+            self.subscription(name)  # fails at once for an unknown id
         path = path_of(ids[0], "events") if len(ids) == 1 else "/v1/events"
-        following = Following(self.calls, path, after, objects)
+        follower = ResultFollower(self.calls, path, after, objects)
         return (
-            got for got in following.results(seconds) if len(ids) < 2 or got["subscription"] in ids
+            got for got in follower.results(seconds) if len(ids) < 2 or got["subscription"] in ids
         )
 
     def query(self, query: dict[str, Any], with_data: bool = False) -> dict[str, Any]:
-        """The answer to a snapshot query, as of the last commit."""
+        """Answer a snapshot query at the last commit."""
         parameters = {"with_data": "1"} if with_data else {}
         return self.calls.ask("POST", "/v1/query", params=parameters, json=query)
 
-    # The service itself.
+    # Administration.
 
     def health(self) -> dict[str, Any]:
         return self.calls.ask("GET", "/health")
 
     def status(self, leaves: int = 10) -> dict[str, Any]:
-        """How the service and its state stand, with so many of the heaviest leaves."""
+        """Status of the service and its state directory, with the heaviest `leaves`."""
         return self.calls.ask("GET", "/v1/status", params={"leaves": str(leaves)})
 
     def metrics(self) -> str:
-        """Metrics in Prometheus' text format."""
+        """Metrics in the Prometheus text format."""
         return self.calls.ask_text("/metrics")
 
     def explain(self, object: Any, subscription: Any) -> dict[str, Any]:
@@ -145,11 +146,11 @@ class Client:
         return self.calls.ask("POST", "/v1/explain", json=body)
 
     def plan(self) -> dict[str, Any]:
-        """The boolean plan in force."""
+        """The boolean plan in use."""
         return self.calls.ask("GET", "/v1/plan")
 
     def ask_plan(self, plan: str = "", workers: int = 0) -> dict[str, Any]:
-        """Ask for another plan by its name, or for other workers."""
+        """Request another plan by name, or another number of workers."""
         body: dict[str, Any] = {"plan": plan} if plan else {"workers": workers}
         return self.calls.ask("POST", "/v1/plan", json=body, again=False)
 
@@ -157,7 +158,7 @@ class Client:
         return list(self.calls.ask("GET", "/v1/keys")["keys"])
 
     def add_key(self, name: str, roles: Iterable[str]) -> dict[str, Any]:
-        """Make a key; it is in the reply, and never again."""
+        """Create a key; the reply shows it once."""
         body = {"name": name, "roles": list(roles)}
         return self.calls.ask("POST", "/v1/keys", json=body, again=False)
 
@@ -165,25 +166,25 @@ class Client:
         return self.calls.ask("DELETE", f"/v1/keys/{quote(name, safe='')}", again=False)
 
 
-def connect(url: str, key: str | None = None, patience_s: float = PATIENCE_S) -> Client:
-    """A client of the server at an address; the first request says whether it is there.
+def connect(url: str, key: str | None = None, patience_s: float = RETRY_S) -> Client:
+    """Return a client for the server at `url`; the first request shows whether it is reachable.
 
-    A server that was there and is lost is tried again for `patience_s` seconds. Raises
+    A server that was reachable and is lost is retried for `patience_s` seconds. Raises
     `placewire.Unusable`.
     """
     return Client(url, key, patience_s)
 
 
 def path_of(id: str, part: str = "") -> str:
-    """The path of a subscription, whatever characters its id has."""
+    """The URL path of a subscription, with its id escaped."""
     name = quote(id, safe="")
     if id in (".", ".."):
-        name = id.replace(".", "%2E")  # or the path would be another one
+        name = id.replace(".", "%2E")  # or the URL would be normalized to another path
     return f"/v1/subscriptions/{name}" + (f"/{part}" if part else "")
 
 
 def to_line(given: Given) -> bytes:
-    """An object as a line of JSON."""
+    """An object as a JSON line."""
     if isinstance(given, dict):
         return msgspec.json.encode(given)
     return given.encode() if isinstance(given, str) else given

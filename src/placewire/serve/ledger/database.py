@@ -1,16 +1,78 @@
-"""A database as the ledger wants it: one connection that writes, others that read."""
+"""The ledger's schema, and the database that stores it: SQLite, or PostgreSQL in `postgres`.
+
+The tables use the SQL that both share. `ROW_NUMBER` stands for a database's 64-bit type of row ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
+from placewire.model.errors import Unusable
+from placewire.serve.errors import Unavailable
+
 Row = Sequence[Any]
+VERSION = 3
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS subscription (
+        id TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL,
+        since_us BIGINT NOT NULL, expires_us BIGINT, ended_seq BIGINT, owned_seq BIGINT NOT NULL,
+        numbers BIGINT NOT NULL, body TEXT NOT NULL, standing TEXT,
+        folio BIGINT NOT NULL, PRIMARY KEY (id, owner))""",
+    "CREATE INDEX IF NOT EXISTS subscription_owner ON subscription (owner, id)",
+    """CREATE TABLE IF NOT EXISTS tenure (
+        id TEXT NOT NULL, first_seq BIGINT NOT NULL, owner TEXT NOT NULL,
+        PRIMARY KEY (id, first_seq))""",
+    """CREATE TABLE IF NOT EXISTS spell (
+        id TEXT NOT NULL, seq BIGINT NOT NULL, owner TEXT NOT NULL, end_seq BIGINT NOT NULL,
+        how TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (id, seq))""",
+    """CREATE TABLE IF NOT EXISTS result (
+        position ROW_NUMBER PRIMARY KEY, subscription TEXT NOT NULL, owner TEXT NOT NULL,
+        number BIGINT NOT NULL, seq BIGINT NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
+        body TEXT NOT NULL, at_us BIGINT NOT NULL, folio BIGINT NOT NULL)""",
+    "CREATE UNIQUE INDEX IF NOT EXISTS result_number ON result (folio, number)",
+    "CREATE INDEX IF NOT EXISTS result_owner ON result (owner, position)",
+    """CREATE TABLE IF NOT EXISTS dead_letter (
+        seq ROW_NUMBER PRIMARY KEY, error TEXT NOT NULL, event TEXT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS reply (
+        owner TEXT NOT NULL, key TEXT NOT NULL, body TEXT NOT NULL, at_us BIGINT NOT NULL,
+        PRIMARY KEY (owner, key))""",
+    """CREATE TABLE IF NOT EXISTS api_key (
+        name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, roles TEXT NOT NULL,
+        made_us BIGINT NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS delivery (
+        subscription TEXT NOT NULL, owner TEXT NOT NULL, token TEXT NOT NULL,
+        url TEXT NOT NULL, secret TEXT NOT NULL,
+        throttle_us BIGINT NOT NULL, digest_us BIGINT NOT NULL,
+        number BIGINT NOT NULL, taken BIGINT NOT NULL, delivered BIGINT NOT NULL,
+        dropped BIGINT NOT NULL, failed BIGINT NOT NULL, attempts BIGINT NOT NULL,
+        next_us BIGINT NOT NULL, sent_us BIGINT NOT NULL, error TEXT NOT NULL,
+        ended TEXT NOT NULL, PRIMARY KEY (subscription, owner))""",
+    """CREATE TABLE IF NOT EXISTS dead_delivery (
+        subscription TEXT NOT NULL, owner TEXT NOT NULL, token TEXT NOT NULL,
+        first_number BIGINT NOT NULL, last_number BIGINT NOT NULL, attempts BIGINT NOT NULL,
+        error TEXT NOT NULL, at_us BIGINT NOT NULL, again BIGINT NOT NULL,
+        PRIMARY KEY (subscription, owner, token, first_number))""",
+)
+SET_META = (
+    "INSERT INTO meta (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+ADD_META = (
+    "INSERT INTO meta (name, value) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
+)
+BUSY_S = 30.0
 
 
-class Cursor(Protocol):
-    """What both drivers' cursors can do."""
+class DatabaseCursor(Protocol):
+    """The cursor methods that both drivers have."""
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Any: ...
 
@@ -22,14 +84,81 @@ class Cursor(Protocol):
 
 
 class Database(Protocol):
-    """Where the ledger's tables are. SQL has `?` where a value goes."""
+    """A database with one writing connection. SQL uses `?` for parameters."""
 
-    row_number: str  # the type of a table's own numbers
+    row_number: str  # the SQL type of row ids
 
-    def writing(self) -> AbstractContextManager[Cursor]:
-        """A transaction, one at a time: all of it is kept, durably, or nothing."""
+    def writing(self) -> AbstractContextManager[DatabaseCursor]:
+        """A durable transaction; one at a time."""
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """What a query gives, from any thread."""
+        """The rows of a query, from any thread."""
 
     def close(self) -> None: ...
+
+
+def get_meta(cursor: DatabaseCursor, name: str, otherwise: int) -> int:
+    cursor.execute("SELECT value FROM meta WHERE name = ?", (name,))
+    row = cursor.fetchone()
+    return int(row[0]) if row else otherwise
+
+
+def add_meta(cursor: DatabaseCursor, counted: Counter[str]) -> None:
+    """Add to counters."""
+    cursor.executemany(ADD_META, [(name, n) for name, n in sorted(counted.items()) if n])
+
+
+class Sqlite:
+    """A database file in WAL mode; each thread reads over its own connection."""
+
+    row_number = "INTEGER"  # the rowid, which needs no other index
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._reading = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        try:
+            self._writer = self._connect()
+            # Commits must survive a power cut: the outbox is deleted after them.
+            self._writer.execute("PRAGMA synchronous = FULL")
+            self._writer.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            raise Unusable(f"ledger {path}: cannot be used: {error}") from None
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        self._opened.append(connection)
+        return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[DatabaseCursor]:
+        with self._lock:
+            try:
+                cursor = self._writer.cursor()
+                cursor.execute("BEGIN IMMEDIATE")
+                try:
+                    yield cursor
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    # A full disk may or may not have ended the transaction.
+                    if self._writer.in_transaction:
+                        cursor.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise Unavailable(f"ledger {self.path.name}: {error}") from error
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        try:
+            connection = getattr(self._reading, "connection", None)
+            if connection is None:
+                connection = self._reading.connection = self._connect()
+            return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise Unavailable(f"ledger {self.path.name}: {error}") from error
+
+    def close(self) -> None:
+        for connection in self._opened:
+            connection.close()

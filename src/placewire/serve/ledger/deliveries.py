@@ -1,7 +1,7 @@
-"""Webhooks in the ledger: where results go, how far that is, and what was given up.
+"""Webhook state in the ledger: settings, cursors, counters and dead deliveries.
 
-Before a body goes out, the ledger knows which results are in it, so that one that is repeated
-after a crash is the same. What was sent moves the cursor, in the same transaction as the counts.
+The ledger stores which results a body contains before it is sent, so a repeat after a crash is
+identical. The cursor moves in the same transaction as the counters.
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from placewire.serve.ledger.database import Cursor, Database
-from placewire.serve.ledger.meta import add_meta
-from placewire.serve.ledger.parcels import (
+from placewire.serve.ledger.database import Database, DatabaseCursor, add_meta
+from placewire.serve.ledger.rows import (
     DELIVERED,
     FAILED,
     GONE,
+    Account,
     DeadDelivery,
-    Parcel,
-    Report,
-    Step,
-    Webhook,
-    Wish,
+    DeliveryReport,
+    NextStep,
+    WebhookDelivery,
+    WebhookRow,
+    WebhookSettings,
 )
-from placewire.serve.ledger.rows import Account
 
-WEBHOOK = ", ".join(Webhook._fields)
-DEAD = ", ".join(DeadDelivery._fields)
-MOST_RESULTS = 500  # in one body
-MOST_CHARACTERS = 1 << 20  # of the results in one body, if it has more than one
+WEBHOOK_COLUMNS = ", ".join(WebhookRow._fields)
+DEAD_COLUMNS = ", ".join(DeadDelivery._fields)
+MAX_RESULTS = 500  # per body
+MAX_CHARACTERS = 1 << 20  # per body with more than one result
 OF_ACCOUNT = "WHERE subscription = ? AND owner = ?"
-OF_FOLIO = "WHERE folio = (SELECT folio FROM subscription WHERE id = ? AND owner = ?)"
+IN_ACCOUNT = "WHERE folio = (SELECT folio FROM subscription WHERE id = ? AND owner = ?)"
 TOO_OLD = "waited longer than results are kept"
 
 
@@ -39,21 +38,23 @@ class Deliveries:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def find_all(self, names: Sequence[str]) -> dict[Account, Webhook]:
-        """The webhooks of some ids, whosever they are."""
+    def find_all(self, names: Sequence[str]) -> dict[Account, WebhookRow]:
+        """The webhooks of some ids, of all owners."""
         if not names:
             return {}
         marks = ", ".join("?" * len(names))
         rows = self.database.read(
-            f"SELECT {WEBHOOK} FROM delivery WHERE subscription IN ({marks})", names
+            f"SELECT {WEBHOOK_COLUMNS} FROM delivery WHERE subscription IN ({marks})", names
         )
-        return {Account(*row[:2]): Webhook(*row) for row in rows}
+        return {Account(*row[:2]): WebhookRow(*row) for row in rows}
 
-    def find(self, account: Account) -> Webhook | None:
+    def find(self, account: Account) -> WebhookRow | None:
         return self.find_all([account.subscription]).get(account)
 
-    def put(self, account: Account, wish: Wish, token: str, secret: str) -> bool | None:
-        """Make or replace a webhook; true if it is new, None if the owner has no such subscription.
+    def put(
+        self, account: Account, settings: WebhookSettings, token: str, secret: str
+    ) -> bool | None:
+        """Create or replace a webhook; true if new, None if the owner has no such subscription.
 
         `token` and `secret` are for a new one.
         """
@@ -68,27 +69,27 @@ class Deliveries:
             numbers = int(row[0])
             former = read_webhook(cursor, account)
             if former is None:
-                begin = first_kept(cursor, account, wish.after or 0, numbers)
-                made = Webhook(
-                    *account, token, wish.url, wish.secret or secret, wish.throttle_us,
-                    wish.digest_us, begin, begin, 0, 0, 0, 0, 0, 0, "", "",
+                begin = first_kept(cursor, account, settings.after or 0, numbers)
+                made = WebhookRow(
+                    *account, token, settings.url, settings.secret or secret, settings.throttle_us,
+                    settings.digest_us, begin, begin, 0, 0, 0, 0, 0, 0, "", "",
                 )  # fmt: skip
                 write_webhook(cursor, made)
                 return True
             number, taken = former.number, former.taken
-            if wish.after is not None:
-                number = taken = wish.after
+            if settings.after is not None:
+                number = taken = settings.after
                 add_meta(cursor, Counter(webhook_left=max(number - former.number, 0)))
-                # It begins anew, and so does what it counts.
+                # It restarts, and so do its counters.
                 former = former._replace(token=token, delivered=0, dropped=0, failed=0)
             kept = first_kept(cursor, account, number, numbers)
             write_webhook(
                 cursor,
                 former._replace(
-                    url=wish.url,
-                    secret=wish.secret or former.secret,
-                    throttle_us=wish.throttle_us,
-                    digest_us=wish.digest_us,
+                    url=settings.url,
+                    secret=settings.secret or former.secret,
+                    throttle_us=settings.throttle_us,
+                    digest_us=settings.digest_us,
                     number=kept,
                     taken=max(taken, kept),
                     dropped=former.dropped + kept - number,
@@ -101,12 +102,12 @@ class Deliveries:
         return False
 
     def end(self, account: Account) -> bool:
-        """Forget a webhook; what it had not delivered stays in the ledger."""
+        """Delete a webhook; undelivered results stay in the ledger."""
         with self.database.writing() as cursor:
-            return end_webhook(cursor, account)
+            return delete_webhook(cursor, account)
 
     def active(self) -> list[tuple[Account, bool]]:
-        """All webhooks that have not ended, and whether something waits for them."""
+        """All active webhooks, and whether each has work."""
         rows = self.database.read(
             "SELECT d.subscription, d.owner, s.numbers > d.number OR EXISTS"
             " (SELECT 1 FROM dead_delivery x WHERE x.subscription = d.subscription"
@@ -116,29 +117,31 @@ class Deliveries:
         )
         return [(Account(name, owner), bool(waits)) for name, owner, waits in rows]
 
-    def advance(self, reports: Iterable[tuple[Account, Report | None]], now_us: int) -> list[Step]:
-        """Settle what was reported of webhooks, and say what each has to do next."""
+    def advance(
+        self, reports: Iterable[tuple[Account, DeliveryReport | None]], now_us: int
+    ) -> list[NextStep]:
+        """Apply delivery reports, and return the next step of each webhook."""
         counted: Counter[str] = Counter()
         steps = []
         with self.database.writing() as cursor:
             for account, report in reports:
                 if report is not None:
-                    settle(cursor, report, now_us, counted)
-                steps.append(take_next(cursor, account, now_us, counted))
+                    apply_report(cursor, report, now_us, counted)
+                steps.append(next_step(cursor, account, now_us, counted))
             add_meta(cursor, counted)
         return steps
 
     def dead(self, account: Account, after: int, limit: int) -> list[DeadDelivery]:
-        """Deliveries of a subscription that were given up, by their first number."""
+        """Dead deliveries of a subscription, by first result number."""
         rows = self.database.read(
-            f"SELECT {DEAD} FROM dead_delivery WHERE subscription = ? AND owner = ?"
+            f"SELECT {DEAD_COLUMNS} FROM dead_delivery WHERE subscription = ? AND owner = ?"
             " AND first_number > ? ORDER BY first_number, token LIMIT ?",
             (*account, after, limit),
         )
         return [DeadDelivery(*row) for row in rows]
 
-    def try_again(self, account: Account) -> int:
-        """Have all that were given up sent once more; gives how many."""
+    def retry_dead(self, account: Account) -> int:
+        """Queue all dead deliveries for one more attempt; returns their number."""
         with self.database.writing() as cursor:
             cursor.execute(f"SELECT count(*) FROM dead_delivery {OF_ACCOUNT}", account)
             found = int(cursor.fetchone()[0])
@@ -146,7 +149,7 @@ class Deliveries:
         return found
 
     def count(self) -> dict[str, int]:
-        """How many webhooks there are, what waits for them, what was given up and is kept."""
+        """Counts of webhooks, pending results and dead deliveries."""
         hooks = self.database.read(
             "SELECT count(*), coalesce(sum(s.numbers - d.number), 0) FROM delivery d"
             " JOIN subscription s ON s.id = d.subscription AND s.owner = d.owner"
@@ -160,74 +163,80 @@ class Deliveries:
         return {name: int(count) for name, count in zip(names, counts, strict=True)}
 
 
-def read_webhook(cursor: Cursor, account: Account) -> Webhook | None:
-    cursor.execute(f"SELECT {WEBHOOK} FROM delivery {OF_ACCOUNT}", account)
+def read_webhook(cursor: DatabaseCursor, account: Account) -> WebhookRow | None:
+    cursor.execute(f"SELECT {WEBHOOK_COLUMNS} FROM delivery {OF_ACCOUNT}", account)
     row = cursor.fetchone()
-    return Webhook(*row) if row else None
+    return WebhookRow(*row) if row else None
 
 
-def write_webhook(cursor: Cursor, webhook: Webhook) -> None:
-    marks = ", ".join("?" * len(Webhook._fields))
-    sets = ", ".join(f"{name} = excluded.{name}" for name in Webhook._fields[2:])
+def write_webhook(cursor: DatabaseCursor, webhook: WebhookRow) -> None:
+    marks = ", ".join("?" * len(WebhookRow._fields))
+    sets = ", ".join(f"{name} = excluded.{name}" for name in WebhookRow._fields[2:])
     cursor.execute(
-        f"INSERT INTO delivery ({WEBHOOK}) VALUES ({marks})"
+        f"INSERT INTO delivery ({WEBHOOK_COLUMNS}) VALUES ({marks})"
         f" ON CONFLICT (subscription, owner) DO UPDATE SET {sets}",
         webhook,
     )
 
 
-def first_kept(cursor: Cursor, account: Account, after: int, numbers: int) -> int:
-    """A cursor from `after` on before which nothing is kept any more."""
-    cursor.execute(f"SELECT min(number) FROM result {OF_FOLIO} AND number > ?", (*account, after))
+def first_kept(cursor: DatabaseCursor, account: Account, after: int, numbers: int) -> int:
+    """The cursor before the first result after `after` that is still kept."""
+    cursor.execute(f"SELECT min(number) FROM result {IN_ACCOUNT} AND number > ?", (*account, after))
     row = cursor.fetchone()
     return int(row[0]) - 1 if row[0] is not None else max(numbers, after)
 
 
-def read_numbers(cursor: Cursor, account: Account) -> int:
+def count_results(cursor: DatabaseCursor, account: Account) -> int:
     """How many results an account has had."""
     cursor.execute("SELECT numbers FROM subscription WHERE id = ? AND owner = ?", account)
     return int(cursor.fetchone()[0])
 
 
-def end_webhook(cursor: Cursor, account: Account) -> bool:
-    """Drop a webhook with what it has given up; false if there is none."""
+def delete_webhook(cursor: DatabaseCursor, account: Account) -> bool:
+    """Delete a webhook and its dead deliveries; false if there is none."""
     webhook = read_webhook(cursor, account)
     if webhook is None:
         return False
-    left = read_numbers(cursor, account) - webhook.number
+    left = count_results(cursor, account) - webhook.number
     add_meta(cursor, Counter(webhook_left=max(left, 0)))
     cursor.execute(f"DELETE FROM dead_delivery {OF_ACCOUNT}", account)
     cursor.execute(f"DELETE FROM delivery {OF_ACCOUNT}", account)
     return True
 
 
-def settle(cursor: Cursor, report: Report, now_us: int, counted: Counter[str]) -> None:
-    """Note what became of a parcel, unless its webhook has been changed meanwhile."""
-    parcel = report.parcel
-    webhook = read_webhook(cursor, parcel.account)
+def apply_report(
+    cursor: DatabaseCursor, report: DeliveryReport, now_us: int, counted: Counter[str]
+) -> None:
+    """Apply the outcome of a delivery, unless its webhook has changed since."""
+    delivery = report.delivery
+    webhook = read_webhook(cursor, delivery.account)
     if webhook is None:
         return
     counted["webhook_attempts"] += 1
-    if report.outcome == GONE and (webhook.token, webhook.url) == (parcel.token, parcel.url):
+    if report.outcome == GONE and (webhook.token, webhook.url) == (delivery.token, delivery.url):
         webhook = webhook._replace(ended=report.error)
-    if parcel.dead:
-        webhook = settle_dead(cursor, report, webhook, counted)
+    if delivery.dead:
+        webhook = apply_dead_outcome(cursor, report, webhook, counted)
     elif (webhook.token, webhook.number + 1, webhook.taken) == (
-        parcel.token, parcel.first, parcel.last,
+        delivery.token, delivery.first, delivery.last,
     ):  # fmt: skip
-        webhook = settle_parcel(cursor, report, webhook, now_us, counted)
+        webhook = apply_outcome(cursor, report, webhook, now_us, counted)
     write_webhook(cursor, webhook)
 
 
-def settle_parcel(
-    cursor: Cursor, report: Report, webhook: Webhook, now_us: int, counted: Counter[str]
-) -> Webhook:
-    parcel = report.parcel
+def apply_outcome(
+    cursor: DatabaseCursor,
+    report: DeliveryReport,
+    webhook: WebhookRow,
+    now_us: int,
+    counted: Counter[str],
+) -> WebhookRow:
+    delivery = report.delivery
     if report.outcome == DELIVERED:
-        counted["webhook_delivered"] += parcel.size
+        counted["webhook_delivered"] += delivery.size
         return webhook._replace(
-            number=parcel.last,
-            delivered=webhook.delivered + parcel.size,
+            number=delivery.last,
+            delivered=webhook.delivered + delivery.size,
             attempts=0,
             next_us=0,
             sent_us=now_us,
@@ -239,21 +248,23 @@ def settle_parcel(
         return webhook._replace(attempts=attempts, next_us=report.again_us, error=report.error)
     if report.outcome == GONE:
         return webhook._replace(attempts=attempts, error=report.error)
-    counted["webhook_given_up"] += parcel.size
-    bury(cursor, webhook, parcel.first, parcel.last, attempts, report.error, now_us)
+    counted["webhook_given_up"] += delivery.size
+    insert_dead(cursor, webhook, delivery.first, delivery.last, attempts, report.error, now_us)
     return webhook._replace(
-        number=parcel.last,
-        failed=webhook.failed + parcel.size,
+        number=delivery.last,
+        failed=webhook.failed + delivery.size,
         attempts=0,
         next_us=0,
         error=report.error,
     )
 
 
-def settle_dead(cursor: Cursor, report: Report, webhook: Webhook, counted: Counter[str]) -> Webhook:
-    """What became of one that was given up before: it is delivered now, or stays as it was."""
-    parcel = report.parcel
-    key = (*parcel.account, parcel.token, parcel.first)
+def apply_dead_outcome(
+    cursor: DatabaseCursor, report: DeliveryReport, webhook: WebhookRow, counted: Counter[str]
+) -> WebhookRow:
+    """Apply the outcome of a retried dead delivery: delivered, or still dead."""
+    delivery = report.delivery
+    key = (*delivery.account, delivery.token, delivery.first)
     where = f"{OF_ACCOUNT} AND token = ? AND first_number = ?"
     if report.outcome != DELIVERED:
         counted["webhook_failures"] += 1
@@ -266,48 +277,56 @@ def settle_dead(cursor: Cursor, report: Report, webhook: Webhook, counted: Count
     if cursor.fetchone() is None:
         return webhook
     cursor.execute(f"DELETE FROM dead_delivery {where}", key)
-    counted["webhook_delivered"] += parcel.size
+    counted["webhook_delivered"] += delivery.size
     return webhook._replace(
-        delivered=webhook.delivered + parcel.size, failed=webhook.failed - parcel.size
+        delivered=webhook.delivered + delivery.size, failed=webhook.failed - delivery.size
     )
 
 
-def bury(
-    cursor: Cursor, webhook: Webhook, first: int, last: int, attempts: int, error: str, at_us: int
+def insert_dead(
+    cursor: DatabaseCursor,
+    webhook: WebhookRow,
+    first: int,
+    last: int,
+    attempts: int,
+    error: str,
+    at_us: int,
 ) -> None:
-    """Keep what was given up."""
+    """Store a dead delivery."""
     cursor.execute(
-        f"INSERT INTO dead_delivery ({DEAD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        f"INSERT INTO dead_delivery ({DEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (*webhook.account, webhook.token, first, last, attempts, error, at_us),
     )
 
 
-def take_next(cursor: Cursor, account: Account, now_us: int, counted: Counter[str]) -> Step:
-    """What a webhook has to do next; what it shall send is noted as taken."""
+def next_step(
+    cursor: DatabaseCursor, account: Account, now_us: int, counted: Counter[str]
+) -> NextStep:
+    """The next step of a webhook; stores which results it sends."""
     webhook = read_webhook(cursor, account)
     if webhook is None or webhook.ended:
-        return Step(known=False)
-    parcel = take_dead(cursor, webhook)
-    if parcel is not None:
-        return Step(parcel)
+        return NextStep(known=False)
+    delivery = next_dead(cursor, webhook)
+    if delivery is not None:
+        return NextStep(delivery)
     if webhook.taken > webhook.number:
         if webhook.next_us > now_us:
-            return Step(wait_us=webhook.next_us)
-        return Step(pack(webhook))
-    numbers = read_numbers(cursor, account)
+            return NextStep(wait_us=webhook.next_us)
+        return NextStep(pack(webhook))
+    numbers = count_results(cursor, account)
     if numbers <= webhook.number:
-        return Step()
+        return NextStep()
     due_us = webhook.sent_us + webhook.throttle_us if webhook.throttle_us else 0
     if webhook.digest_us:
         cursor.execute(
-            f"SELECT min(at_us) FROM result {OF_FOLIO} AND number = ?",
+            f"SELECT min(at_us) FROM result {IN_ACCOUNT} AND number = ?",
             (*account, webhook.number + 1),
         )
         due_us = int(cursor.fetchone()[0] or 0) + webhook.digest_us
     if due_us > now_us:
-        return Step(wait_us=due_us)
+        return NextStep(wait_us=due_us)
     first = numbers if webhook.throttle_us else webhook.number + 1
-    last = fill(cursor, account, first, numbers)
+    last = last_in_body(cursor, account, first, numbers)
     counted["throttled"] += first - 1 - webhook.number
     webhook = webhook._replace(
         number=first - 1,
@@ -317,36 +336,36 @@ def take_next(cursor: Cursor, account: Account, now_us: int, counted: Counter[st
         next_us=0,
     )
     write_webhook(cursor, webhook)
-    return Step(pack(webhook))
+    return NextStep(pack(webhook))
 
 
-def pack(webhook: Webhook) -> Parcel:
-    return Parcel(
+def pack(webhook: WebhookRow) -> WebhookDelivery:
+    return WebhookDelivery(
         *webhook.account, webhook.token, webhook.url, webhook.secret, webhook.number + 1,
         webhook.taken, webhook.attempts,
     )  # fmt: skip
 
 
-def fill(cursor: Cursor, account: Account, first: int, last: int) -> int:
-    """The last number that goes into one body with those from `first` on."""
+def last_in_body(cursor: DatabaseCursor, account: Account, first: int, last: int) -> int:
+    """The last result number that fits into one body starting at `first`."""
     cursor.execute(
-        f"SELECT number, length(body) FROM result {OF_FOLIO} AND number >= ?"
+        f"SELECT number, length(body) FROM result {IN_ACCOUNT} AND number >= ?"
         " AND number <= ? ORDER BY number LIMIT ?",
-        (*account, first, last, MOST_RESULTS),
+        (*account, first, last, MAX_RESULTS),
     )
     size, end = 0, first
     for number, length in cursor.fetchall():
         size += length
-        if size > MOST_CHARACTERS and number > first:
+        if size > MAX_CHARACTERS and number > first:
             break
         end = number
     return end
 
 
-def take_dead(cursor: Cursor, webhook: Webhook) -> Parcel | None:
-    """One that was given up and is to be tried again; a long one is divided."""
+def next_dead(cursor: DatabaseCursor, webhook: WebhookRow) -> WebhookDelivery | None:
+    """The next dead delivery to retry; splits one that is too long."""
     cursor.execute(
-        f"SELECT {DEAD} FROM dead_delivery {OF_ACCOUNT} AND again = 1"
+        f"SELECT {DEAD_COLUMNS} FROM dead_delivery {OF_ACCOUNT} AND again = 1"
         " ORDER BY first_number, token LIMIT 1",
         webhook.account,
     )
@@ -354,7 +373,7 @@ def take_dead(cursor: Cursor, webhook: Webhook) -> Parcel | None:
     if row is None:
         return None
     dead = DeadDelivery(*row)
-    last = fill(cursor, webhook.account, dead.first_number, dead.last_number)
+    last = last_in_body(cursor, webhook.account, dead.first_number, dead.last_number)
     if last < dead.last_number:
         cursor.execute(
             f"UPDATE dead_delivery SET last_number = ? {OF_ACCOUNT}"
@@ -362,17 +381,17 @@ def take_dead(cursor: Cursor, webhook: Webhook) -> Parcel | None:
             (last, *webhook.account, dead.token, dead.first_number),
         )
         cursor.execute(
-            f"INSERT INTO dead_delivery ({DEAD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO dead_delivery ({DEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             dead._replace(first_number=last + 1),
         )
-    return Parcel(
+    return WebhookDelivery(
         *webhook.account, dead.token, webhook.url, webhook.secret, dead.first_number, last,
         dead.attempts, dead=True,
     )  # fmt: skip
 
 
-def give_up_before(cursor: Cursor, before_us: int, now_us: int) -> None:
-    """Give up what has waited since before a time, and forget what was given up before it."""
+def give_up_before(cursor: DatabaseCursor, before_us: int, now_us: int) -> None:
+    """Give up results that have waited since before a time, and delete older dead deliveries."""
     cursor.execute("DELETE FROM dead_delivery WHERE at_us < ?", (before_us,))
     cursor.execute(
         "SELECT d.subscription, d.owner, max(r.number) FROM delivery d"
@@ -387,7 +406,7 @@ def give_up_before(cursor: Cursor, before_us: int, now_us: int) -> None:
         assert webhook is not None
         first = webhook.number + 1
         error = f"{TOO_OLD}; {webhook.error}" if webhook.error else TOO_OLD
-        bury(cursor, webhook, first, last, webhook.attempts, error, now_us)
+        insert_dead(cursor, webhook, first, last, webhook.attempts, error, now_us)
         counted["webhook_given_up"] += last - webhook.number
         failed = webhook.failed + last - webhook.number
         write_webhook(

@@ -1,4 +1,4 @@
-"""What can be done with the ledger: apply changes, record results, read both."""
+"""The operations of the ledger: apply changes, record results, read both."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ from typing import Any
 import msgspec
 
 from placewire.model.errors import Unusable
-from placewire.serve.ledger.database import Database
-from placewire.serve.ledger.deliveries import OF_FOLIO, Deliveries, give_up_before
-from placewire.serve.ledger.keys import Keys
-from placewire.serve.ledger.meta import SET_META, add_meta, get_meta
-from placewire.serve.ledger.rows import Account, Change, Entry, Head, Held
-from placewire.serve.ledger.schema import TABLES, VERSION
-from placewire.serve.ledger.spells import SINCE, Past, forget_spells, order_spells
-from placewire.serve.ledger.standing import fold
-from placewire.serve.ledger.tenures import (
-    AT_ONCE,
-    HELD,
-    Holders,
+from placewire.serve.kinds import RESULT_TYPES, fold, read_head
+from placewire.serve.ledger.database import SET_META, TABLES, VERSION, Database, add_meta, get_meta
+from placewire.serve.ledger.deliveries import IN_ACCOUNT, Deliveries, give_up_before
+from placewire.serve.ledger.ownership import (
+    COLUMNS,
+    HISTORY_START,
+    MAX_NAMES,
+    OwnerLookup,
+    PastSubscription,
     apply_change,
     chunks,
-    follows,
-    forget_tenures,
     latest_of,
+    order_history,
+    purge_history,
+    purge_owners,
+)
+from placewire.serve.ledger.rows import (
+    Account,
+    ApiKey,
+    ResultEntry,
+    SubscriptionChange,
+    SubscriptionRow,
 )
 from placewire.storage.journal import Note
 
 ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-VALUES_AT_ONCE = 990  # a statement of SQLite may have 999
-read_head = msgspec.json.Decoder(Head).decode
-FORGETTABLE = (
+MAX_VALUES = 990  # SQLite allows 999 parameters
+EXPIRED_RESULTS = (
     "at_us < ? AND NOT EXISTS (SELECT 1 FROM dead_delivery x"
     " WHERE x.subscription = result.subscription AND x.owner = result.owner"
     " AND result.number BETWEEN x.first_number AND x.last_number)"
@@ -42,10 +46,16 @@ LATEST = (
     " AND o.seq > subscription.seq)"
 )
 ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
+EXPIRED_SUBSCRIPTIONS = (
+    "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
+    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.folio = subscription.folio)"
+    " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.subscription = subscription.id"
+    " AND d.owner = subscription.owner)"
+)
 
 
-class Ledger(Keys):
-    """Who owns which subscription, and every result with its number."""
+class Ledger:
+    """Owners of subscriptions, numbered results, replies and API keys."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -60,16 +70,17 @@ class Ledger(Keys):
                     " `placewire serve --renew-ledger` begins a new one"
                 )
             cursor.execute(SET_META, ("version", VERSION))
-            # One from before spells were kept has them from now on.
+            # An older ledger has history from now on.
             cursor.execute(
-                SET_META, (SINCE, get_meta(cursor, SINCE, get_meta(cursor, "applied", 0)))
+                SET_META,
+                (HISTORY_START, get_meta(cursor, HISTORY_START, get_meta(cursor, "applied", 0))),
             )
 
     def close(self) -> None:
         self.database.close()
 
     def counts(self) -> dict[str, int]:
-        """All that was counted, by name."""
+        """All counters, by name."""
         return {name: int(value) for name, value in self.database.read("SELECT * FROM meta")}
 
     def meta(self, name: str, otherwise: int) -> int:
@@ -78,36 +89,36 @@ class Ledger(Keys):
 
     @property
     def applied_seq(self) -> int:
-        """Before which event the journal's changes are in the ledger."""
+        """The event up to which the journal's changes are applied."""
         return self.meta("applied", 0)
 
     @property
     def batch(self) -> int:
-        """The last batch whose results are in the ledger."""
+        """The last recorded batch."""
         return self.meta("batch", -1)
 
     @property
     def position(self) -> int:
-        """The place of the last result."""
+        """The position of the last result."""
         return self.meta("position", 0)
 
-    def note_journal(self, journal: int) -> None:
-        """Keep whose results these are, by the number of a journal."""
+    def set_journal(self, journal: int) -> None:
+        """Store the id of the journal that the results come from."""
         if self.meta("journal", -1) != journal:
             with self.database.writing() as cursor:
                 cursor.execute(SET_META, ("journal", journal))
 
-    def number_itself(self, number: int) -> int:
-        """By what a state knows this ledger again: a number that it keeps, or has already."""
+    def assign_id(self, number: int) -> int:
+        """Give the ledger an id, unless it has one; returns it."""
         with self.database.writing() as cursor:
             number = get_meta(cursor, "ledger", number)
             cursor.execute(SET_META, ("ledger", number))
         return number
 
-    def begin_again(self, batch: int, least: int) -> None:
-        """Go on after a batch, whatever is missing; numbers go on above `least`.
+    def restart_after(self, batch: int, least: int) -> None:
+        """Continue after a batch despite missing results, with numbers above `least`.
 
-        Whoever has read up to a number that was given before misses nothing that comes.
+        Readers that hold an older number then miss nothing new.
         """
         with self.database.writing() as cursor:
             position = max(get_meta(cursor, "position", 0), least)
@@ -122,8 +133,10 @@ class Ledger(Keys):
 
     # Changes, as they are accepted.
 
-    def apply(self, changes: Iterable[Change], notes: Iterable[Note], applied: int) -> None:
-        """Take in changes and replies of the journal up to the event `applied`."""
+    def apply(
+        self, changes: Iterable[SubscriptionChange], notes: Iterable[Note], applied: int
+    ) -> None:
+        """Apply changes and replies of the journal up to the event `applied`."""
         with self.database.writing() as cursor:
             least = get_meta(cursor, "least", 0)
             for change in changes:
@@ -140,7 +153,7 @@ class Ledger(Keys):
             cursor.execute(SET_META, ("applied", applied))
 
     def reply_of(self, owner: str, key: str) -> dict[str, Any] | None:
-        """What was replied to a request with this idempotency key."""
+        """The stored reply to an idempotency key."""
         rows = self.database.read(
             "SELECT body FROM reply WHERE owner = ? AND key = ?", (owner, key)
         )
@@ -148,52 +161,53 @@ class Ledger(Keys):
 
     # Subscriptions.
 
-    def find(self, name: str, owner: str | None = None) -> Held | None:
-        """A subscription of an owner, or of whoever had the id last."""
-        rows = self.database.read(f"SELECT {HELD} FROM subscription WHERE id = ?", (name,))
-        found = [Held(*row) for row in rows]
-        return latest_of([held for held in found if owner in (None, held.owner)])
+    def find(self, name: str, owner: str | None = None) -> SubscriptionRow | None:
+        """A subscription of an owner, or of the latest owner of the id."""
+        rows = self.database.read(f"SELECT {COLUMNS} FROM subscription WHERE id = ?", (name,))
+        found = [SubscriptionRow(*row) for row in rows]
+        return latest_of([row for row in found if owner in (None, row.owner)])
 
-    def spells_of(self, name: str, owner: str | None = None) -> tuple[list[Past], int]:
-        """All that an id was, of an owner or of everybody, and since which event that is whole."""
+    def history_of(self, name: str, owner: str | None = None) -> tuple[list[PastSubscription], int]:
+        """The lifetimes of an id, of one owner or of all, and since when they are complete."""
         where, values = "WHERE id = ?", (name,)
-        rows = self.database.read(
+        ended = self.database.read(
             f"SELECT seq, owner, end_seq, how, body FROM spell {where}", values
         )
-        held = self.database.read(f"SELECT {HELD} FROM subscription {where}", values)
-        if not held:
-            return [], self.meta(SINCE, 0)
-        found = order_spells([Past(*row) for row in rows], [Held(*row) for row in held])
-        return [past for past in found if owner in (None, past.owner)], self.meta(SINCE, 0)
+        rows = self.database.read(f"SELECT {COLUMNS} FROM subscription {where}", values)
+        if not rows:
+            return [], self.meta(HISTORY_START, 0)
+        found = order_history(
+            [PastSubscription(*row) for row in ended], [SubscriptionRow(*row) for row in rows]
+        )
+        return [past for past in found if owner in (None, past.owner)], self.meta(HISTORY_START, 0)
 
-    def miss_spells(self, seq: int) -> None:
-        """Note that changes before an event are not known."""
+    def mark_history_gap(self, seq: int) -> None:
+        """Record that changes before an event are unknown."""
         with self.database.writing() as cursor:
-            forget_spells(cursor, seq)
+            purge_history(cursor, seq)
 
-    def find_all(self, names: Sequence[str]) -> dict[str, Held]:
-        """Those who had these ids last."""
-        found: dict[str, Held] = {}
-        for some in chunks(names, AT_ONCE):
+    def find_all(self, names: Sequence[str]) -> dict[str, SubscriptionRow]:
+        """The latest subscription of each id."""
+        found: dict[str, SubscriptionRow] = {}
+        for some in chunks(names, MAX_NAMES):
             marks = ", ".join("?" * len(some))
             rows = self.database.read(
-                f"SELECT {HELD} FROM subscription WHERE id IN ({marks}) ORDER BY seq", some
+                f"SELECT {COLUMNS} FROM subscription WHERE id IN ({marks}) ORDER BY seq",
+                some,
             )
-            found.update({row[0]: Held(*row) for row in rows})
+            found.update({row[0]: SubscriptionRow(*row) for row in rows})
         return found
 
-    def list_held(self, owner: str | None, after: str, limit: int) -> list[Held]:
-        """Subscriptions of an owner, or of those who had each id last, by id."""
+    def list_subscriptions(
+        self, owner: str | None, after: str, limit: int
+    ) -> list[SubscriptionRow]:
+        """Subscriptions of an owner, or the latest of each id, by id."""
         where, values = ("owner = ?", [owner]) if owner is not None else (LATEST, [])
         rows = self.database.read(
-            f"SELECT {HELD} FROM subscription WHERE {where} AND id > ? ORDER BY id LIMIT ?",
+            f"SELECT {COLUMNS} FROM subscription WHERE {where} AND id > ? ORDER BY id LIMIT ?",
             [*values, after, limit],
         )
-        return [Held(*row) for row in rows]
-
-    def count_live(self) -> int:
-        rows = self.database.read("SELECT count(*) FROM subscription WHERE ended_seq IS NULL")
-        return int(rows[0][0])
+        return [SubscriptionRow(*row) for row in rows]
 
     # Results, as they are committed.
 
@@ -204,42 +218,42 @@ class Ledger(Keys):
         letters: Iterable[dict[str, Any]],
         at_us: int,
         first: int | None = None,
-    ) -> list[Entry] | None:
-        """Number results and keep them, of one batch or of those from `first` to `batch`.
+    ) -> list[ResultEntry] | None:
+        """Number and store the results of one batch, or of the batches `first` to `batch`.
 
-        None if any of these is there already.
+        Returns None if any of them is recorded already.
         """
         heads = [(head, line) for line in lines if (head := read_head(line)).subscription]
         with self.database.writing() as cursor:
             if (batch if first is None else first) <= get_meta(cursor, "batch", -1):
                 return None
-            holders = Holders(cursor, sorted({head.subscription for head, _ in heads}))
+            owners = OwnerLookup(cursor, sorted({head.subscription for head, _ in heads}))
             position = get_meta(cursor, "position", 0)
-            entries: list[Entry] = []
-            values: list[Any] = []  # of rows, one after the other
+            entries: list[ResultEntry] = []
+            values: list[Any] = []  # of all rows, flattened
             strays = 0
             for head, line in heads:
                 name = head.subscription
-                posting = holders.sole.get(name) or holders.find(head)
-                if posting is None:
-                    strays += 1  # of a subscription that the ledger does not know
+                tally = owners.sole.get(name) or owners.find(head)
+                if tally is None:
+                    strays += 1  # its subscription is unknown
                     continue
-                posting.numbers += 1
+                tally.numbers += 1
                 position += 1
-                if head.type != "match" and follows(head, posting.seq):
-                    posting.standing = fold(posting.held.kind, posting.standing, head)
-                row = (position, name, posting.owner, posting.numbers, head.seq, head.type,
+                if RESULT_TYPES[head.type].cumulative and head.belongs_to(tally.seq):
+                    tally.standing = fold(tally.subscription.kind, tally.standing, head)
+                row = (position, name, tally.owner, tally.numbers, head.seq, head.type,
                        head.result_id)  # fmt: skip
-                entries.append(Entry(*row, line, at_us))
-                values += (*row, line.decode(), at_us, posting.folio)
-            for at in range(0, len(values), VALUES_AT_ONCE):
-                # In one statement: the driver lets go of Python's lock at each.
-                some = values[at : at + VALUES_AT_ONCE]
+                entries.append(ResultEntry(*row, line, at_us))
+                values += (*row, line.decode(), at_us, tally.folio)
+            for at in range(0, len(values), MAX_VALUES):
+                # One statement for many rows: the driver releases the GIL at each statement.
+                some = values[at : at + MAX_VALUES]
                 marks = ", ".join([ROW] * (len(some) // ROW.count("?")))
                 cursor.execute(f"INSERT INTO result ({ENTRY}, folio) VALUES {marks}", some)
             cursor.executemany(
                 "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ? AND owner = ?",
-                [(one.numbers, one.standing, *one.held[:2]) for one in holders.changed()],
+                [(one.numbers, one.standing, *one.subscription[:2]) for one in owners.changed()],
             )
             cursor.executemany(
                 "INSERT INTO dead_letter (seq, error, event) VALUES (?, ?, ?)"
@@ -252,16 +266,16 @@ class Ledger(Keys):
             )
         return entries
 
-    def results_of(self, account: Account, after: int, limit: int) -> list[Entry]:
-        """Results of an account from a number on."""
+    def results_of(self, account: Account, after: int, limit: int) -> list[ResultEntry]:
+        """Results of an account after a number."""
         rows = self.database.read(
-            f"SELECT {ENTRY} FROM result {OF_FOLIO} AND number > ? ORDER BY number LIMIT ?",
+            f"SELECT {ENTRY} FROM result {IN_ACCOUNT} AND number > ? ORDER BY number LIMIT ?",
             [*account, after, limit],
         )
         return [read_entry(row) for row in rows]
 
-    def results_after(self, owner: str | None, after: int, limit: int) -> list[Entry]:
-        """Results of all subscriptions of an owner, or of everybody, from a position on."""
+    def results_after(self, owner: str | None, after: int, limit: int) -> list[ResultEntry]:
+        """Results of an owner, or of all owners, after a position."""
         where, values = ("owner = ? AND ", [owner]) if owner is not None else ("", [])
         rows = self.database.read(
             f"SELECT {ENTRY} FROM result WHERE {where}position > ? ORDER BY position LIMIT ?",
@@ -276,45 +290,68 @@ class Ledger(Keys):
         )
         return [{"seq": seq, "error": error, "event": event} for seq, error, event in rows]
 
-    def forget_before(self, at_us: int, now_us: int) -> int:
-        """Drop results and replies from before a time; gives how many results.
+    def purge_before(self, at_us: int, now_us: int) -> int:
+        """Delete results and replies from before a time; returns the number of results.
 
-        What a webhook still has to deliver is given up then, and kept as long again.
+        Results that a webhook still has to deliver become dead deliveries, which are kept as long
+        again.
         """
         with self.database.writing() as cursor:
             give_up_before(cursor, at_us, now_us)
-            cursor.execute(f"SELECT count(*) FROM result WHERE {FORGETTABLE}", (at_us,))
+            cursor.execute(f"SELECT count(*) FROM result WHERE {EXPIRED_RESULTS}", (at_us,))
             gone = int(cursor.fetchone()[0])
-            cursor.execute(f"DELETE FROM result WHERE {FORGETTABLE}", (at_us,))
+            cursor.execute(f"DELETE FROM result WHERE {EXPIRED_RESULTS}", (at_us,))
             cursor.execute("DELETE FROM reply WHERE at_us < ?", (at_us,))
             add_meta(cursor, Counter(forgotten=gone))
         return gone
 
-    def forget_ended(self, seq: int, event_us: int) -> None:
-        """Drop dead letters from before an event, and subscriptions that ended or expired before.
+    def purge_ended(self, seq: int, event_us: int) -> None:
+        """Delete dead letters and ended or expired subscriptions from before an event.
 
-        `event_us` is the clock of the events. Those that have results or a webhook stay.
+        `event_us` is the event clock. Subscriptions with results or a webhook stay.
         """
         with self.database.writing() as cursor:
-            cursor.execute(f"DELETE FROM subscription WHERE {FORGOTTEN}", (seq, seq, event_us))
+            cursor.execute(
+                f"DELETE FROM subscription WHERE {EXPIRED_SUBSCRIPTIONS}", (seq, seq, event_us)
+            )
             cursor.execute("DELETE FROM dead_letter WHERE seq < ?", (seq,))
-            forget_tenures(cursor, seq)
-            forget_spells(cursor, seq)
+            purge_owners(cursor, seq)
+            purge_history(cursor, seq)
+
+    # API keys.
+
+    def all_keys(self) -> list[ApiKey]:
+        rows = self.database.read("SELECT name, digest, roles, made_us FROM api_key ORDER BY name")
+        return [
+            ApiKey(name, digest, tuple(roles.split(",")), made)
+            for name, digest, roles, made in rows
+        ]
+
+    def add_key(self, key: ApiKey) -> bool:
+        """Store a key; false if the name is taken."""
+        with self.database.writing() as cursor:
+            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (key.name,))
+            if cursor.fetchone():
+                return False
+            cursor.execute(
+                "INSERT INTO api_key (name, digest, roles, made_us) VALUES (?, ?, ?, ?)",
+                (key.name, key.digest, ",".join(key.roles), key.made_us),
+            )
+        return True
+
+    def end_key(self, name: str) -> bool:
+        with self.database.writing() as cursor:
+            cursor.execute("SELECT 1 FROM api_key WHERE name = ?", (name,))
+            known = cursor.fetchone() is not None
+            cursor.execute("DELETE FROM api_key WHERE name = ?", (name,))
+        return known
 
 
-FORGOTTEN = (
-    "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
-    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.folio = subscription.folio)"
-    " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.subscription = subscription.id"
-    " AND d.owner = subscription.owner)"
-)
-
-
-def read_entry(row: Sequence[Any]) -> Entry:
+def read_entry(row: Sequence[Any]) -> ResultEntry:
     position, subscription, owner, number, seq, kind, name, body, at_us = row
-    return Entry(position, subscription, owner, number, seq, kind, name, body.encode(), at_us)
+    return ResultEntry(position, subscription, owner, number, seq, kind, name, body.encode(), at_us)
 
 
 def storable(text: str) -> str:
-    """Text that every database takes: PostgreSQL has no NUL."""
+    """Text that PostgreSQL can store: without NUL."""
     return text.replace("\x00", "�")

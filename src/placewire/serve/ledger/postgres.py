@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL, by a URL."""
+"""The ledger's database in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from placewire.model.errors import Unusable
-from placewire.serve.errors import Unavailable
-from placewire.serve.ledger.database import Cursor, Row
+from placewire.serve.errors import Unavailable, one_line
+from placewire.serve.ledger.database import DatabaseCursor, Row
 
 try:
     import psycopg
@@ -17,21 +17,21 @@ except ImportError:  # an extra
     psycopg = None  # type: ignore[assignment]
 
 
-# A server that is gone is to be noticed in seconds; a URL may say otherwise.
-PATIENCE = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
+# Notice a lost server within seconds; the URL can override these.
+TIMEOUTS = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 
 
 def to_postgres(sql: str) -> str:
-    """SQL with its driver's placeholders; the ledger's own has neither in its texts."""
+    """Translate `?` to the driver's placeholder; the ledger's SQL has neither in literals."""
     return sql.replace("?", "%s")
 
 
 def unavailable(error: Exception) -> Unavailable:
-    return Unavailable(f"ledger: PostgreSQL: {' '.join(str(error).split())}")
+    return Unavailable(f"ledger: PostgreSQL: {one_line(error)}")
 
 
 class PostgresCursor:
-    """A cursor that takes the ledger's SQL."""
+    """A cursor that accepts the ledger's SQL."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
@@ -50,7 +50,7 @@ class PostgresCursor:
 
 
 class Postgres:
-    """A database on a server; a connection that was lost is made again."""
+    """A PostgreSQL database; lost connections are reopened."""
 
     row_number = "BIGINT"
 
@@ -69,12 +69,11 @@ class Postgres:
         try:
             self._writer = self._connect()
         except psycopg.Error as error:
-            said = " ".join(str(error).split())
-            raise Unusable(f"ledger: PostgreSQL cannot be reached: {said}") from None
+            raise Unusable(f"ledger: PostgreSQL cannot be reached: {one_line(error)}") from None
 
     def _connect(self) -> Any:
         given = psycopg.conninfo.conninfo_to_dict(self.url)
-        ours = {name: value for name, value in PATIENCE.items() if name not in given}
+        ours = {name: value for name, value in TIMEOUTS.items() if name not in given}
         address = psycopg.conninfo.make_conninfo(self.url, **ours)
         connection = psycopg.connect(address, autocommit=True)
         with self._opening:
@@ -82,7 +81,7 @@ class Postgres:
         return connection
 
     @contextmanager
-    def writing(self) -> Iterator[Cursor]:
+    def writing(self) -> Iterator[DatabaseCursor]:
         with self._lock:
             try:
                 if self._writer.closed:

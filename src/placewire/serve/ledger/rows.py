@@ -1,4 +1,7 @@
-"""What the ledger's rows say."""
+"""Row types of the ledger's tables, and the values that its methods exchange.
+
+Fields of row types are named after their columns.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ import msgspec
 from placewire.model.times import format_timestamp
 
 
-class Change(NamedTuple):
-    """A subscribe or an unsubscribe as the journal has it, and whose it is."""
+class SubscriptionChange(NamedTuple):
+    """A subscribe or unsubscribe event of the journal, with its owner."""
 
     seq: int
     id: str
@@ -23,16 +26,16 @@ class Change(NamedTuple):
 
 
 class Account(NamedTuple):
-    """What results are numbered by: an id, and one of those who have or had it."""
+    """The unit in which results are numbered: an id and one of its owners."""
 
     subscription: str
     owner: str
 
 
-class Held(NamedTuple):
-    """A subscription as the ledger holds it; `numbers` results were numbered so far.
+class SubscriptionRow(NamedTuple):
+    """A subscription in the ledger; `numbers` counts its results.
 
-    An id that has changed hands has one for each owner, the last that this one made of it.
+    An id with several owners has one row for each, with that owner's latest subscription.
     """
 
     id: str
@@ -42,18 +45,18 @@ class Held(NamedTuple):
     since_us: int
     expires_us: int | None
     ended_seq: int | None
-    owned_seq: int  # since which event its owner has had the id without a break
+    owned_seq: int  # the event since which its owner has had the id
     numbers: int
     body: str
     standing: str | None
-    folio: int  # the account in short: the first event by which this owner had the id
+    folio: int  # the account's number: the first event at which this owner had the id
 
     @property
     def account(self) -> Account:
         return Account(self.id, self.owner)
 
     def status(self, now_us: int | None) -> str:
-        """Whether it is live when the clock says `now_us`: live, ended or expired."""
+        """Whether the subscription is live, ended or expired at `now_us`."""
         if self.ended_seq is not None:
             return "ended"
         if self.expires_us is not None and now_us is not None and self.expires_us <= now_us:
@@ -61,7 +64,7 @@ class Held(NamedTuple):
         return "live"
 
     def shown(self, now_us: int | None) -> dict[str, Any]:
-        """A subscription as it is shown."""
+        """The subscription as the API returns it."""
         event = msgspec.json.decode(self.body)
         return {
             "id": self.id,
@@ -75,8 +78,8 @@ class Held(NamedTuple):
         }
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One result: its place among all, its number among its subscription's, its stable id."""
+class ResultEntry(msgspec.Struct, frozen=True):
+    """One result, with its position among all results and its number in its account."""
 
     position: int
     subscription: str
@@ -86,16 +89,16 @@ class Entry(msgspec.Struct, frozen=True):
     type: str
     id: str
     body: bytes
-    at_us: int = 0  # when the ledger got it
-    told: bytes = b""  # as streams tell it, once somebody listens
+    at_us: int = 0  # when it was recorded
+    encoded: bytes = b""  # as streams send it, once needed
 
     @property
     def account(self) -> Account:
         return Account(self.subscription, self.owner)
 
 
-class Key(NamedTuple):
-    """An API key as the ledger knows it: never the key itself."""
+class ApiKey(NamedTuple):
+    """A stored API key: its digest, never the key itself."""
 
     name: str
     digest: str
@@ -103,20 +106,110 @@ class Key(NamedTuple):
     made_us: int
 
 
-class Head(msgspec.Struct, frozen=True):
-    """What a result's line says of itself."""
+DELIVERED, FAILED, GONE = "delivered", "failed", "gone"
 
-    seq: int
-    type: str
-    subscription: str = ""
-    object: str = ""
-    at: str = ""
-    add: list[dict[str, Any]] = []
-    drop: list[dict[str, Any]] = []
-    terms: list[Any] = []
+
+class WebhookRow(NamedTuple):
+    """A webhook: its settings, its cursor and its counters.
+
+    Results up to `number` are settled; those up to `taken` are being delivered.
+    """
+
+    subscription: str
+    owner: str
+    token: str  # prefix of its delivery ids
+    url: str
+    secret: str
+    throttle_us: int  # 0: none
+    digest_us: int  # 0: none
+    number: int
+    taken: int
+    delivered: int
+    dropped: int
+    failed: int
+    attempts: int  # of the delivery in progress
+    next_us: int  # when the next attempt is due
+    sent_us: int  # when the last delivery succeeded
+    error: str  # of the last failed attempt
+    ended: str  # why it ended; empty: active
 
     @property
-    def result_id(self) -> str:
-        """The stable id: the same whenever the result is made again."""
-        end = f":{self.at}" if self.at else ""
-        return f"{self.seq}:{self.type}:{self.subscription}{end}"
+    def account(self) -> Account:
+        return Account(self.subscription, self.owner)
+
+
+class DeadDelivery(NamedTuple):
+    """A delivery that was given up."""
+
+    subscription: str
+    owner: str
+    token: str
+    first_number: int
+    last_number: int
+    attempts: int
+    error: str
+    at_us: int
+    again: int  # 1: queued for another attempt
+
+
+class WebhookDelivery(NamedTuple):
+    """Results sent as one body, under the same id until they are settled."""
+
+    subscription: str
+    owner: str
+    token: str
+    url: str
+    secret: str
+    first: int
+    last: int
+    attempts: int
+    dead: bool = False  # a retried dead delivery
+
+    @property
+    def account(self) -> Account:
+        return Account(self.subscription, self.owner)
+
+    @property
+    def id(self) -> str:
+        return f"{self.token}-{self.first}-{self.last}"
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+class DeliveryReport(NamedTuple):
+    """The outcome of a delivery."""
+
+    delivery: WebhookDelivery
+    outcome: str
+    error: str = ""
+    again_us: int | None = None  # when to retry; None: give up
+
+
+class NextStep(NamedTuple):
+    """What a webhook does next: send, wait, or nothing until a result arrives."""
+
+    delivery: WebhookDelivery | None = None
+    wait_us: int | None = None
+    known: bool = True  # false: the webhook does not exist or has ended
+
+
+class WebhookSettings(NamedTuple):
+    """The settings of a webhook as its owner gives them."""
+
+    url: str
+    secret: str | None = None  # None: unchanged, or generated
+    throttle_us: int = 0
+    digest_us: int = 0
+    after: int | None = None  # None: unchanged, or from the first result
+
+
+def describe_dead(dead: DeadDelivery) -> dict[str, Any]:
+    return {
+        "id": f"{dead.token}-{dead.first_number}-{dead.last_number}",
+        "first_number": dead.first_number,
+        "last_number": dead.last_number,
+        "attempts": dead.attempts,
+        "error": dead.error,
+    }

@@ -1,0 +1,6 @@
+"""The HTTP interface of the gateway: a Starlette application served by uvicorn.
+
+`app` lists the routes, and `routes/` has their handlers by resource. `requests` reads and checks
+request bodies and parameters, `connection` times out slow clients, `streams` pushes results to
+clients, `live_feed` feeds the live map, and `openapi/` describes the interface.
+"""

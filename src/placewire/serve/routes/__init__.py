@@ -1,1 +1,0 @@
-"""The routes, by what they are about: objects, subscriptions, results, the service itself."""
