@@ -57,7 +57,7 @@ def best_seqs(sliding: Sliding) -> list[list[int]]:
     far_past = np.full(rows.size, FAR_PAST_US)
     after = (horizon, far_past) if sliding.rule.by_time else (far_past, horizon)
     wanted = Wanted(*after, np.full(rows.size, sliding.at))
-    best = sliding.hunter.best(sliding.rows, rows, wanted, sliding.rows.k.astype(np.int64))
+    best = sliding.search.best(sliding.rows, rows, wanted, sliding.rows.k.astype(np.int64))
     return [
         best.seq[at : at + count].tolist()
         for at, count in zip(best.offsets[:-1], best.counts, strict=True)

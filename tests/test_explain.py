@@ -29,7 +29,7 @@ from logs import (
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.cli.main import app
-from placewire.explain.context import NotKept, open_ground
+from placewire.explain.context import NotKept, open_context
 from placewire.explain.explain import explain
 from placewire.explain.object import find_object
 from placewire.explain.subscription import all_places
@@ -191,7 +191,7 @@ class Kept:
                 coordinator.delivered = manifest.batch
         coordinator.close()
         self.results = oracle.replay(log).results
-        self.ground = ground = open_ground(self.state, None)
+        self.ground = ground = open_context(self.state, None)
         self.seqs = [int(seq) for section in ground.sections for seq in section.retained.seq]
         self.names = [name for name in IDS if all_places(ground, name)]
 
@@ -255,7 +255,7 @@ def test_an_object_that_is_explained_does_what_was_said_when_it_comes(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = Kept(Path(folder), log, 9, plan)
-        now_us = open_ground(kept.state, None).manifest.now_us  # type: ignore[union-attr]
+        now_us = open_context(kept.state, None).manifest.now_us  # type: ignore[union-attr]
         ts = "2026-03-01T12:00:00Z" if now_us is None else format_timestamp(now_us)
         placed |= {"id": "newcomer", "ts": ts}
         line = as_event("object", placed)
@@ -511,7 +511,7 @@ def test_an_index_that_descends_is_counted_as_matching_counts_it() -> None:
     log.append(event("object", "o", 1, lon=1.01, lat=0.5, text="free coffee"))
     with tempfile.TemporaryDirectory() as folder:
         kept = Kept(Path(folder), written(log), rows=1_000)
-        ground = open_ground(kept.state, None)
+        ground = open_context(kept.state, None)
         expected = [r for r in kept.results if r["type"] == "match"]
         told = kept.explain(200, "s40")
         assert told["cost"]["matches"] == len(expected)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from placewire.cli.format import format_lag
 from placewire.cli.main import app
 from placewire.cli.run import RunLog
-from placewire.sinks.delivery import Cursor
+from placewire.sinks.delivery import SinkCursor
 from placewire.sinks.files import FolderSink
 from placewire.spark import runner as running
 from placewire.spark.config import SourceConfig, read_config
@@ -150,7 +150,7 @@ def test_a_run_tells_how_far_it_is_behind(
     assert f"jsonl {tmp_path}/source: 0 files waiting" in shown.stdout
     # A sink that is behind: its cursor says so, whatever was noted.
     note = tmp_path / "state" / "sinks" / "table.json"
-    note.write_bytes(msgspec.json.encode(Cursor(json.loads(note.read_bytes())["batch"] - 2)))
+    note.write_bytes(msgspec.json.encode(SinkCursor(json.loads(note.read_bytes())["batch"] - 2)))
     shown = CliRunner().invoke(app, ["status", "--state", state, "--metrics"])
     assert 'placewire_sink_lacking_batches{sink="table"} 2\n' in shown.stdout
     assert 'placewire_sink_lacking_batches{sink="lines"} 0\n' in shown.stdout

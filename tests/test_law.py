@@ -133,7 +133,8 @@ def test_time_flows_through_the_store(
     slice_us: int | None,
     life: int | None,
 ) -> None:
-    """Reports fall due; what is retained is cut by slices, merged, dropped and found by a heir."""
+    """Reports fall due; what is retained is cut by slices, merged, dropped and found by a
+    rewritten."""
     run = run_local(
         log, plan="shared", workers=workers, rows=rows, table=table, slice_us=slice_us, life=life
     )

@@ -1,4 +1,5 @@
-"""`nearest` subscriptions through long lives: deltas folded, segments merged, rosters tidied."""
+"""`nearest` subscriptions through long lives: deltas folded, segments merged, result_objects
+tidied."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def run_in_lives(log: bytes, folder: Path, plan: str, workers: int, rows: int, l
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that usually waits for a long run happens soon."""
     monkeypatch.setattr("placewire.segments.live.MOST_DELTAS", 3)
-    monkeypatch.setattr("placewire.kinds.object_ids.MOST_ROSTERS", 4)
+    monkeypatch.setattr("placewire.kinds.object_ids.MOST_FILES", 4)
     monkeypatch.setattr("placewire.kinds.object_ids.JOINED", 3)
     monkeypatch.setattr("placewire.kinds.object_ids.LEAST_SWEPT", 20)
     monkeypatch.setattr("placewire.segments.thresholds.KEPT_SEGMENTS", 2)
@@ -144,7 +145,7 @@ def test_plans_may_change_between_two_lives(tmp_path: Path, hasty: None) -> None
 
 
 def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
-    """A worker does not get objects that none of its balls may want."""
+    """A worker does not get objects that none of its circles may want."""
     from placewire.batch.local_runner import run_blocks
     from placewire.ingest.log import Offset, batch_end
 
@@ -184,8 +185,8 @@ def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
 
 
 def test_radii_and_limits_bound_distances() -> None:
-    """The padded test in 32 bits lets every point of a ball pass, wherever it is."""
-    from placewire.kernels.space.circles import balls_to_boxes, points_to_units, radii_to_limits
+    """The padded test in 32 bits lets every point of a circle pass, wherever it is."""
+    from placewire.kernels.space.circles import circles_to_boxes, points_to_units, radii_to_limits
     from placewire.kernels.space.regions import box_contains_point, distance_m
 
     make = np.random.default_rng(3)
@@ -198,12 +199,12 @@ def test_radii_and_limits_bound_distances() -> None:
         a, b = points_to_units(np.array([lon, other_lon]), np.array([lat, other_lat]))
         chord = np.float32(((a - b) ** 2).sum(dtype=np.float32))
         assert chord <= radii_to_limits(np.array([radius]))[0]
-        box = balls_to_boxes(np.array([lon]), np.array([lat]), np.array([radius]))[0]
+        box = circles_to_boxes(np.array([lon]), np.array([lat]), np.array([radius]))[0]
         assert box_contains_point(box, other_lon, other_lat), (lon, lat, other_lon, other_lat)
 
 
 def test_an_index_follows_the_balls_that_objects_meet(tmp_path: Path) -> None:
-    """Many subscriptions that nothing comes for must not hide that the others' balls shrank."""
+    """Many subscriptions that nothing comes for must not hide that the others' circles shrank."""
     choose = random.Random(1)
     lines = [
         {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from placewire.plans.boolean.allocation import merge_loads, merge_portions
 from placewire.plans.boolean.kdt import (
-    Node,
+    KdtNode,
     count_partitions,
     cut_by_similarity,
     cut_by_text,
@@ -440,4 +440,4 @@ def test_more_than_64_workers_share_rows_too() -> None:
 
 def test_nodes_are_plain_data() -> None:
     node = make_node(ODD["nothing"], whole_sample(ODD["nothing"]), COST, by_text=False)
-    assert node == Node(node.portion, 0.0, False, None, False)
+    assert node == KdtNode(node.portion, 0.0, False, None, False)

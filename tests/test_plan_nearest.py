@@ -145,7 +145,7 @@ wish_lists = st.lists(
 
 
 def scattered(wishes: int, objects: int, seed: int = 3) -> tuple[list[Wish], list[Place]]:
-    """Two towns and what lies between them, with balls that the objects make."""
+    """Two towns and what lies between them, with circles that the objects make."""
     rng = np.random.default_rng(seed)
 
     def place() -> tuple[float, float]:
@@ -240,7 +240,7 @@ def test_new_ones_of_the_toy() -> None:
     assert (worker.tolist(), cost.tolist()) == ([0, 1], [0.4, 0.5])
     assert after.tolist() == [1.4, 1.7]
     # o8 is nearest, 0.1 degrees west: the rectangle has o8, o10 and nothing at 10.0. The second is
-    # at o1, with a ball of no size.
+    # at o1, with a circle of no size.
     sop = plan_sop(TOY, 2, theta=1).rule
     assert assign_new(sop, loads, *columns_of(new), 2)[1].tolist() == [0.2, 0.1]
     # By space only, its subset is {s2, s3}, where |O_R,b| = 2; then {s0, s1}: 3 of a, 1 of c.
@@ -284,9 +284,9 @@ def test_counts_in_rectangles(
     wishes: list[Wish], objects: list[Place], data: st.DataObject
 ) -> None:
     sample = sample_of(wishes, objects)
-    census, balls = take_census(sample), place_balls(sample)
+    census, circles = take_census(sample), place_balls(sample)
     rows = np.array(data.draw(st.lists(st.sampled_from(range(len(wishes))), min_size=1)), np.int64)
-    rectangle = enclose_balls(balls, rows)
+    rectangle = enclose_balls(circles, rows)
     plain = rectangle_around([wishes[r] for r in rows])
     assert rectangle == pytest.approx(plain, abs=1e-9)
     inside = objects_in(tuple(rectangle.tolist()), objects)
@@ -378,12 +378,12 @@ def test_heaviest_first() -> None:
 @given(wish_lists)
 def test_quarters(wishes: list[Wish]) -> None:
     """They part the rows in order, are those of one cell, and are one only at one place."""
-    balls = place_balls(sample_of(wishes, []))
-    rows = rows_on_curve(balls)
-    parts = quarter_rows(balls, rows)
+    circles = place_balls(sample_of(wishes, []))
+    rows = rows_on_curve(circles)
+    parts = quarter_rows(circles, rows)
     assert np.concatenate([rows[p] for p in parts]).tolist() == rows.tolist()
     assert sorted(rows.tolist()) == list(range(len(wishes)))
-    codes = balls.code[rows]
+    codes = circles.code[rows]
     assert (len(parts) == 1) == (codes[0] == codes[-1])
     if len(parts) > 1:
         low = min(b for b in range(0, 64, 2) if codes[0] >> b + 2 == codes[-1] >> b + 2)
@@ -427,9 +427,9 @@ def test_subsets_part_the_subscriptions(
     wishes: list[Wish], objects: list[Place], least: int, gamma2: int
 ) -> None:
     sample = sample_of(wishes, objects)
-    balls, census = place_balls(sample), take_census(sample)
+    circles, census = place_balls(sample), take_census(sample)
     meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(balls, meetings, least, gamma2)
+    subsets = split_subscriptions(circles, meetings, least, gamma2)
     rows = np.concatenate([s.rows for s in subsets])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
     # Any two subscriptions can be parted, so that there are fewer only if all are single; a split
@@ -437,7 +437,7 @@ def test_subsets_part_the_subscriptions(
     assert len(subsets) >= min(least, len(wishes))
     assert len(subsets) < least + 4
     for subset in subsets:
-        assert (subset.rectangle == enclose_balls(balls, subset.rows)).all()
+        assert (subset.rectangle == enclose_balls(circles, subset.rows)).all()
         inside = objects_in(tuple(subset.rectangle.tolist()), objects)
         assert subset.met.tolist() == [sum_of_terms(wishes[r], inside) for r in subset.rows]
 
@@ -445,23 +445,23 @@ def test_subsets_part_the_subscriptions(
 def test_split_takes_the_lesser_cost() -> None:
     wishes, objects = scattered(200, 300)
     sample = sample_of(wishes, objects)
-    balls, census = place_balls(sample), take_census(sample)
+    circles, census = place_balls(sample), take_census(sample)
     meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
     taken = set()
-    for subset in split_subscriptions(balls, meetings, 12, 1000):
+    for subset in split_subscriptions(circles, meetings, 12, 1000):
         ways = []
-        for parts in (quarter_rows(balls, subset.rows), deal_rows(subset)):
+        for parts in (quarter_rows(circles, subset.rows), deal_rows(subset)):
             total = 0
             for part in parts:
                 rows = subset.rows[part]
-                rectangle = enclose_balls(balls, rows)
+                rectangle = enclose_balls(circles, rows)
                 total += int(meetings.count(rows, rectangle).sum())
             ways.append(total)
-        made = split_subset(balls, meetings, subset, 1000)
+        made = split_subset(circles, meetings, subset, 1000)
         assert sum(part.total for part in made) == min(ways)
         taken.add(ways[0] < ways[1])
-        if ways[0] != ways[1] and len(quarter_rows(balls, subset.rows)) > 1:
-            by_space = split_subset(balls, meetings, subset, subset.rows.size - 1)
+        if ways[0] != ways[1] and len(quarter_rows(circles, subset.rows)) > 1:
+            by_space = split_subset(circles, meetings, subset, subset.rows.size - 1)
             assert sum(part.total for part in by_space) == ways[0]
     assert taken == {True, False}
 
@@ -476,9 +476,9 @@ def test_hybrid_partition_is_algorithm_1_over_four() -> None:
 def test_dkm_order_is_algorithm_3() -> None:
     wishes, objects = scattered(300, 200)
     sample = sample_of(wishes, objects)
-    balls, census = place_balls(sample), take_census(sample)
+    circles, census = place_balls(sample), take_census(sample)
     meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(balls, meetings, 3 * 5, 50)
+    subsets = split_subscriptions(circles, meetings, 3 * 5, 50)
     order: list[int] = []
     for subset in sorted(subsets, key=lambda s: -s.total):
         rows = sorted(zip((-subset.met).tolist(), subset.rows.tolist(), strict=True))
@@ -494,17 +494,17 @@ def test_dkm_order_is_algorithm_3() -> None:
 @given(wish_lists, object_lists, st.integers(1, 5))
 def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) -> None:
     sample = sample_of(wishes, objects)
-    balls = place_balls(sample)
-    quarters = split_space(take_census(sample), balls, 4 * workers)
+    circles = place_balls(sample)
+    quarters = split_space(take_census(sample), circles, 4 * workers)
     rows = np.concatenate([q.rows for q in quarters])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
-    places = np.unique(balls.code).size
+    places = np.unique(circles.code).size
     assert min(4 * workers, places) <= len(quarters) < 4 * workers + 4
     made = plan_sop(sample, workers, theta=4)
     for quarter in quarters:
         around = rectangle_around([wishes[r] for r in quarter.rows])
-        found = objects_in(tuple(enclose_balls(balls, quarter.rows).tolist()), objects)
-        assert enclose_balls(balls, quarter.rows) == pytest.approx(around, abs=1e-9)
+        found = objects_in(tuple(enclose_balls(circles, quarter.rows).tolist()), objects)
+        assert enclose_balls(circles, quarter.rows) == pytest.approx(around, abs=1e-9)
         assert set(made.cost[quarter.rows].tolist()) == {priced(len(found), objects)}
         assert np.unique(made.worker[quarter.rows]).size == 1  # subsets are given whole
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placewire.kernels.space.cells import points_to_codes
 from placewire.plans.boolean.qt import (
     BY_TEXT,
-    Node,
+    QtNode,
     find_leaves,
     grow_tree,
     plan_qt,
@@ -64,7 +64,7 @@ ODD = {
 }
 
 
-def inner_nodes(node: Node) -> Iterator[Node]:
+def inner_nodes(node: QtNode) -> Iterator[QtNode]:
     """All nodes that have children."""
     if node.children:
         yield node

@@ -41,15 +41,15 @@ from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2, count_touching, j
 from placewire.plans.rebalance.rebalancer import (
     ADJUSTERS,
     OTHERS,
+    LoadSource,
     Readings,
     Rebalancer,
     RebalanceRule,
-    Source,
     read_rebalance,
 )
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.sstd import WAYS, SstdRule, adjust_sstd
-from placewire.plans.rebalance.tornado import Lines, adjust_tornado
+from placewire.plans.rebalance.tornado import BorderLines, adjust_tornado
 from placewire.plans.relevant.methods import RELEVANT_METHODS
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.sample.sample import SIDE, Sample
@@ -286,13 +286,13 @@ def test_tornado_shifts_borders_and_tiles_the_world(workers: int) -> None:
         load = rng.random(leaves.total) * 10.0 + 1.0
         loads = PartLoads(load, np.full(leaves.total, 10.0))
 
-        def ask(leaf: int, leaves: Leaves = leaves, rng: np.random.Generator = rng) -> Lines:
+        def ask(leaf: int, leaves: Leaves = leaves, rng: np.random.Generator = rng) -> BorderLines:
             west, south, east, north = leaves.box[leaf].tolist()
             number = tuple(
                 np.unique(rng.integers(low, high, 30)).astype(np.int32)
                 for low, high in ((west, east), (south, north))
             )
-            return Lines(number, (rng.random(number[0].size), rng.random(number[1].size)))
+            return BorderLines(number, (rng.random(number[0].size), rng.random(number[1].size)))
 
         found = adjust_tornado(leaves, loads, ask, 0.0)
         if found is not None:
@@ -404,7 +404,7 @@ def test_an_adjustment_is_believed_when_it_was_tried(
 
     monkeypatch.setitem(ADJUSTERS, "promise", promise)
     loads = {id(leaves): [3.0, 1.0, 1.0, 1.0], id(other): [then, 1.0, 1.0, 1.0]}
-    source = Source(
+    source = LoadSource(
         lambda: None,  # type: ignore[arg-type, return-value]
         lambda: post_rows(rows),
         lambda: draw_sample(1),

@@ -29,7 +29,7 @@ from placewire.objects.window import SlidingWindow, count_between
 from placewire.plans.cost.choice import Prices, spread_workers
 from placewire.plans.relevant.choice import choose_relevant
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, halfway
-from placewire.plans.relevant.parts import Pairs, cut_vocabulary, grow_point_tree
+from placewire.plans.relevant.parts import RelevantPairs, cut_vocabulary, grow_point_tree
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 from placewire.text.analyzer import Analyzer
@@ -279,7 +279,9 @@ def test_a_vocabulary_is_cut_into_stretches_of_like_cost(parts: int) -> None:
     words = 500
     rank = np.minimum(rng.geometric(0.01, (2, 6_000)) - 1, words - 1)
     things = np.repeat(np.arange(2_000), 3)
-    part = cut_vocabulary(Pairs(things, rank[0]), Pairs(things, rank[1]), words, parts)
+    part = cut_vocabulary(
+        RelevantPairs(things, rank[0]), RelevantPairs(things, rank[1]), words, parts
+    )
     assert (np.diff(part) >= 0).all()
     assert np.unique(part).tolist() == list(range(parts))
     rows = [np.unique(things[part[rank[0]] == p]).size for p in range(parts)]

@@ -40,8 +40,8 @@ MOMENTS = [
     ("placewire.segments.compaction", "Heirs.take", "before", 3),
     ("placewire.segments.compaction", "Heirs.take", "after", 4),
     ("placewire.batch.match", "fetch", "before", 1),
-    ("placewire.batch.match", "fetch_heirs", "before", 1),
-    ("placewire.batch.match", "fetch_heirs", "after", 3),
+    ("placewire.batch.match", "prefetch_rewrites", "before", 1),
+    ("placewire.batch.match", "prefetch_rewrites", "after", 3),
     ("placewire.plans.planners", "Planners.prepare", "after", 2),
     ("placewire.batch.resize", "Resizer.go_over", "after", 8),
     *(
@@ -119,7 +119,7 @@ def test_versions_never_go_back_and_results_stay(
 def test_a_plan_for_other_workers_is_named_before_it_is_in_force(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One commit names the next plan and the heirs; workers fetch; the next commit has both."""
+    """One commit names the next plan and the rewrites; workers fetch; the next commit has both."""
     fetched: dict[int, int] = {}
 
     def noting(context, worker, parts):  # type: ignore[no-untyped-def]
@@ -138,11 +138,11 @@ def test_a_plan_for_other_workers_is_named_before_it_is_in_force(
     for one, other in switches:
         assert one.plan["next_workers"] == other.plan["workers"]
         assert one.plan["next"] == other.plan["file"]
-        assert one.heirs
-        assert set(one.heirs.values()) <= {entry.name for entry in other.segments}
-        assert not set(one.heirs) & {entry.name for entry in other.segments}
+        assert one.rewrites
+        assert set(one.rewrites.values()) <= {entry.name for entry in other.segments}
+        assert not set(one.rewrites) & {entry.name for entry in other.segments}
         assert "next_workers" not in other.plan
-        assert not other.heirs
+        assert not other.rewrites
         assert other.plan["method"] == "kdt"  # no stripes in between
         assert fetched[other.batch] > 0
     still = [manifest.batch for manifest in manifests if manifest not in [b for _, b in switches]]

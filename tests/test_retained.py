@@ -30,7 +30,7 @@ from placewire.objects.index import (
     used_words,
 )
 from placewire.objects.kernels.cell_ranges import region_to_stretches
-from placewire.objects.sections import Section, Span, ground_of, part_rows
+from placewire.objects.sections import Section, Span, part_rows, region_of
 from placewire.queries.answer import answer_query
 from placewire.text.words import Words
 
@@ -112,7 +112,7 @@ regions: list[Any] = [
 
 
 def inside(retained: Retained, region: Region) -> np.ndarray:
-    ground = ground_of(region)
+    ground = region_of(region)
     return region_containing_points(
         ground.kind, ground.box, ground.shape, read_only(retained.lon), read_only(retained.lat)
     )
@@ -126,7 +126,7 @@ def test_stretches_hold_a_region_and_the_sure_ones_nothing_else(
 ) -> None:
     retained = build_retained(make_rows(seed, count, parts), make_words())
     section = section_of(retained)
-    ground = ground_of(read_region(region))
+    ground = region_of(read_region(region))
     wanted = inside(retained, read_region(region))
     for few in (1, 24):
         found = region_to_stretches(*ground, section.retained.code, section.rows, few)
@@ -146,7 +146,7 @@ def test_counts_by_nodes_are_those_of_rows(region: Any, seed: int, count: int, p
     nodes = [tuple(node) for node in retained.nodes.tolist()]
     assert nodes == sorted(nodes, key=lambda node: (node[0], -node[1]))
     section = section_of(retained)
-    ground = ground_of(read_region(region))
+    ground = region_of(read_region(region))
     wanted = inside(retained, read_region(region))
     for span in (SPAN, Span(300, 800), Span(-1, 1_000, after_seq=count // 2)):
         counts = (

@@ -27,7 +27,7 @@ from placewire.spark.config import read_config
 from placewire.spark.runner import Run
 from placewire.storage import mirror
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
-from placewire.storage.filesystem import Place, Unreachable, as_uri, send_at_once, without_secrets
+from placewire.storage.filesystem import Folder, Unreachable, as_uri, send_at_once, without_secrets
 from placewire.storage.layout import StateDir
 from placewire.storage.mirror import Mirrored, mirror_of
 from s3_server import KEY, SECRET, serve_bucket, without_keys
@@ -115,7 +115,7 @@ def test_errors_show_no_secrets(uri: str, tmp_path: Path) -> None:
     assert SESAME not in str(refused.value)
 
 
-def check_place(place: Place, folder: Path) -> None:
+def check_place(place: Folder, folder: Path) -> None:
     assert place.list() == []
     assert place.list("no/such") == []
     place.write("a/b.json", b"one")
@@ -141,13 +141,13 @@ def check_place(place: Place, folder: Path) -> None:
 
 def test_a_place_on_this_machine(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
-    check_place(Place(f"file://{tmp_path}/place"), tmp_path / "here")
-    check_place(Place(tmp_path / "other"), tmp_path / "here")
+    check_place(Folder(f"file://{tmp_path}/place"), tmp_path / "here")
+    check_place(Folder(tmp_path / "other"), tmp_path / "here")
 
 
 def test_a_place_in_a_bucket(s3: str, tmp_path: Path) -> None:
-    check_place(Place(s3.replace("NAME", "place")), tmp_path)
-    gone = Place(s3.replace("wire/NAME", "nobucket/x"))
+    check_place(Folder(s3.replace("NAME", "place")), tmp_path)
+    gone = Folder(s3.replace("wire/NAME", "nobucket/x"))
     with pytest.raises(Unreachable, match=r"s3://nobucket/x: a cannot be written: .*bucket"):
         gone.write("a", b"")
 

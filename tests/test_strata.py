@@ -1,4 +1,4 @@
-"""Searches by strata and by walking lists find exactly what a look at every object finds."""
+"""Searches by page_layers and by walking lists find exactly what a look at every object finds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.relevant.answer import answer_relevant
-from placewire.kinds.relevant.refill import Ground, Hunter, Wanted
+from placewire.kinds.relevant.refill import Wanted, WindowFile, WindowSearch
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
 from placewire.objects import score_layers as module
 from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
@@ -25,8 +25,8 @@ from placewire.objects.kernels.best_of_rows import (
     best_objects_of_rows,
     objects_above_rows,
 )
-from placewire.objects.kernels.score import Found, nano_of, score_of
-from placewire.objects.score_layers import NO_STRATA, Layers, build_strata, columns_of
+from placewire.objects.kernels.score import ScoredObjects, nano_of, score_of
+from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_strata, columns_of
 from placewire.objects.sections import Section, Span
 from placewire.objects.store import describe
 from placewire.storage.layout import StateDir
@@ -168,17 +168,17 @@ def search(
     file: Retained, askings: list[Asking], lexicon: Lexicon | None, room: int, layered: bool
 ) -> list[list[tuple[int, int, int]]]:
     """The best of each, from one file."""
-    strata = build_strata(file) if layered else NO_STRATA
+    page_layers = build_strata(file) if layered else NO_PAGE_LAYERS
     count = len(askings)
     offsets = lengths_to_offsets(np.full(count, room, np.int64))
     counts, looked = np.zeros((2, count), np.int64)
-    found = Found(np.empty(count * room, np.int32), *np.empty((2, count * room), np.int64))
+    found = ScoredObjects(np.empty(count * room, np.int32), *np.empty((2, count * room), np.int64))
     best_objects_of_rows(
         read_only(np.arange(count)),
         *(read_only(np.array([a[i] for a in askings], np.int64)) for i in (5, 6, 7)),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),
-        strata,
+        page_layers,
         layered,
         True,
         read_only(offsets),
@@ -237,7 +237,7 @@ def test_all_above_a_score_are_found(
         read_only(np.array(theta, np.int32)),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),
-        build_strata(file) if layered else NO_STRATA,
+        build_strata(file) if layered else NO_PAGE_LAYERS,
         layered,
         True,
     )
@@ -265,7 +265,7 @@ def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: i
         reach_m=asking.reach_m,
     )
     layers = Layers()
-    layers.strata = build_strata(whole.retained)
+    layers.page_layers = build_strata(whole.retained)
     for rows in (whole.rows, whole.rows[::2]):
         section: Section = whole._replace(rows=rows)
         for span in (Span(-1, 1_000), Span(200, 260)):
@@ -277,13 +277,13 @@ def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: i
 def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count, total = 2_000, 300
     state = StateDir(tmp_path)
-    hunter = Hunter(state, by_time=True)
+    search = WindowSearch(state, by_time=True)
     entries = []
     for seed in (1, 2):
         file = make_file(seed, count, None)
         file = file._replace(seq=read_only(file.seq + seed * count))
         entry = describe(f"file{seed}", file)
-        hunter.grounds[entry.name] = Ground(
+        search.grounds[entry.name] = WindowFile(
             file,
             np.argsort(file.word_hash, kind="stable"),
             np.argsort(file.seq, kind="stable"),
@@ -291,7 +291,7 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             Layers(),
         )
         entries.append(entry)
-    hunter.look_at(entries)
+    search.look_at(entries)
     askings = [
         make_asking(i, count)._replace(after_seq=FIRST, before_seq=LAST) for i in range(total)
     ]
@@ -302,9 +302,9 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     found = []
     for cores in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        best = hunter.best(rows, np.arange(total), wanted, sizes)
+        best = search.best(rows, np.arange(total), wanted, sizes)
         stays = np.arange(25) < best.counts[:, None]
         found.append([best.counts, *(c.reshape(total, 25)[stays] for c in best[2:5])])
-    assert all(ground.layers.strata is not None for ground in hunter.grounds.values())
+    assert all(ground.layers.page_layers is not None for ground in search.grounds.values())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -49,7 +49,7 @@ from placewire.queries.answer import (
 )
 from placewire.segments.live import LiveSegments
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
-from placewire.storage.filesystem import Place
+from placewire.storage.filesystem import Folder
 from placewire.storage.garbage import sweep
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import (
@@ -106,7 +106,7 @@ class Coordinator:
             keep_lexicon(state, settings)
             place = None
             if archive is not None:
-                place = Place(archive)
+                place = Folder(archive)
                 claim_archive(place, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.resizer = Resizer(workers, names.boolean)
@@ -119,7 +119,7 @@ class Coordinator:
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )
             self.live = LiveSegments(
-                state, self.latest.segments, buffer, window.by_time, horizon, self.latest.heirs
+                state, self.latest.segments, buffer, window.by_time, horizon, self.latest.rewrites
             )
             self.live.partition = self.planners.partition
             self.store = LiveStore(
@@ -135,7 +135,7 @@ class Coordinator:
             self.settler = Settler(
                 state,
                 self.live,
-                self.latest.rosters,
+                self.latest.result_objects,
                 window,
                 self.store,
                 self.planners.release,
@@ -212,7 +212,7 @@ class Coordinator:
             tally=planners.tallying,
             lines=planners.lining,
             next_plan=planners.next_file,
-            heirs=tuple(self.live.heirs.named.values()),
+            rewrites=tuple(self.live.rewrites.named.values()),
         )
 
     def _opening(self, blocks: list[BlockSummary]) -> int | None:
@@ -292,14 +292,14 @@ class Coordinator:
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch, latest.next_seq),
-            heirs=dict(self.live.heirs.named),
+            rewrites=dict(self.live.rewrites.named),
             **plans,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
             answers=answers,
             reports=settled.reports,
-            rosters=list(self.settler.rosters.entries),
+            result_objects=list(self.settler.result_objects.entries),
             store=list(self.store.entries),
             leaving=list(self.store.leaving),
             late_dead=late_dead,

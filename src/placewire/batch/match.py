@@ -13,7 +13,7 @@ from placewire.ingest.decode import DecodedBlock
 from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
 from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.plans.messages import BatchContext, Routed, WorkerSummary
-from placewire.plans.rebalance.prefetch import fetch, fetch_heirs
+from placewire.plans.rebalance.prefetch import fetch, prefetch_rewrites
 from placewire.plans.rebalance.tally import Tally
 from placewire.segments.segment import open_segment, open_segments
 from placewire.segments.thresholds import current_thresholds
@@ -21,16 +21,16 @@ from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import PieceEntry, SegmentEntry
 
-Found = list[tuple[SegmentEntry, Matches]]
+FoundMatches = list[tuple[SegmentEntry, Matches]]
 
 
 def match_here(
     context: BatchContext, block: DecodedBlock, norms: NDArray[np.float64]
-) -> tuple[Found, float]:
+) -> tuple[FoundMatches, float]:
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
     o = block.objects
-    found: Found = []
+    found: FoundMatches = []
     if o.total == 0:
         return found, 0.0
     objects = ObjectBlock(
@@ -71,10 +71,10 @@ def match_routed(
         entries = [e for e in context.segments if context.routes.get(e.kind) == context.leaves]
         live = [segment for segment, _ in open_segments(state, entries)]
         tally.fetched = fetch(context.root, context.leaves, context.next_plan, worker, live)
-    if context.heirs:
-        heirs = [open_segment(state.file(name)) for name in context.heirs]
+    if context.rewrites:
+        rewrites = [open_segment(state.file(name)) for name in context.rewrites]
         divided = {k: r for k, r in context.routes.items() if r != context.leaves}
-        tally.fetched += fetch_heirs(heirs, divided, worker)
+        tally.fetched += prefetch_rewrites(rewrites, divided, worker)
     for number, part in enumerate(parts):
         started = time.perf_counter()
         entries = [entry for entry in context.segments if concerns(context, entry, part)]
@@ -115,7 +115,7 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
 def add_pieces(
     arrays: dict[str, NDArray[Any]],
     pieces: list[PieceSummary],
-    found: Found,
+    found: FoundMatches,
     block: int,
     name: str,
     prefix: str,

@@ -77,7 +77,7 @@ class Resizer:
         coming.signals.history = planners.signals.history
         live.partition = coming.partition
         settler.release, settler.scans = coming.release, coming.scans
-        live.take_heirs()
+        live.swap_rewrites()
         coming.near.deal_rest(batch, live)
         coming.relevant.deal_rest(batch, live)
         if self.elastic is not None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from placewire.batch.updates import write_reports, write_updates
 from placewire.ingest.clock import Advances, BlockFacts
 from placewire.kinds.candidates import PieceSummary
-from placewire.kinds.object_ids import Rosters
+from placewire.kinds.object_ids import ResultObjects
 from placewire.kinds.shard import KindResults, SettleBatch, Shard, Spread, work_here
 from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.model.subscriptions import take_rows
@@ -23,7 +23,7 @@ from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import LinesEntry, PieceEntry, RosterEntry, UpdatesEntry
+from placewire.storage.manifest import LinesEntry, PieceEntry, ResultObjectsEntry, UpdatesEntry
 
 Release = Callable[[LiveSegment, NDArray[np.int64]], None]
 
@@ -51,7 +51,7 @@ class Settler:
         self,
         state: StateDir,
         live: LiveSegments,
-        rosters: list[RosterEntry],
+        result_objects: list[ResultObjectsEntry],
         window: SlidingWindow,
         store: LiveStore,
         release: Release,
@@ -59,7 +59,7 @@ class Settler:
     ) -> None:
         self.state = state
         self.live = live
-        self.rosters = Rosters(state, rosters)
+        self.result_objects = ResultObjects(state, result_objects)
         self.window = window
         self.store = store
         self.release = release  # tells the plans which rows have ended
@@ -109,7 +109,7 @@ class Settler:
             list(self.store.entries),
             self.window,
             self.live,
-            self.rosters,
+            self.result_objects,
             self.scans,
             self.live.partition,
             self.spread,
@@ -151,7 +151,7 @@ class Settler:
             int(changes.seq.size),
             resolved.idle_unsubscribes,
         )
-        self.rosters.tidy(number, [live.results for live in self.live.segments])
+        self.result_objects.tidy(number, [live.results for live in self.live.segments])
         return settled
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SERVER_VARIABLE, STATE_VARIABLE = "PLACEWIRE_SERVER", "PLACEWIRE_STATE"
 
 
-class Target(NamedTuple):
+class CommandTarget(NamedTuple):
     """The server or the state directory that a command uses; one of them is None."""
 
     server: str | None
@@ -28,7 +28,7 @@ class Target(NamedTuple):
 
 def read_target(
     server: str | None, state: Path | None, key: str | None = None, ledger: str = ""
-) -> Target:
+) -> CommandTarget:
     """Return the target of the options, or of the environment if they name none.
 
     Raises Unusable unless exactly one server or state directory is given.
@@ -48,10 +48,10 @@ def read_target(
             )
     if server is not None and state is not None:
         raise Unusable("give --server or --state, one of them")
-    return Target(server, state, key, ledger)
+    return CommandTarget(server, state, key, ledger)
 
 
-def find_target(server: str | None, state: Path | None, key: str | None) -> Target | None:
+def find_target(server: str | None, state: Path | None, key: str | None) -> CommandTarget | None:
     """Like `read_target`, but return None if neither options nor environment name a target."""
     in_environment = os.environ.get(SERVER_VARIABLE) or os.environ.get(STATE_VARIABLE)
     if server is None and state is None and not in_environment:
@@ -60,7 +60,7 @@ def find_target(server: str | None, state: Path | None, key: str | None) -> Targ
 
 
 @contextmanager
-def open_client(target: Target) -> Iterator[Client]:
+def open_client(target: CommandTarget) -> Iterator[Client]:
     """Open a client of the target's server; raises Unusable."""
     from placewire.serve.client import connect
 
@@ -69,7 +69,7 @@ def open_client(target: Target) -> Iterator[Client]:
 
 
 @contextmanager
-def open_reader(target: Target, make: bool = False) -> Iterator[Client | OfflineReader]:
+def open_reader(target: CommandTarget, make: bool = False) -> Iterator[Client | OfflineReader]:
     """Open a reader of subscriptions, results and keys; raises Unusable.
 
     With `make`, create the state and its ledger if they do not exist.
@@ -88,7 +88,7 @@ def open_reader(target: Target, make: bool = False) -> Iterator[Client | Offline
 
 
 @contextmanager
-def open_writer(target: Target) -> Iterator[Client | OfflineWriter]:
+def open_writer(target: CommandTarget) -> Iterator[Client | OfflineWriter]:
     """Open a writer of objects and subscriptions; raises Unusable.
 
     While a server runs on a state directory, writes go through that server.

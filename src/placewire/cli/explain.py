@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from placewire.cli.connection import Target, open_client
+from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import count_noun
 from placewire.explain.explain import explain
 from placewire.explain.verdict import listed, metres, quoted, say_region
@@ -29,7 +29,7 @@ UNKNOWN_TERM = "#{} (a word that no retained object has)"
 class ExplainOptions(NamedTuple):
     """The options of the command."""
 
-    target: Target | None
+    target: CommandTarget | None
     object: str
     subscription: str
     settings: Path | None

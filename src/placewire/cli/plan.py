@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from placewire.cli.connection import Target, open_client
+from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import format_request
 from placewire.cli.maps import can_draw, draw_plan
 from placewire.cli.output import Heading, ProgressLine, print_table
@@ -237,7 +237,7 @@ def save_plan(path: Path, made: MeasuredPlan, key: tuple[int, int]) -> None:
         fresh.unlink(missing_ok=True)
 
 
-def show_plan(target: Target, most: int, as_json: bool) -> None:
+def show_plan(target: CommandTarget, most: int, as_json: bool) -> None:
     """Print the boolean plan in force and its heaviest leaves; raises Unusable."""
     if target.state is not None:
         facts = plan_facts(open_state(target.state), read_standing(target.state))

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from placewire.cli.connection import Target, open_writer
+from placewire.cli.connection import CommandTarget, open_writer
 from placewire.cli.output import ProgressLine
 from placewire.model.errors import Unusable
 from placewire.serve.client.upload import Sent, read_chunks, send_chunks
@@ -43,7 +43,7 @@ class PublishOptions(NamedTuple):
 
     file: str | None
     one: TypedObject
-    target: Target
+    target: CommandTarget
     name: str
     json: bool
 
@@ -84,7 +84,7 @@ def publish_one(options: PublishOptions, one: TypedObject) -> int:
     return 0
 
 
-def send_file(what: str, file: str, target: Target, name: str, as_json: bool) -> int:
+def send_file(what: str, file: str, target: CommandTarget, name: str, as_json: bool) -> int:
     """Send the lines of a file or of standard input; return the exit code."""
     started = time.monotonic()
     sent = Sent()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
-from placewire.cli.connection import Target, open_client
+from placewire.cli.connection import CommandTarget, open_client
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.queries.answer import encode_line
 from placewire.queries.snapshot import Snapshot, decode_object
@@ -20,7 +20,7 @@ class QueryOptions(NamedTuple):
     """The options of the command."""
 
     query: str
-    target: Target
+    target: CommandTarget
     with_data: bool
     timing: bool
 

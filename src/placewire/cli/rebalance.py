@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from placewire.cli.connection import Target, open_client
+from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.output import CommandSummary, ProgressLine
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
@@ -20,7 +20,7 @@ UNCHANGED, IN_FORCE, REQUESTED = "there already", "in force", "asked for"
 
 
 def run_rebalance(
-    target: Target, plan: str | None, workers: int | None, wait_s: float
+    target: CommandTarget, plan: str | None, workers: int | None, wait_s: float
 ) -> CommandSummary:
     """Request a plan or workers, wait until they are in force, and summarize; raises Unusable."""
     if (plan is None) == (workers is None):
@@ -72,7 +72,7 @@ def ask_state(
 
 
 def ask_server(
-    target: Target, plan: str | None, workers: int | None, wait_s: float
+    target: CommandTarget, plan: str | None, workers: int | None, wait_s: float
 ) -> tuple[str, int | None]:
     """Send the request to a server and wait; return the outcome and its first batch."""
     with open_client(target) as client:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 from rich.console import Console
 
-from placewire.cli.connection import Target, open_client
+from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import format_figure, format_lag, format_request
 from placewire.cli.maps import can_draw, draw_load_map
 from placewire.cli.output import Heading, print_table
@@ -38,7 +38,7 @@ HISTORY_HEADINGS: tuple[Heading, ...] = (
 class StatusOptions(NamedTuple):
     """The options of the command."""
 
-    target: Target
+    target: CommandTarget
     leaves: int
     map: Path | None
     json: bool

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from placewire.cli.connection import Target, open_reader, open_writer
+from placewire.cli.connection import CommandTarget, open_reader, open_writer
 from placewire.cli.format import (
     format_distance,
     format_score,
@@ -32,7 +32,7 @@ class SubscribeOptions(NamedTuple):
     polygon: str | None
     body: str | None
     file: str | None
-    target: Target
+    target: CommandTarget
     name: str
     json: bool
 
@@ -125,7 +125,7 @@ def read_polygon(text: str) -> Any:
     return [found] if alone else found
 
 
-def run_unsubscribe(ids: list[str], target: Target, as_json: bool) -> int:
+def run_unsubscribe(ids: list[str], target: CommandTarget, as_json: bool) -> int:
     """End subscriptions and return the exit code.
 
     An unknown id raises Unusable if it is the only one; otherwise it is reported and skipped.
@@ -145,7 +145,7 @@ def run_unsubscribe(ids: list[str], target: Target, as_json: bool) -> int:
     return code
 
 
-def run_subscriptions(ids: list[str], target: Target, every: bool, as_json: bool) -> None:
+def run_subscriptions(ids: list[str], target: CommandTarget, every: bool, as_json: bool) -> None:
     """List subscriptions, or show some of them in full; raises Unusable."""
     with open_reader(target) as reader:
         if ids:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from placewire.cli.connection import Target, open_reader
+from placewire.cli.connection import CommandTarget, open_reader
 from placewire.cli.format import (
     format_distance,
     format_point,
@@ -24,7 +24,7 @@ class TailOptions(NamedTuple):
     """The options of the command."""
 
     ids: tuple[str, ...]
-    target: Target
+    target: CommandTarget
     after: str
     seconds: float | None
     most: int | None

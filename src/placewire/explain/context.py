@@ -39,7 +39,7 @@ class Live(NamedTuple):
         return bool(self.dead.size and int(self.dead[row >> 6]) >> (row & 63) & 1)
 
 
-class Ground(NamedTuple):
+class ExplainContext(NamedTuple):
     """Settings and what follows from them; with a state its manifest, objects and segments."""
 
     settings: Settings
@@ -61,19 +61,19 @@ class Ground(NamedTuple):
         return found
 
 
-def open_ground(state: StateDir | None, settings: Settings | None) -> Ground:
+def open_context(state: StateDir | None, settings: Settings | None) -> ExplainContext:
     """What explaining needs; raises Unusable."""
     if state is None:
         chosen = settings or Settings()
         lexicon = None if chosen.lexicon is None else read_lexicon(chosen.lexicon)
-        return Ground(chosen, open_analyzer(chosen, OWN_KEY), lexicon)
+        return ExplainContext(chosen, open_analyzer(chosen, OWN_KEY), lexicon)
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state.root}: has no committed batch yet")
     kept = Settings(**manifest.settings)
     if settings is not None and settings != kept:
         raise Unusable(f"state {state.root}: has settings of its own, and others were given")
-    return Ground(
+    return ExplainContext(
         kept,
         open_analyzer(kept, manifest.key),
         open_lexicon(state, kept),

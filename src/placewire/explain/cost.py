@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placewire.explain.context import Ground, Live
+from placewire.explain.context import ExplainContext, Live
 from placewire.explain.object import Seen
 from placewire.explain.subscription import Subscribed
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
@@ -61,7 +61,7 @@ def lone_live(subscribed: Subscribed) -> Live:
 
 
 def explain_cost(
-    ground: Ground, subscribed: Subscribed, seen: Seen, now_us: int
+    ground: ExplainContext, subscribed: Subscribed, seen: Seen, now_us: int
 ) -> dict[str, Any] | None:
     """The cost of the object among subscriptions of this kind; None for a kind without an index."""
     kind = kind_numbered(subscribed.kind)
@@ -110,7 +110,7 @@ def lone_or_place(subscribed: Subscribed) -> tuple[Live, int]:
     return (lone_live(subscribed), 0) if place is None else (place.live, place.row)
 
 
-def look(ground: Ground, live: Live, seen: Seen, now_us: int) -> Looked:
+def look(ground: ExplainContext, live: Live, seen: Seen, now_us: int) -> Looked:
     """Match the object with one segment, as a worker does."""
     kind = kind_numbered(live.entry.kind)
     if ground.state is None:

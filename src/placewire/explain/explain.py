@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewire.explain.context import Ground, open_ground
+from placewire.explain.context import ExplainContext, open_context
 from placewire.explain.cost import explain_cost
 from placewire.explain.history import History
-from placewire.explain.lifetime import judge_interval, moment_of, moment_of_spell
+from placewire.explain.lifetime import judge_interval, moment_of, moment_of_period
 from placewire.explain.object import Seen, find_object, give_object
 from placewire.explain.plan import explain_plan
 from placewire.explain.subscription import (
@@ -41,7 +41,7 @@ def explain(
     """
     for left in range(TRIES, 0, -1):
         try:
-            return explain_pair(open_ground(state, settings), object, subscription)
+            return explain_pair(open_context(state, settings), object, subscription)
         except Unusable:
             if state is None or left == 1:
                 raise
@@ -49,7 +49,7 @@ def explain(
 
 
 def explain_pair(
-    ground: Ground,
+    ground: ExplainContext,
     object: dict[str, Any] | int | str,
     subscription: dict[str, Any] | str | History,
 ) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def explain_pair(
     seen = read_object(ground, object)
     subscribed = read_subscription(ground, subscription, seen)
     moment = moment_of(ground, seen, subscribed.kind)
-    moment = moment_of_spell(moment, subscribed, seen)
+    moment = moment_of_period(moment, subscribed, seen)
     interval = judge_interval(ground, subscribed, moment)
     told: dict[str, Any] = {
         "verdict": "",
@@ -79,7 +79,7 @@ def explain_pair(
     return told
 
 
-def read_object(ground: Ground, object: dict[str, Any] | int | str) -> Seen:
+def read_object(ground: ExplainContext, object: dict[str, Any] | int | str) -> Seen:
     if isinstance(object, dict):
         return give_object(ground, object)
     if isinstance(object, bool) or not isinstance(object, int | str):
@@ -88,7 +88,7 @@ def read_object(ground: Ground, object: dict[str, Any] | int | str) -> Seen:
 
 
 def read_subscription(
-    ground: Ground, given: dict[str, Any] | str | History, seen: Seen
+    ground: ExplainContext, given: dict[str, Any] | str | History, seen: Seen
 ) -> Subscribed:
     if isinstance(given, History):
         return recall_subscription(ground, given, seen)

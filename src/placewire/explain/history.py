@@ -18,7 +18,7 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, committed_batches, read_manifest
 
 
-class Spell(NamedTuple):
+class IdPeriod(NamedTuple):
     """One subscription of an id: its event, and the seq at which it was over if it is."""
 
     begin_seq: int
@@ -30,11 +30,11 @@ class Spell(NamedTuple):
 class History(NamedTuple):
     """What an id was, in order of begin; nothing is missing of what was so at `since` or later."""
 
-    spells: Sequence[Spell]
+    spells: Sequence[IdPeriod]
     since: int
 
 
-def choose_spell(history: History, seen: Seen) -> Spell:
+def choose_period(history: History, seen: Seen) -> IdPeriod:
     """The subscription that the object met: the last that began before it, or else the first.
 
     A `relevant` one looks back over the window: it meets objects that came before it too.
@@ -46,7 +46,7 @@ def choose_spell(history: History, seen: Seen) -> Spell:
     return spells[-1] if kinds == {"relevant"} else met
 
 
-def judge_spell(spell: Spell, since: int, seq: int) -> tuple[bool | None, str]:
+def judge_period(spell: IdPeriod, since: int, seq: int) -> tuple[bool | None, str]:
     """Whether it was live at an event, its expiry apart, and why."""
     begin, end = spell.begin_seq, spell.end_seq
     if seq <= begin:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from placewire.explain.context import Ground, open_live
+from placewire.explain.context import ExplainContext, open_live
 from placewire.explain.history import (
     Change,
     changes_of_id,
     first_seq_of,
-    judge_spell,
+    judge_period,
     known_since,
     last_manifests,
     say_forgotten,
 )
 from placewire.explain.object import Seen
-from placewire.explain.subscription import Place, Subscribed, find_places
+from placewire.explain.subscription import RowLocation, Subscribed, find_places
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
     facts: dict[str, Any]
 
 
-def moment_of(ground: Ground, seen: Seen, kind: int) -> Moment:
+def moment_of(ground: ExplainContext, seen: Seen, kind: int) -> Moment:
     """The event at which the subscription has to be live.
 
     That is the object's own; one that is in no log would be the next event. `relevant`
@@ -65,7 +65,7 @@ def moment_of(ground: Ground, seen: Seen, kind: int) -> Moment:
     return Moment(seen.seq, least, now_us)
 
 
-def moment_of_spell(moment: Moment, subscribed: Subscribed, seen: Seen) -> Moment:
+def moment_of_period(moment: Moment, subscribed: Subscribed, seen: Seen) -> Moment:
     """An object that is in no log comes after all that is known, committed or not."""
     spell = subscribed.spell
     if spell is None or seen.seq is not None:
@@ -73,7 +73,7 @@ def moment_of_spell(moment: Moment, subscribed: Subscribed, seen: Seen) -> Momen
     return moment._replace(seq=max(moment.seq or 0, spell.begin_seq + 1, spell.end_seq or 0))
 
 
-def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> Interval:
+def judge_interval(ground: ExplainContext, subscribed: Subscribed, moment: Moment) -> Interval:
     """Whether the subscription is live at a moment."""
     expires_us = int(subscribed.rows.expires_us[0])
     place = subscribed.place
@@ -90,7 +90,7 @@ def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> In
     if spell is not None:
         facts["from_seq"], facts["ended_by_seq"] = spell.begin_seq, spell.end_seq
         assert moment.seq is not None
-        live, known = judge_spell(spell, subscribed.since, moment.seq)
+        live, known = judge_period(spell, subscribed.since, moment.seq)
         if not live:
             return Interval(live, known, facts)
     elif place is not None and moment.seq is not None:
@@ -120,7 +120,11 @@ def judge_interval(ground: Ground, subscribed: Subscribed, moment: Moment) -> In
 
 
 def find_end(
-    ground: Ground, subscribed: Subscribed, place: Place, facts: dict[str, Any], seq: int
+    ground: ExplainContext,
+    subscribed: Subscribed,
+    place: RowLocation,
+    facts: dict[str, Any],
+    seq: int,
 ) -> tuple[bool | None, str] | None:
     """What an ended subscription was at `seq`, and why; None for one that has not ended."""
     if not place.ended:

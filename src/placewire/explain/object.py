@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.explain.context import Ground, NotKept, read_given
+from placewire.explain.context import ExplainContext, NotKept, read_given
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.model.errors import InvalidEvent
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
         )
 
 
-def give_object(ground: Ground, given: dict[str, Any]) -> Seen:
+def give_object(ground: ExplainContext, given: dict[str, Any]) -> Seen:
     """An object that is in no log; raises InvalidEvent."""
     event, ts_us = read_given(given, "object", "object")
     assert isinstance(event, ObjectEvent)
@@ -80,12 +80,12 @@ def give_object(ground: Ground, given: dict[str, Any]) -> Seen:
         ts_us,
         float(event.lon),
         float(event.lat),
-        spell(words.hashes, words.offsets, words.raw),
+        words_by_hash(words.hashes, words.offsets, words.raw),
         terms.hashes,
     )
 
 
-def spell(
+def words_by_hash(
     hashes: NDArray[np.uint64], offsets: NDArray[np.int64], raw: NDArray[np.uint8]
 ) -> dict[int, str]:
     """Words by their hashes."""
@@ -93,7 +93,7 @@ def spell(
     return {h: whole[edges[i] : edges[i + 1]].decode() for i, h in enumerate(hashes.tolist())}
 
 
-def find_object(ground: Ground, wanted: int | str) -> Seen:
+def find_object(ground: ExplainContext, wanted: int | str) -> Seen:
     """A retained object by its seq, or the latest of an id; raises NotKept."""
     if ground.manifest is None:
         raise InvalidEvent(f"object {wanted!r}: needs a state to be found in")
@@ -128,7 +128,7 @@ def find_object(ground: Ground, wanted: int | str) -> Seen:
     )
 
 
-def not_retained(ground: Ground, wanted: int | str) -> str:
+def not_retained(ground: ExplainContext, wanted: int | str) -> str:
     """Why there is no such object."""
     assert ground.manifest is not None
     if isinstance(wanted, str):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placewire.explain.context import Ground
+from placewire.explain.context import ExplainContext
 from placewire.explain.cost import find_posts, reaches
 from placewire.explain.object import Seen
 from placewire.explain.subscription import Subscribed
@@ -16,7 +16,9 @@ from placewire.plans.sample.sample import SIDE
 from placewire.storage.layout import StateDir
 
 
-def explain_plan(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str, Any] | None:
+def explain_plan(
+    ground: ExplainContext, subscribed: Subscribed, seen: Seen
+) -> dict[str, Any] | None:
     """The plan of the subscription's kind, and who works on the pair; None without one."""
     manifest, state = ground.manifest, ground.state
     if manifest is None or state is None:

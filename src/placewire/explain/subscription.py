@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placewire.explain.context import Ground, Live, NotKept, open_live, read_given
-from placewire.explain.history import History, Spell, changes_of_id, choose_spell, last_manifests
+from placewire.explain.context import ExplainContext, Live, NotKept, open_live, read_given
+from placewire.explain.history import (
+    History,
+    IdPeriod,
+    changes_of_id,
+    choose_period,
+    last_manifests,
+)
 from placewire.explain.object import Seen
 from placewire.ingest.changes import ChangesBuilder, finish_rows
 from placewire.kernels.jit import read_only
@@ -25,7 +31,7 @@ from placewire.text.query import parse_where
 GONE = ""  # the name of a segment that is not there
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Where a subscription is in a state: its segment and row.
 
     One that has ended and is in no segment any more has one of its own, without an index.
@@ -62,10 +68,10 @@ class Subscribed(NamedTuple):
     node: Node | None
     words: dict[int, str]
     ts_us: int | None = None
-    place: Place | None = None
-    others: tuple[Place, ...] = ()
+    place: RowLocation | None = None
+    others: tuple[RowLocation, ...] = ()
     differs: bool = False  # the state's subscription of this id is another one
-    spell: Spell | None = None  # when it was one, where that is known better than by the state
+    spell: IdPeriod | None = None  # when it was one, where that is known better than by the state
     since: int = 0  # from which event on spells are known
 
     @property
@@ -73,12 +79,12 @@ class Subscribed(NamedTuple):
         return int(self.rows.kind[0])
 
     @property
-    def indexed(self) -> Place | None:
+    def indexed(self) -> RowLocation | None:
         """Its place in a segment of the state that objects are held against."""
         return self.place if self.place is not None and self.place.indexed else None
 
 
-def give_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subscribed:
+def give_subscription(ground: ExplainContext, given: dict[str, Any], seen: Seen) -> Subscribed:
     """A subscription as it is written; in a state it may be one that is there."""
     made = make_subscription(ground, given, seen)
     places = all_places(ground, made.id) if made.id is not None else []
@@ -90,9 +96,9 @@ def give_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subs
     return put_at(made, place, places)
 
 
-def recall_subscription(ground: Ground, history: History, seen: Seen) -> Subscribed:
+def recall_subscription(ground: ExplainContext, history: History, seen: Seen) -> Subscribed:
     """The subscription that an id was when the object came, whether the state still has it."""
-    spell = choose_spell(history, seen)
+    spell = choose_period(history, seen)
     made = make_subscription(ground, spell.body, seen)
     made = made._replace(spell=spell, since=history.since)
     assert made.id is not None
@@ -103,13 +109,13 @@ def recall_subscription(ground: Ground, history: History, seen: Seen) -> Subscri
     return made
 
 
-def put_at(made: Subscribed, place: Place, places: Sequence[Place]) -> Subscribed:
+def put_at(made: Subscribed, place: RowLocation, places: Sequence[RowLocation]) -> Subscribed:
     """A subscription that is one of the state's."""
     others = tuple(other for other in places if other is not place)
     return made._replace(rows=row_at(place), place=place, others=others)
 
 
-def make_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subscribed:
+def make_subscription(ground: ExplainContext, given: dict[str, Any], seen: Seen) -> Subscribed:
     """A subscription as it is written, wherever it may be."""
     event, ts_us = read_given(given, "subscribe", "subscription")
     assert isinstance(event, SubscribeEvent)
@@ -133,7 +139,7 @@ def make_subscription(ground: Ground, given: dict[str, Any], seen: Seen) -> Subs
     return Subscribed(name, rows, node, words, ts_us)
 
 
-def find_subscription(ground: Ground, name: str, seen: Seen) -> Subscribed:
+def find_subscription(ground: ExplainContext, name: str, seen: Seen) -> Subscribed:
     """A subscription of the state by its id; raises NotKept."""
     if ground.manifest is None:
         raise InvalidEvent(f"subscription {name!r}: needs a state to be found in")
@@ -153,22 +159,22 @@ def find_subscription(ground: Ground, name: str, seen: Seen) -> Subscribed:
     )
 
 
-def find_places(segments: Sequence[Live], name: str) -> list[Place]:
+def find_places(segments: Sequence[Live], name: str) -> list[RowLocation]:
     """Where subscriptions of an id are, in order of begin; each once, as a live row if it is one.
 
     A row that was written again is ended where it was before.
     """
-    found: dict[int, Place] = {}
+    found: dict[int, RowLocation] = {}
     for live in segments:
         rows = live.segment.rows
         for row in rows_of_id(rows.id_offsets, rows.id_bytes, name).tolist():
-            place = Place(live, row)
+            place = RowLocation(live, row)
             if place.begin_seq not in found or not place.ended:
                 found[place.begin_seq] = place
     return [found[begin] for begin in sorted(found)]
 
 
-def all_places(ground: Ground, name: str) -> list[Place]:
+def all_places(ground: ExplainContext, name: str) -> list[RowLocation]:
     """The same of a state, with those that ended and that only the last commits still have."""
     if ground.state is None:
         return []
@@ -183,13 +189,13 @@ def all_places(ground: Ground, name: str) -> list[Place]:
     return [found[begin] for begin in sorted(found)]
 
 
-def gone_place(rows: SubscriptionRows) -> Place:
+def gone_place(rows: SubscriptionRows) -> RowLocation:
     """The place of a subscription that has ended and is in no segment of the last commit."""
     entry = SegmentEntry(GONE, 1, 1, kind=int(rows.kind[0]))
-    return Place(Live(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
+    return RowLocation(Live(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
 
 
-def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:
+def choose_place(places: Sequence[RowLocation], seen: Seen) -> RowLocation | None:
     """The subscription that the object met: the last that began before it, or else the first.
 
     A `relevant` one looks back over the window: it meets objects that came before it too.
@@ -202,7 +208,7 @@ def choose_place(places: Sequence[Place], seen: Seen) -> Place | None:
     return before[-1] if before else places[0]
 
 
-def row_at(place: Place) -> SubscriptionRows:
+def row_at(place: RowLocation) -> SubscriptionRows:
     """The one row of a place."""
     rows = take_rows(whole_rows(place.live.segment), np.array([place.row]))
     return SubscriptionRows(*map(read_only, rows))
@@ -213,6 +219,6 @@ def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
     return bool(a.kind[0] == b.kind[0]) and kind_numbered(a.kind[0]).same_subscription(a, b)
 
 
-def looks_back(place: Place) -> bool:
+def looks_back(place: RowLocation) -> bool:
     """Whether a subscription meets objects that came before it."""
     return kind_numbered(place.kind).looks_back

@@ -20,7 +20,7 @@ from placewire.importers.areas import Circle
 from placewire.importers.elasticsearch_query import (
     COMPOUND_CLAUSES,
     ClauseReader,
-    QueryReader,
+    ElasticsearchReader,
     read_minimum_should_match,
 )
 from placewire.importers.report import (
@@ -58,7 +58,7 @@ SAME_AS_MATCH = ("best_fields", "most_fields", "cross_fields")
 IGNORED_PLACE_PARAMETERS = ("validation_method", "ignore_unmapped", "ignore_malformed", "coerce")
 
 
-def read_term(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_term(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     value, at = reader.text_field(body, where)
     folded = False
     if isinstance(value, dict):
@@ -68,14 +68,16 @@ def read_term(reader: QueryReader, body: dict[str, Any], where: str) -> Alternat
     return match_term(reader, value, at, folded)
 
 
-def read_terms(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_terms(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     values, at = reader.text_field(body, where)
     if not isinstance(values, list):
         raise Untranslatable(f"a terms lookup {NO_COUNTERPART}", at, shown(values))
     return any_of([match_term(reader, value, f"{at}[{n}]") for n, value in enumerate(values)])
 
 
-def match_term(reader: QueryReader, value: Any, where: str, folded: bool = False) -> Alternatives:
+def match_term(
+    reader: ElasticsearchReader, value: Any, where: str, folded: bool = False
+) -> Alternatives:
     """Match a word that Elasticsearch looks up without analysing it."""
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise Untranslatable("a term must be a word", where, shown(value))
@@ -89,14 +91,14 @@ def match_term(reader: QueryReader, value: Any, where: str, folded: bool = False
     return match_words(reader, words, where)[0]
 
 
-def read_match(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     value, at = reader.text_field(body, where)
     options = value if isinstance(value, dict) else {"query": value}
     reader.check(options, at, MATCH_PARAMETERS)
     return match_text(reader, options, at)
 
 
-def match_text(reader: QueryReader, options: dict[str, Any], where: str) -> Alternatives:
+def match_text(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> Alternatives:
     """Match some or all words of a text."""
     if options.get("fuzziness", 0) not in (0, "0"):
         raise Untranslatable(f"fuzziness {NO_COUNTERPART}", f"{where}.fuzziness")
@@ -120,14 +122,16 @@ def match_text(reader: QueryReader, options: dict[str, Any], where: str) -> Alte
     return all_of(parts) if least == len(parts) else at_least(least, parts)
 
 
-def read_match_phrase(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match_phrase(
+    reader: ElasticsearchReader, body: dict[str, Any], where: str
+) -> Alternatives:
     value, at = reader.text_field(body, where)
     options = value if isinstance(value, dict) else {"query": value}
     reader.check(options, at, PHRASE_PARAMETERS)
     return match_phrase(reader, options, at)
 
 
-def match_phrase(reader: QueryReader, options: dict[str, Any], where: str) -> Alternatives:
+def match_phrase(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> Alternatives:
     """Match a phrase: exact for a single word, since an object's terms have no order."""
     words = read_words(reader, options, where)
     if not words:
@@ -143,7 +147,7 @@ def match_phrase(reader: QueryReader, options: dict[str, Any], where: str) -> Al
     return all_of(match_words(reader, words, where))
 
 
-def read_multi_match(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_multi_match(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     """Match several fields, all of which must hold the text."""
     fields = body.get("fields")
     if isinstance(fields, str):
@@ -166,7 +170,7 @@ def read_multi_match(reader: QueryReader, body: dict[str, Any], where: str) -> A
     raise Untranslatable(f"multi_match of this type {NO_COUNTERPART}", where, shown(kind))
 
 
-def read_words(reader: QueryReader, options: dict[str, Any], where: str) -> list[Word]:
+def read_words(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> list[Word]:
     text = options.get("query")
     if not isinstance(text, str | int | float) or isinstance(text, bool):
         raise Untranslatable("a match must have a text", where, shown(text))
@@ -175,7 +179,9 @@ def read_words(reader: QueryReader, options: dict[str, Any], where: str) -> list
     return reader.words.read(str(text), where)
 
 
-def match_words(reader: QueryReader, words: Sequence[Word], where: str) -> list[Alternatives]:
+def match_words(
+    reader: ElasticsearchReader, words: Sequence[Word], where: str
+) -> list[Alternatives]:
     if not all(word.is_same for word in words):
         reader.add_note(WORDS, where)
     if any(word.is_folded for word in words):
@@ -201,12 +207,16 @@ TEXT_CLAUSES: dict[str, ClauseReader] = {
 }
 
 
-def read_geo_bounding_box(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_bounding_box(
+    reader: ElasticsearchReader, body: dict[str, Any], where: str
+) -> Alternatives:
     value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, "type"))
     return from_areas([read_box(value, at, reader.shapes)])
 
 
-def read_geo_distance(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_distance(
+    reader: ElasticsearchReader, body: dict[str, Any], where: str
+) -> Alternatives:
     own = ("distance", "unit", "distance_type")
     value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, *own))
     if str(body.get("distance_type", "arc")).lower() not in ("arc", "sloppy_arc"):
@@ -219,7 +229,7 @@ def read_geo_distance(reader: QueryReader, body: dict[str, Any], where: str) -> 
     return from_areas([Circle(*read_point(value, at, reader.shapes), radius_m)])
 
 
-def read_geo_shape(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_shape(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     """Read a geo_shape; a point is within a shape exactly if it intersects it."""
     value, at = reader.place_field(body, where, ("ignore_unmapped",))
     if not isinstance(value, dict):
@@ -237,7 +247,7 @@ def read_geo_shape(reader: QueryReader, body: dict[str, Any], where: str) -> Alt
     return negate(alternatives) if relation == "disjoint" else alternatives
 
 
-def read_geo_polygon(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_polygon(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     """Read a geo_polygon: a list of points, closed or not."""
     value, at = reader.place_field(body, where, IGNORED_PLACE_PARAMETERS)
     points = value.get("points") if isinstance(value, dict) else None

@@ -37,7 +37,7 @@ from placewire.text.query import Tokens
 MOST_CLAUSE_DEPTH = 64
 OTHER_FIELD = "a field that is neither the text nor the place"
 
-ClauseReader: TypeAlias = "Callable[[QueryReader, dict[str, Any], str], Alternatives]"
+ClauseReader: TypeAlias = "Callable[[ElasticsearchReader, dict[str, Any], str], Alternatives]"
 
 
 class QueryFields(NamedTuple):
@@ -47,7 +47,7 @@ class QueryFields(NamedTuple):
     place: frozenset[str]
 
 
-class QueryReader:
+class ElasticsearchReader:
     """Reads queries; `notes` are those of the last query."""
 
     def __init__(
@@ -175,7 +175,7 @@ def simple_count(text: str, clauses: int) -> int:
     return max(clauses + count if count < 0 else count, 0)
 
 
-def read_bool(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_bool(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     known = ("must", "filter", "should", "must_not", "minimum_should_match", "adjust_pure_negative")
     reader.check(body, where, known)
     needed = reader.clauses(body, "must", where) + reader.clauses(body, "filter", where)
@@ -200,40 +200,44 @@ def read_bool(reader: QueryReader, body: dict[str, Any], where: str) -> Alternat
     return all_of([*needed, negate(any_of(excluded))])
 
 
-def read_constant_score(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_constant_score(
+    reader: ElasticsearchReader, body: dict[str, Any], where: str
+) -> Alternatives:
     reader.check(body, where, ("filter",))
     return reader.clause(body.get("filter"), f"{where}.filter")
 
 
-def read_dis_max(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_dis_max(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     reader.check(body, where, ("queries", "tie_breaker"))
     return any_of(reader.clauses(body, "queries", where))
 
 
-def read_boosting(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_boosting(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     reader.check(body, where, ("positive", "negative", "negative_boost"))
     reader.add_note(BOOST, f"{where}.negative")
     return reader.clause(body.get("positive"), f"{where}.positive")
 
 
-def read_function_score(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_function_score(
+    reader: ElasticsearchReader, body: dict[str, Any], where: str
+) -> Alternatives:
     if "min_score" in body:
         raise Untranslatable(f"min_score {NO_COUNTERPART}", f"{where}.min_score")
     reader.add_note(BOOST, where)
     return reader.clause(body["query"], f"{where}.query") if "query" in body else EVERYTHING
 
 
-def read_match_all(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match_all(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     reader.check(body, where, ())
     return EVERYTHING
 
 
-def read_match_none(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match_none(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     reader.check(body, where, ())
     return NOTHING
 
 
-def read_exists(reader: QueryReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_exists(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
     """Match everything: every object has a text and a place."""
     reader.check(body, where, ("field",))
     reader.require_field(body.get("field"), reader.fields.text | reader.fields.place, where)

@@ -20,7 +20,7 @@ from placewire.importers.elasticsearch_documents import (
     FieldSurvey,
     require_one,
 )
-from placewire.importers.elasticsearch_query import QueryFields, QueryReader
+from placewire.importers.elasticsearch_query import ElasticsearchReader, QueryFields
 from placewire.importers.json_files import ReadProgress, Unreadable
 from placewire.importers.report import (
     EDGE,
@@ -239,7 +239,7 @@ def import_queries(
                 survey.add(source.query_of(document.source)[0])
         fields = survey.choose(options.text_fields, options.place_fields)
         begun = path.stat().st_size
-    reader = QueryReader(fields, options.tokens, CLAUSES, options.phrases_as_words)
+    reader = ElasticsearchReader(fields, options.tokens, CLAUSES, options.phrases_as_words)
     writer = SubscriptionWriter(options.ts, options.tokens)
     for document in source.documents(lambda read: moved(begun + read)):
         if isinstance(document, Unreadable):
@@ -255,7 +255,7 @@ def import_queries(
 def translate_document(
     document: Document,
     source: DocumentSource,
-    reader: QueryReader,
+    reader: ElasticsearchReader,
     writer: SubscriptionWriter,
     options: ImportOptions,
 ) -> ImportOutcome:

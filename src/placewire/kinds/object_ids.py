@@ -1,7 +1,7 @@
 """Rosters: ids and data of the objects that may be in results, so that a drop can name them.
 
-Each batch writes the objects that entered a result; rosters of neighbouring stretches of the log
-are put together when there are many, without objects that are in no result any more.
+Each batch writes the objects that entered a result; result_objects of neighbouring stretches of
+the log are put together when there are many, without objects that are in no result any more.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from placewire.model.kinds import RowResults
 from placewire.model.subscriptions import concat_offsets
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import RosterEntry
+from placewire.storage.manifest import ResultObjectsEntry
 
 NO_SEQS = np.empty(0, np.int64)
 NO_BYTES = np.empty(0, np.uint8)
-MOST_ROSTERS = 16
+MOST_FILES = 16
 JOINED = 8
 LEAST_SWEPT = 100_000
 
@@ -79,15 +79,15 @@ def concat_named(parts: Sequence[Named]) -> Named:
     )
 
 
-class Rosters:
-    """The rosters that the next manifest will name, oldest first."""
+class ResultObjects:
+    """The result_objects that the next manifest will name, oldest first."""
 
-    def __init__(self, state: StateDir, entries: list[RosterEntry]) -> None:
+    def __init__(self, state: StateDir, entries: list[ResultObjectsEntry]) -> None:
         self.state = state
         self.entries = list(entries)
         self.swept = 0  # objects after the last sweep of this process
 
-    def read(self, entry: RosterEntry) -> Named:
+    def read(self, entry: ResultObjectsEntry) -> Named:
         arrays: dict[str, Any] = open_arrays(self.state.file(entry.name)).arrays
         return Named(*(arrays[name] for name in Named._fields))
 
@@ -101,23 +101,23 @@ class Rosters:
         for number, entry in enumerate(self.entries):
             wanted = ordered[cuts[number] : cuts[number + 1]]
             if wanted.size:
-                roster = self.read(entry)
-                parts.append(roster.take(np.searchsorted(roster.seq, wanted)))
+                stored = self.read(entry)
+                parts.append(stored.take(np.searchsorted(stored.seq, wanted)))
         back = np.empty(order.size, np.int64)
         back[order] = np.arange(order.size)
         return concat_named(parts).take(back)
 
     def add(self, batch: int, objects: Named) -> None:
-        """Write the roster of a batch."""
+        """Write the stored of a batch."""
         if objects.seq.size == 0:
             return
         name = self.state.new_name(batch, "roster")
         write_arrays(self.state.file(name), objects._asdict())
-        self.entries.append(RosterEntry(name, int(objects.seq[0]), int(objects.seq.size)))
+        self.entries.append(ResultObjectsEntry(name, int(objects.seq[0]), int(objects.seq.size)))
 
     def tidy(self, batch: int, results: Iterable[RowResults]) -> None:
-        """Put rosters together when there are many; forget objects that no result has."""
-        if len(self.entries) <= MOST_ROSTERS:
+        """Put result_objects together when there are many; forget objects that no result has."""
+        if len(self.entries) <= MOST_FILES:
             return
         total = sum(entry.objects for entry in self.entries)
         if total > 2 * self.swept + LEAST_SWEPT:
@@ -131,7 +131,7 @@ class Rosters:
         self._replace(batch, at, at + JOINED, None)
 
     def _replace(self, batch: int, first: int, last: int, needed: NDArray[np.int64] | None) -> None:
-        """One roster in the place of several neighbouring ones."""
+        """One stored in the place of several neighbouring ones."""
         joined = concat_named([self.read(entry) for entry in self.entries[first:last]])
         if needed is not None:
             joined = joined.take(np.flatnonzero(np.isin(joined.seq, needed)))

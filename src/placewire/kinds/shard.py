@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances, BlockFacts, object_nows, object_seqs
 from placewire.kinds.candidates import PieceSummary
-from placewire.kinds.object_ids import Named, Rosters
+from placewire.kinds.object_ids import Named, ResultObjects
 from placewire.model.kinds import Partition, RowResults
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.window import SlidingWindow
@@ -64,7 +64,7 @@ class SettleBatch:
     store: Sequence[StoreEntry]
     window: SlidingWindow
     live: LiveSegments
-    ids: Rosters
+    ids: ResultObjects
     scans: frozenset[int]  # kinds that match by scanning
     partition: Partition
     spread: Spread = work_here
@@ -75,7 +75,7 @@ class SettleBatch:
         return max((end - 1 for end in self.block_ends), default=self.first_seq)
 
 
-class Admitted(NamedTuple):
+class AdmittedRows(NamedTuple):
     """Rows that began in a batch: their segment, what the batch did to them, their results."""
 
     segment: Segment

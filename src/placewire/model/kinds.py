@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
     from placewire.ingest.changes import RowFields, RowReader
     from placewire.ingest.queries import Query, QueryReader
     from placewire.kinds.candidates import Matches, ObjectBlock, Target
     from placewire.kinds.explanation import Looked, Post
-    from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+    from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
     from placewire.model.events import QueryEvent, SubscribeEvent
     from placewire.model.subscriptions import SubscriptionRows
     from placewire.objects.sections import Section, Span
@@ -50,7 +50,7 @@ class Delta(NamedTuple):
     entrants: int  # objects in it, by which its size is judged
 
 
-class Merged(NamedTuple):
+class MergedResults(NamedTuple):
     """What rows of several segments hold together, and the parts that they are divided into."""
 
     held: Any = None
@@ -162,9 +162,9 @@ class Kind:
         picked: Sequence[NDArray[np.int64]],
         rows: SubscriptionRows,
         partition: Partition,
-    ) -> Merged:
+    ) -> MergedResults:
         """What the picked rows of several segments hold; `rows` are all of them, in order."""
-        return Merged()
+        return MergedResults()
 
     # Match: objects against the index, in any process.
 
@@ -207,7 +207,7 @@ class Kind:
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> Admitted:
+    ) -> AdmittedRows:
         """Index rows that began in the batch and apply the rest of the batch to them."""
         raise NotImplementedError
 
@@ -246,7 +246,7 @@ class Kind:
         """What rows hold that have no results yet."""
 
     def explain(
-        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
     ) -> bool:
         """Add the kind's own reasons to an explanation; whether the pair suits, time apart."""
         raise NotImplementedError
@@ -255,7 +255,9 @@ class Kind:
         """The postings of a row in one part of an index."""
         return []
 
-    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+    def look(
+        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
+    ) -> Looked:
         """Match one object with one segment and count what that takes."""
         raise NotImplementedError
 

@@ -17,7 +17,7 @@ DAY_US = 86_400_000_000
 MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
 
 
-class Lexicon(msgspec.Struct, forbid_unknown_fields=True):
+class LexiconFile(msgspec.Struct, forbid_unknown_fields=True):
     """Document frequencies of terms."""
 
     documents: int
@@ -113,7 +113,7 @@ def check_lexicon(path: Path) -> str:
     """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`; gives its digest."""
     try:
         raw = path.read_bytes()
-        lexicon = msgspec.json.decode(raw, type=Lexicon)
+        lexicon = msgspec.json.decode(raw, type=LexiconFile)
     except OSError as error:
         raise InvalidEvent(f"lexicon {path}: cannot be read: {error.strerror}") from None
     except (msgspec.DecodeError, ValueError) as error:

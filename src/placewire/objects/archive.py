@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from placewire.model.errors import Unusable
 from placewire.model.times import format_timestamp
 from placewire.objects.index import Retained, Rows, rows_of, take_retained
-from placewire.storage.filesystem import Place
+from placewire.storage.filesystem import Folder
 
 MARK = ".placewire"  # whose archive it is
 DAY_US = 86_400_000_000
 ROW_GROUP = 100_000
 
 
-def claim_archive(folder: Place, key: tuple[int, int]) -> None:
+def claim_archive(folder: Folder, key: tuple[int, int]) -> None:
     """Make the folder the archive of the state with this key; raises Unusable.
 
     Two states would archive the objects of one log twice.
@@ -45,7 +45,7 @@ def claim_archive(folder: Place, key: tuple[int, int]) -> None:
     folder.write(MARK, owner)
 
 
-def archive_objects(folder: Place, name: str, retained: Retained) -> None:
+def archive_objects(folder: Folder, name: str, retained: Retained) -> None:
     """Write the objects of a file of the store, a Parquet file for each of their days."""
     rows = rows_of(retained)
     days = rows.ts_us // DAY_US
@@ -94,7 +94,7 @@ def optional_strings(
     return pa.compute.if_else(pa.array(np.diff(offsets) > 0), column, pa.scalar(None, column.type))
 
 
-def write_table(folder: Place, name: str, table: pa.Table) -> None:
+def write_table(folder: Folder, name: str, table: pa.Table) -> None:
     """Write a table so that its file is either whole or not there."""
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd", row_group_size=ROW_GROUP)

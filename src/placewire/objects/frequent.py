@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects.index import Retained
 from placewire.objects.kernels.term_counts import most_frequent, terms_counted
-from placewire.objects.sections import Ground, Section, Span, stretches_of
+from placewire.objects.sections import SearchRegion, Section, Span, ranges_of
 
 _room = threading.local()
 
@@ -34,11 +34,11 @@ def counting_room(words: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     return _room.counts, _room.touched
 
 
-def count_section(section: Section, ground: Ground, span: Span) -> Counted:
+def count_section(section: Section, ground: SearchRegion, span: Span) -> Counted:
     """Count the terms of one file."""
     retained = section.retained
     terms, counts, objects = terms_counted(
-        stretches_of(section, ground),
+        ranges_of(section, ground),
         *ground,
         retained.lon,
         retained.lat,

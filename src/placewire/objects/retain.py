@@ -29,7 +29,7 @@ from placewire.text.analyzer import Analyzer, TermSets
 from placewire.text.lexicon import Lexicon
 from placewire.text.words import words_of_terms
 
-Place = Callable[
+PlaceObjects = Callable[
     [NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]], NDArray[np.int32]
 ]  # codes and terms of objects to their parts of a plan
 
@@ -39,7 +39,7 @@ def retain_block(
     first_seq: int,
     analyzer: Analyzer,
     lexicon: Lexicon | None,
-    place: Place | None = None,
+    place: PlaceObjects | None = None,
     with_text: bool = False,
 ) -> Retained:
     """Index a block's objects; their texts are kept only if an archive will want them."""

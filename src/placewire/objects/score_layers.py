@@ -10,7 +10,7 @@ from placewire.objects.index import Retained
 from placewire.objects.kernels.score import Columns
 from placewire.objects.kernels.score_layers import (
     PAGE,
-    Strata,
+    PageLayers,
     cards_to_balls,
     lists_to_bitmaps,
     norms_to_inverse,
@@ -29,23 +29,24 @@ NO_PARTS = np.empty((0, 2), np.int64)
 
 
 class Layers:
-    """The strata of one file, made once what was walked instead would have paid for them."""
+    """The page_layers of one file, made once what was walked instead would have paid for them."""
 
     def __init__(self) -> None:
-        self.strata: Strata | None = None
+        self.page_layers: PageLayers | None = None
         self.walked = 0
 
-    def deepen(self, retained: Retained, postings: int) -> tuple[Strata, bool]:
-        """The strata to search lists of so many entries with, and whether there are any yet."""
-        if self.strata is None:
+    def deepen(self, retained: Retained, postings: int) -> tuple[PageLayers, bool]:
+        """The page_layers to search lists of so many entries with, and whether there are any
+        yet."""
+        if self.page_layers is None:
             self.walked += postings
             if retained.total < LEAST_ROWS or self.walked < retained.terms.size:
-                return NO_STRATA, False
-            self.strata = build_strata(retained)
-        return self.strata, True
+                return NO_PAGE_LAYERS, False
+            self.page_layers = build_strata(retained)
+        return self.page_layers, True
 
 
-def build_strata(retained: Retained) -> Strata:
+def build_strata(retained: Retained) -> PageLayers:
     """Put the rows of a file in layers."""
     inverse = norms_to_inverse(retained.norm, retained.term_offsets)
     rows = rows_in_layers(retained, inverse)
@@ -60,9 +61,9 @@ def build_strata(retained: Retained) -> Strata:
         rows, retained.term_offsets, retained.terms, bitmap, count, offsets, marks
     )
     page_balls, page_inverse = cards_to_balls(cards, PAGE)
-    balls, _ = cards_to_balls(cards, 64)
-    columns = records, values, cards, marks, page_inverse, page_balls, balls
-    return Strata(*map(read_only, (*columns, offsets, places, bitmap, bits)))
+    circles, _ = cards_to_balls(cards, 64)
+    columns = records, values, cards, marks, page_inverse, page_balls, circles
+    return PageLayers(*map(read_only, (*columns, offsets, places, bitmap, bits)))
 
 
 def columns_of(
@@ -99,7 +100,7 @@ def rows_in_layers(retained: Retained, inverse: NDArray[np.float32]) -> NDArray[
     return order[np.argsort(layer[order], kind="stable")].astype(np.uint32)
 
 
-NO_STRATA = Strata(
+NO_PAGE_LAYERS = PageLayers(
     *map(
         read_only,
         (

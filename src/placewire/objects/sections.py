@@ -79,7 +79,7 @@ def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Sectio
     return sections
 
 
-class Ground(NamedTuple):
+class SearchRegion(NamedTuple):
     """A region as kernels take it."""
 
     kind: int
@@ -87,8 +87,8 @@ class Ground(NamedTuple):
     shape: NDArray[np.float64]
 
 
-def ground_of(region: Region) -> Ground:
-    return Ground(
+def region_of(region: Region) -> SearchRegion:
+    return SearchRegion(
         region.kind, read_only(np.array(region.box)), read_only(np.array(region.shape, np.float64))
     )
 
@@ -108,7 +108,7 @@ def encoded(word: str) -> NDArray[np.uint8]:
     return np.frombuffer(word.encode(), np.uint8)
 
 
-def stretches_of(section: Section, ground: Ground, few: int = FEW) -> NDArray[np.int64]:
+def ranges_of(section: Section, ground: SearchRegion, few: int = FEW) -> NDArray[np.int64]:
     """The stretches of rows that may lie in a region, part by part."""
     found: NDArray[np.int64] = region_to_stretches(
         *ground, section.retained.code, section.rows, few

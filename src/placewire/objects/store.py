@@ -29,7 +29,7 @@ from placewire.objects.index import (
 )
 from placewire.segments.compaction import tier_of
 from placewire.storage.arrays import open_arrays, write_arrays
-from placewire.storage.filesystem import Place
+from placewire.storage.filesystem import Folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 from placewire.text.lexicon import Lexicon
@@ -113,7 +113,7 @@ class LiveStore:
         entries: Sequence[StoreEntry],
         slice_us: int,
         lexicon: Lexicon | None,
-        archive: Place | None = None,
+        archive: Folder | None = None,
         leaving: Sequence[StoreEntry] = (),
     ) -> None:
         self.state = state

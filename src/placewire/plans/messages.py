@@ -36,7 +36,7 @@ class BatchContext(NamedTuple):
     tally: bool = False  # workers count what they do by leaf of the plan
     lines: bool = False  # and along columns and rows
     next_plan: str = ""  # the file of a plan that comes into force after the batch
-    heirs: tuple[str, ...] = ()  # segments that take the places of others after the batch
+    rewrites: tuple[str, ...] = ()  # segments that take the places of others after the batch
 
 
 class BlockSummary(msgspec.Struct, frozen=True):

@@ -234,7 +234,7 @@ class Planners:
     def next_versions(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
         """The plans' entries for the manifest, by field; plans are made once enough was seen."""
         for planner in (self.near, self.relevant):
-            if live.take_heirs((planner.kind,)):
+            if live.swap_rewrites((planner.kind,)):
                 planner.forget_map()
         near_plan = self.near.next_version(batch, live, now_us)
         relevant_plan = self.relevant.next_version(batch, live, now_us)

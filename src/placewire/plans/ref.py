@@ -12,7 +12,7 @@ from placewire.plans.leaves import NOTHING, Leaves, arrays_to_leaves, check_leav
 from placewire.plans.route.leaf_route import LeafRoute, RouteTables, make_tables
 from placewire.plans.route.live_terms import MANNERS, LiveTables
 from placewire.plans.route.protocol import Route
-from placewire.plans.route.radius_route import BallRoute
+from placewire.plans.route.radius_route import RadiusRoute
 from placewire.plans.route.term_route import TermRoute
 from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
@@ -65,21 +65,21 @@ class BesideRef(NamedTuple):
 class NearRef(NamedTuple):
     """The route of objects to `nearest` subscriptions, as files.
 
-    `leaves` divides objects, and every worker has all subscriptions; without it `balls` is the
+    `leaves` divides objects, and every worker has all subscriptions; without it `circles` is the
     map of what each worker's own subscriptions ask for.
     """
 
     workers: int
     root: str
     leaves: PlanRef | None = None
-    balls: str = ""
+    circles: str = ""
 
     def open(self, root: str) -> Route:
         """The router, its tables mapped."""
         if self.leaves is not None:
             return self.leaves.open(self.root)
-        words = open_arrays(StateDir.at(self.root).file(self.balls)).arrays["words"]
-        return BallRoute(self.workers, words)
+        words = open_arrays(StateDir.at(self.root).file(self.circles)).arrays["words"]
+        return RadiusRoute(self.workers, words)
 
     def parts(self, worker: int, parts: int) -> Sequence[int]:
         """Which parts of a segment a worker looks at; more parts than workers go round."""
@@ -167,7 +167,7 @@ def route_of_entry(plan: dict[str, Any], root: str) -> RouteRef | None:
         leaves = PlanRef(plan["workers"], NOTHING, plan["leaves"], plan["live"])
         return NearRef(plan["workers"], root, leaves=leaves)
     if plan.get("balls"):
-        return NearRef(plan["workers"], root, balls=plan["balls"])
+        return NearRef(plan["workers"], root, circles=plan["balls"])
     if plan.get("terms"):
         return RelevantRef(plan["workers"], root, plan["terms"])
     return None

@@ -42,7 +42,7 @@ def answer_query(
 QUERIES_A_TASK = 256
 
 
-class Asked(NamedTuple):
+class AskedQuery(NamedTuple):
     """A valid query of the batch: its place in the log, the clock there, its line."""
 
     seq: int
@@ -66,7 +66,7 @@ class Answered(NamedTuple):
     lines_with_data: list[bytes]
 
 
-def gather_queries(facts: Sequence[BlockFacts]) -> list[Asked]:
+def gather_queries(facts: Sequence[BlockFacts]) -> list[AskedQuery]:
     """The queries of a batch that the clock accepts, in log order."""
     asked = []
     for fact in facts:
@@ -81,16 +81,16 @@ def gather_queries(facts: Sequence[BlockFacts]) -> list[Asked]:
         for i, event in enumerate(events.tolist()):
             if not refused[i]:
                 line = raw[edges[i] : edges[i + 1]]
-                asked.append(Asked(fact.first_seq + event, nows[i], line))
+                asked.append(AskedQuery(fact.first_seq + event, nows[i], line))
     return asked
 
 
-def cut_queries(asked: Sequence[Asked], size: int = QUERIES_A_TASK) -> list[list[Asked]]:
+def cut_queries(asked: Sequence[AskedQuery], size: int = QUERIES_A_TASK) -> list[list[AskedQuery]]:
     """Queries in portions for tasks."""
     return [list(asked[at : at + size]) for at in range(0, len(asked), size)]
 
 
-def answer_portion(context: AskContext, portion: Sequence[Asked]) -> Answered:
+def answer_portion(context: AskContext, portion: Sequence[AskedQuery]) -> Answered:
     """Answer some queries from the store's files."""
     analyzer = open_analyzer(context.settings, context.key)
     state = StateDir.at(context.root)
@@ -130,7 +130,7 @@ def encode_line(answer: dict[str, Any]) -> bytes:
 
 
 def write_answers(
-    state: StateDir, batch: int, asked: Sequence[Asked], answered: Sequence[Answered]
+    state: StateDir, batch: int, asked: Sequence[AskedQuery], answered: Sequence[Answered]
 ) -> LinesEntry | None:
     """Write the answers of a batch, those with data apart if they differ."""
     plain = [line for part in answered for line in part.lines]

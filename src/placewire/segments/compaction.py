@@ -101,31 +101,31 @@ def merge_segments(
 Remake = Callable[[LiveSegment], Segment]
 
 
-class Heirs:
-    """The heirs that are written, by the name of the segment that each is of."""
+class Rewrites:
+    """The rewrites that are written, by the name of the segment that each is of."""
 
     def __init__(self, state: StateDir, named: dict[str, str]) -> None:
         self.state = state
         self.named = dict(named)
 
     def write(self, batch: int, sources: Iterable[LiveSegment], remake: Remake) -> None:
-        """Write an heir of each segment; an earlier one that has not taken over is dropped."""
+        """Write an rewritten of each segment; an earlier one that has not taken over is dropped."""
         for live in sources:
             name = self.state.new_name(batch, "segment")
             write_segment(self.state.file(name), remake(live))
             self.named[live.name] = name
             note_changes(live)
 
-    def take(self, live: LiveSegment, open_heir: Callable[[str], LiveSegment]) -> LiveSegment:
-        """The heir of a segment, with what has changed since it was written."""
-        heir = open_heir(self.named.pop(live.name))
+    def take(self, live: LiveSegment, open_rewrite: Callable[[str], LiveSegment]) -> LiveSegment:
+        """The rewritten of a segment, with what has changed since it was written."""
+        rewritten = open_rewrite(self.named.pop(live.name))
         everybody = np.arange(live.segment.rows.total)
-        heir.dead, heir.ended = live.dead, live.ended
-        heir.changed, heir.frozen = live.ended > 0, True
-        heir.results.carry(live.results, everybody)
-        heir.results.inherit(live.results, everybody)
-        heir.end_results()
-        return heir
+        rewritten.dead, rewritten.ended = live.dead, live.ended
+        rewritten.changed, rewritten.frozen = live.ended > 0, True
+        rewritten.results.carry(live.results, everybody)
+        rewritten.results.inherit(live.results, everybody)
+        rewritten.end_results()
+        return rewritten
 
 
 def note_changes(live: LiveSegment) -> None:

@@ -11,7 +11,7 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, SegmentEntry
 
 
-class Census:
+class SubscriptionCounts:
     """Counts again and again: what a segment says of expiry is looked up once, it never changes."""
 
     def __init__(self, state: StateDir) -> None:

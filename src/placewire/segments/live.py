@@ -17,10 +17,10 @@ from placewire.model.kinds import Partition, all_kinds
 from placewire.model.subscriptions import take_rows
 from placewire.model.times import FAR_PAST_US
 from placewire.segments.compaction import (
-    Heirs,
     MergedSegment,
     MergeSource,
     Remake,
+    Rewrites,
     choose_merge,
     merge_segments,
     note_changes,
@@ -61,7 +61,7 @@ class LiveSegments:
         rule: Any = None,
         by_time: bool = False,
         horizon: int = FAR_PAST_US,
-        heirs: dict[str, str] | None = None,
+        rewrites: dict[str, str] | None = None,
     ) -> None:
         self.state = state
         self.rule = rule
@@ -80,9 +80,9 @@ class LiveSegments:
                 live.frozen = True
                 live.end_results()
             self.segments.append(live)
-        self.heirs = Heirs(state, heirs or {})
+        self.rewrites = Rewrites(state, rewrites or {})
         for live in self.segments:
-            if live.name in self.heirs.named:
+            if live.name in self.rewrites.named:
                 note_changes(live)
 
     @property
@@ -120,7 +120,7 @@ class LiveSegments:
             self._take_over(pending)
         while True:
             busy = set(self.pending.names) if self.pending is not None else set()
-            busy |= set(self.heirs.named)
+            busy |= set(self.rewrites.named)
             chosen = self._choose(busy)
             small = sum(live.segment.rows.total for live in chosen) <= INLINE_ROWS
             if not chosen or (self.pending is not None and not small):
@@ -153,14 +153,14 @@ class LiveSegments:
 
         No merge of theirs may be under way.
         """
-        self.heirs.write(batch, sources, remake)
+        self.rewrites.write(batch, sources, remake)
 
-    def take_heirs(self, kinds: Iterable[int] | None = None) -> set[int]:
-        """Put heirs in the places of their segments; gives the kinds that had any."""
+    def swap_rewrites(self, kinds: Iterable[int] | None = None) -> set[int]:
+        """Put rewrites in the places of their segments; gives the kinds that had any."""
         taken = set()
         for at, live in enumerate(self.segments):
-            if live.name in self.heirs.named and (kinds is None or live.segment.kind in kinds):
-                self.segments[at] = self.heirs.take(live, self._open)
+            if live.name in self.rewrites.named and (kinds is None or live.segment.kind in kinds):
+                self.segments[at] = self.rewrites.take(live, self._open)
                 taken.add(live.segment.kind)
         return taken
 
@@ -200,14 +200,14 @@ class LiveSegments:
         """Put the merged segment in the place of its sources, with the rows ended meanwhile."""
         merged = pending.result.result()
         by_name = {live.name: live for live in self.segments}
-        heir = self._open(pending.name)
+        rewritten = self._open(pending.name)
         for name, known, row_map in zip(
             pending.names, pending.known_dead, merged.row_maps, strict=True
         ):
-            heir.end(ended_since(by_name[name].dead, known, row_map))
-            heir.results.inherit(by_name[name].results, row_map)
+            rewritten.end(ended_since(by_name[name].dead, known, row_map))
+            rewritten.results.inherit(by_name[name].results, row_map)
         kept = [live for live in self.segments if live.name not in pending.names]
-        self.segments = [*kept, heir] if heir.segment.rows.total else kept
+        self.segments = [*kept, rewritten] if rewritten.segment.rows.total else kept
 
     def reindex_rows(self, batch: int) -> None:
         """Move rows that their index does not find all objects for into segments of their own."""

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.batch.coordinator import check_same
-from placewire.explain.history import History, Spell
+from placewire.explain.history import History, IdPeriod
 from placewire.ingest.admission import Admission
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
 from placewire.model.times import format_timestamp
-from placewire.segments.counts import Census
+from placewire.segments.counts import SubscriptionCounts
 from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.group_commit import NO_KEY, GroupCommitter, IdempotencyKey, WriteRequest
@@ -111,7 +111,7 @@ class Gateway:
         self.rejections = RejectionCounts()
         self.latency = LatencyMeter()
         self.queries = SnapshotQueries(self.state, self.journal)
-        self._census = Census(self.state)
+        self._census = SubscriptionCounts(self.state)
         self._live_subscriptions = 0
         self._counted_batch = -1
         self.recorder = ResultRecorder(self.state, self.ledger, self._on_recorded, options.keep_us)
@@ -264,7 +264,7 @@ class Gateway:
         self.find_subscription(caller, name)
         past, since = self.ledger.history_of(name, caller.scope)
         decode = msgspec.json.decode
-        lifetimes = [Spell(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
+        lifetimes = [IdPeriod(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
         return History(lifetimes, since)
 
     @property

@@ -72,7 +72,7 @@ class OwnedSink(Sink, Protocol):
         """Make the place that of the state with this key; raises Unusable."""
 
 
-class Cursor(msgspec.Struct, frozen=True):
+class SinkCursor(msgspec.Struct, frozen=True):
     """The last batch that a sink has."""
 
     batch: int = -1
@@ -111,8 +111,8 @@ class Delivery:
                 manifest = latest if batch == latest.batch else read_manifest(self.state, batch)
                 if has_any(manifest, sink.dead):
                     sink.write(Delivered(self.state, manifest, self.with_data, sink.dead))
-                self.cursors[sink.name] = Cursor(batch)
-                write_file(self._note(sink.name), msgspec.json.encode(Cursor(batch)))
+                self.cursors[sink.name] = SinkCursor(batch)
+                write_file(self._note(sink.name), msgspec.json.encode(SinkCursor(batch)))
 
     def _claim(self, latest: Manifest) -> None:
         """Take the sinks, all or none; raises Unusable. What has no commit has no key to keep."""
@@ -123,11 +123,11 @@ class Delivery:
             for sink in owned:
                 sink.claim(latest.key)
 
-    def _open_cursor(self, name: str, oldest: int) -> Cursor:
+    def _open_cursor(self, name: str, oldest: int) -> SinkCursor:
         """A sink's cursor; a new one begins with the oldest batch that there still is."""
         cursor = read_cursor(self.state, name)
         if cursor is None:
-            return Cursor(oldest - 1)
+            return SinkCursor(oldest - 1)
         if cursor.batch + 1 < oldest:
             raise Unusable(
                 f"sink {name}: lacks batches {cursor.batch + 1} to {oldest - 1}, which the state"
@@ -139,11 +139,11 @@ class Delivery:
         return self.folder / f"{name}.json"
 
 
-def read_cursor(state: StateDir, name: str) -> Cursor | None:
+def read_cursor(state: StateDir, name: str) -> SinkCursor | None:
     """How far a sink is, None if it has nothing yet; raises Unusable."""
     path = state.root / SINKS / f"{name}.json"
     try:
-        return msgspec.json.decode(read_file(path), type=Cursor)
+        return msgspec.json.decode(read_file(path), type=SinkCursor)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:

@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from placewire.model.errors import Unusable
 from placewire.sinks.delivery import Delivered
 from placewire.sinks.outbox import dead_letter_lines, result_lines
-from placewire.storage.filesystem import Place
+from placewire.storage.filesystem import Folder
 from placewire.storage.layout import StateDir, write_file
 from placewire.storage.manifest import Manifest, read_manifest
 
 
-class Cursor(msgspec.Struct, frozen=True):
+class FileCursor(msgspec.Struct, frozen=True):
     """The last delivered batch, and how long the files were after it."""
 
     batch: int = -1
@@ -42,10 +42,10 @@ class FileSink:
         self.results = state.sink / "results.jsonl"
         self.dead = state.sink / "dead.jsonl"
         self.note = state.sink / "cursor.json"
-        self.cursor = Cursor(with_data=with_data)
+        self.cursor = FileCursor(with_data=with_data)
         if self.note.exists():
             try:
-                self.cursor = msgspec.json.decode(self.note.read_bytes(), type=Cursor)
+                self.cursor = msgspec.json.decode(self.note.read_bytes(), type=FileCursor)
             except msgspec.DecodeError as error:
                 raise Unusable(f"state {state}: sink/cursor.json is damaged: {error}") from None
         if self.cursor.with_data != with_data:
@@ -79,7 +79,7 @@ class FileSink:
                 file.flush()
                 os.fsync(file.fileno())
             lengths = results.tell(), dead.tell()
-        self.cursor = Cursor(latest.batch, *lengths, with_data=self.cursor.with_data)
+        self.cursor = FileCursor(latest.batch, *lengths, with_data=self.cursor.with_data)
         write_file(self.note, msgspec.json.encode(self.cursor))
 
     def copy_out(self, results: Path, dead: Path | None) -> None:
@@ -115,7 +115,7 @@ class FolderSink:
         self.dead = dead
         self.owner = ""
         try:
-            self.place = Place(path)
+            self.place = Folder(path)
             self.place.make()
         except Unusable as error:
             raise Unusable(f"sink {name}: {error}") from None
@@ -196,7 +196,7 @@ def flatten(table: pa.Table) -> pa.Table:
     return table
 
 
-def files_of(place: Place) -> dict[int, str]:
+def files_of(place: Folder) -> dict[int, str]:
     """The names of a folder's files by the numbers of their batches."""
     found = (NUMBERED.fullmatch(name) for name in place.list())
     return {int(name[1]): name[0] for name in found if name}

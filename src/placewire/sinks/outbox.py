@@ -39,7 +39,7 @@ UPDATE_COLUMNS = (
 )
 
 
-class Lines(NamedTuple):
+class ResultLines(NamedTuple):
     """Results of one type as JSON Lines, by seq: where each begins, and the bytes."""
 
     seq: NDArray[np.int64]
@@ -47,13 +47,13 @@ class Lines(NamedTuple):
     text: NDArray[np.uint8]
 
 
-def ready_lines(stored: dict[str, NDArray[Any]], with_data: bool) -> Lines:
+def ready_lines(stored: dict[str, NDArray[Any]], with_data: bool) -> ResultLines:
     """Results that were written as lines already."""
     label = "data" if with_data and "data.text" in stored else "plain"
-    return Lines(stored["seq"], stored[f"{label}.starts"], stored[f"{label}.text"])
+    return ResultLines(stored["seq"], stored[f"{label}.starts"], stored[f"{label}.text"])
 
 
-def cut_by_ends(lines: Lines, ends: list[int]) -> list[Lines | None]:
+def cut_by_ends(lines: ResultLines, ends: list[int]) -> list[ResultLines | None]:
     """The lines before each of some seqs, ascending, and not before an earlier one."""
     cuts = [0, *np.searchsorted(lines.seq, ends).tolist()]
     return [
@@ -61,11 +61,11 @@ def cut_by_ends(lines: Lines, ends: list[int]) -> list[Lines | None]:
     ]
 
 
-def cut_lines(lines: Lines, first: int, last: int) -> Lines:
+def cut_lines(lines: ResultLines, first: int, last: int) -> ResultLines:
     """Some of the lines."""
     starts = lines.starts[first : last + 1]
     text = lines.text[starts[0] : starts[-1]]
-    return Lines(lines.seq[first:last], starts - starts[0], text)
+    return ResultLines(lines.seq[first:last], starts - starts[0], text)
 
 
 def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
@@ -88,7 +88,7 @@ def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterat
         updates = open_arrays(state.file(manifest.updates.file)).arrays
         cuts = [0, *np.searchsorted(updates["seq"], ends).tolist()]
     for number, entry in enumerate(manifest.blocks):
-        kinds: list[Lines] = []
+        kinds: list[ResultLines] = []
         if (some := answers[number]) is not None:
             kinds.append(some)
         if number in by_block:
@@ -118,14 +118,14 @@ def other_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterato
             yield from update_lines(updates, first, last, with_data).text.tobytes().splitlines()
 
 
-def merge_lines(one: Lines, other: Lines) -> Lines:
+def merge_lines(one: ResultLines, other: ResultLines) -> ResultLines:
     """Both, by seq; those of `one` first."""
-    return Lines(*lines_by_seq(*map(read_only, (*one, *other))))
+    return ResultLines(*lines_by_seq(*map(read_only, (*one, *other))))
 
 
 def match_lines(
     state: StateDir, entry: BlockEntry, pieces: list[PieceEntry], with_data: bool
-) -> Lines:
+) -> ResultLines:
     """A block's matches."""
     block = open_arrays(state.file(entry.file)).arrays
     objects, offsets, ids = gather_matches(state, pieces)
@@ -143,14 +143,16 @@ def match_lines(
         block["object.data_offsets"] if data else NO_OFFSETS,
         block["object.data_bytes"] if data else block["object.id_bytes"],
     )
-    return Lines(seqs[order], starts, text)
+    return ResultLines(seqs[order], starts, text)
 
 
-def update_lines(updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool) -> Lines:
+def update_lines(
+    updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool
+) -> ResultLines:
     """Some of a batch's updates."""
     columns = tuple(updates[name] for name in UPDATE_COLUMNS)
     starts, text = updates_to_lines(first, last, with_data, *columns)
-    return Lines(updates["seq"][first:last], starts, text)
+    return ResultLines(updates["seq"][first:last], starts, text)
 
 
 def gather_matches(

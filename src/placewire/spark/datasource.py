@@ -30,7 +30,7 @@ from placewire.kernels.json.objects import find_lines
 from placewire.model.errors import Unusable
 from placewire.sinks.files import files_of
 from placewire.sinks.table import SCHEMA
-from placewire.storage.filesystem import Place, as_uri
+from placewire.storage.filesystem import Folder, as_uri
 
 EVENTS = "seq bigint, value binary"
 RESULTS = "results"  # the folder of a state
@@ -85,7 +85,7 @@ def results_folder(state: str) -> str:
     """Where a stream keeps its results: a path, or a URI if the state is one."""
     base, mark, options = (as_uri(state) or str(Path(state).absolute())).partition("?")
     folder = f"{base}/{RESULTS}{mark}{options}"
-    place = Place(folder)
+    place = Folder(folder)
     if not place.exists():
         label = place.label.removesuffix(f"/{RESULTS}")
         raise Unusable(f"state {label}: has no results; a stream without sinks keeps them there")
@@ -155,7 +155,7 @@ class ResultsReader(DataSourceReader):
         self.folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Piece(file) for _, file in sorted(files_of(Place(self.folder)).items())]
+        return [Piece(file) for _, file in sorted(files_of(Folder(self.folder)).items())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_results(self.folder, partition.value)
@@ -171,10 +171,10 @@ class ResultsStream(DataSourceStreamReader):
         return {"batch": -1}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
-        return {"batch": max(files_of(Place(self.folder)), default=start["batch"])}
+        return {"batch": max(files_of(Folder(self.folder)), default=start["batch"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        files = files_of(Place(self.folder))
+        files = files_of(Folder(self.folder))
         return [
             Piece(file)
             for batch, file in sorted(files.items())
@@ -187,5 +187,5 @@ class ResultsStream(DataSourceStreamReader):
 
 def read_results(folder: str, name: str) -> Iterator[pa.RecordBatch]:
     """The results of a batch."""
-    content = pa.py_buffer(Place(folder).read(name))
+    content = pa.py_buffer(Folder(folder).read(name))
     yield from pq.read_table(pa.BufferReader(content)).cast(SCHEMA).to_batches()

@@ -30,7 +30,7 @@ LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 26
 ROWS = 32_768  # at a time
 
 
-class Portion(NamedTuple):
+class FilePortion(NamedTuple):
     """Some row groups of a file, one after another."""
 
     path: str
@@ -43,7 +43,7 @@ class FileTable(NamedTuple):
 
     schema: pa.Schema
     names: list[str]
-    portions: list[Portion]
+    portions: list[FilePortion]
     tasks: int
 
 
@@ -141,18 +141,20 @@ def has_columns(file: pq.ParquetFile, names: Sequence[str], schema: pa.Schema) -
     return True
 
 
-def cut_portions(paths: Sequence[str], sizes: Sequence[Sequence[int]], most: int) -> list[Portion]:
+def cut_portions(
+    paths: Sequence[str], sizes: Sequence[Sequence[int]], most: int
+) -> list[FilePortion]:
     """Row groups of files, whose sizes these are, in portions of at most so many bytes."""
-    portions: list[Portion] = []
+    portions: list[FilePortion] = []
     for path, groups in zip(paths, sizes, strict=True):
         first = held = 0
         for at, size in enumerate(groups):
             if at > first and held + size > most:
-                portions.append(Portion(path, first, at))
+                portions.append(FilePortion(path, first, at))
                 first, held = at, 0
             held += size
         if first < len(groups):
-            portions.append(Portion(path, first, len(groups)))
+            portions.append(FilePortion(path, first, len(groups)))
     return portions
 
 

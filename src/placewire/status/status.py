@@ -21,11 +21,11 @@ from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.tally import BY_LEAF
 from placewire.plans.ref import read_plan
 from placewire.plans.sample.sample import SIDE
-from placewire.segments.counts import Census
-from placewire.sinks.delivery import Cursor, read_cursor
+from placewire.segments.counts import SubscriptionCounts
+from placewire.sinks.delivery import SinkCursor, read_cursor
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
-from placewire.storage.notes import Asked, Lag, read_lag, read_waiting
+from placewire.storage.notes import Lag, PlanRequest, read_lag, read_waiting
 
 KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
 MOST_OBJECTS = 20_000  # that a map shows
@@ -88,7 +88,7 @@ class Standing(NamedTuple):
     loads: LeafLoads | None
     codes: NDArray[np.uint32]
     lag: Lag | None  # as the run noted it last, but sinks as they are now
-    asked: Asked | None = None  # by hand, and not taken up yet
+    asked: PlanRequest | None = None  # by hand, and not taken up yet
 
 
 def read_standing(root: Path) -> Standing:
@@ -114,7 +114,7 @@ def look(state: StateDir) -> Standing:
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state}: has no committed batch yet")
-    counted = Census(state).count(manifest)
+    counted = SubscriptionCounts(state).count(manifest)
     live = {KINDS.get(kind, str(kind)): count for kind, count in counted.items()}
     history = manifest.signals.history if manifest.signals is not None else []
     last = {entry.kind: entry for entry in history}
@@ -134,7 +134,7 @@ def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
     lag = read_lag(state)
     if lag is None:
         return None
-    cursors = {name: read_cursor(state, name) or Cursor() for name in lag.sinks}
+    cursors = {name: read_cursor(state, name) or SinkCursor() for name in lag.sinks}
     lacking = {name: manifest.batch - cursor.batch for name, cursor in cursors.items()}
     return msgspec.structs.replace(
         lag, sinks={name: max(0, batches) for name, batches in lacking.items()}

@@ -64,7 +64,7 @@ def without_secrets(where: str) -> str:
     return f"{scheme}://{host}{path}"
 
 
-class Place:
+class Folder:
     """A folder somewhere; files in it go by their names, with slashes between folders.
 
     It is given by a URI, or by a path of this machine.

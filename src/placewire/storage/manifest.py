@@ -46,7 +46,7 @@ class PieceEntry(msgspec.Struct, frozen=True):
     matches: int
 
 
-class RosterEntry(msgspec.Struct, frozen=True):
+class ResultObjectsEntry(msgspec.Struct, frozen=True):
     """Ids of objects that may be in results: those of a stretch of the log, by seq."""
 
     name: str
@@ -133,7 +133,7 @@ class Manifest(msgspec.Struct, frozen=True):
     next_seq: int
     now_us: int | None
     segments: list[SegmentEntry] = []
-    heirs: dict[str, str] = {}  # files that take the places of segments with the next commit
+    rewrites: dict[str, str] = {}  # files that take the places of segments with the next commit
     plan: dict[str, Any] = {}
     near_plan: dict[str, Any] = {}
     relevant_plan: dict[str, Any] = {}
@@ -142,7 +142,7 @@ class Manifest(msgspec.Struct, frozen=True):
     updates: UpdatesEntry | None = None
     answers: LinesEntry | None = None
     reports: LinesEntry | None = None
-    rosters: list[RosterEntry] = []
+    result_objects: list[ResultObjectsEntry] = []
     store: list[StoreEntry] = []
     leaving: list[StoreEntry] = []  # not retained any more, and not yet archived
     late_dead: str | None = None
@@ -163,8 +163,10 @@ class Manifest(msgspec.Struct, frozen=True):
             names |= {delta.file for delta in segment.deltas}
             if segment.dead is not None:
                 names.add(segment.dead)
-        names |= set(self.heirs.values())
-        names |= {roster.name for roster in self.rosters} | {kept.name for kept in self.store}
+        names |= set(self.rewrites.values())
+        names |= {stored.name for stored in self.result_objects} | {
+            kept.name for kept in self.store
+        }
         names |= {gone.name for gone in self.leaving}
         names |= {kept.plan for kept in self.store if kept.plan is not None}
         names |= {lines.file for lines in (self.answers, self.reports) if lines is not None}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from placewire.model.errors import Unusable
-from placewire.storage.filesystem import Place, without_secrets
+from placewire.storage.filesystem import Folder, without_secrets
 
 MOST_BYTES = 20 << 30
 KEPT = ("files", "intake")  # folders of a state whose files are kept here
@@ -46,7 +46,7 @@ class Mirror:
     """A folder of copies of the files of one state."""
 
     def __init__(self, mirrored: Mirrored) -> None:
-        self.place = Place(mirrored.uri)
+        self.place = Folder(mirrored.uri)
         self.most_bytes = mirrored.most_bytes
         digest = hashlib.sha256(without_secrets(mirrored.uri).encode()).hexdigest()[:16]
         self.root = Path(mirrored.cache or choose_cache()).absolute() / digest

@@ -75,7 +75,7 @@ ASKING_NOTE = "ASKED.json"
 MOST_WORKERS = 4_096
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PlanRequest(msgspec.Struct, frozen=True):
     """A plan by name, a number of workers, and the id by which a manifest says it was taken up."""
 
     id: str
@@ -88,7 +88,7 @@ class Asked(msgspec.Struct, frozen=True):
         return {name: value for name, value in wanted.items() if value}
 
 
-def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
+def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> PlanRequest:
     """Leave a note that a plan or a number of workers is wanted; raises Unusable.
 
     Of what was asked for before and nobody has taken up, the other one stays.
@@ -97,7 +97,7 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
     waiting = read_waiting(state, {} if latest is None else latest.plan)
     if waiting is not None:
         plan, workers = plan or waiting.plan, workers or waiting.workers
-    asked = Asked(secrets.token_hex(8), plan, workers)
+    asked = PlanRequest(secrets.token_hex(8), plan, workers)
     try:
         write_file(state.root / ASKING_NOTE, msgspec.json.encode(asked))
     except OSError as error:
@@ -105,16 +105,16 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> Asked:
     return asked
 
 
-def read_waiting(state: StateDir, plan: dict[str, Any]) -> Asked | None:
+def read_waiting(state: StateDir, plan: dict[str, Any]) -> PlanRequest | None:
     """What is asked for and not taken up yet, by the boolean plan of the last manifest."""
     asked = read_asked(state)
     return None if asked is None or asked.id == plan.get("asked") else asked
 
 
-def read_asked(state: StateDir) -> Asked | None:
+def read_asked(state: StateDir) -> PlanRequest | None:
     """The note, if there is a readable one."""
     try:
-        asked = msgspec.json.decode(read_file(state.root / ASKING_NOTE), type=Asked)
+        asked = msgspec.json.decode(read_file(state.root / ASKING_NOTE), type=PlanRequest)
         return asked if 0 <= asked.workers <= MOST_WORKERS else None
     except (OSError, msgspec.DecodeError, UnicodeError):
         return None

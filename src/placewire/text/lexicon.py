@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.model.settings import Lexicon as LexiconFile
+from placewire.model.settings import LexiconFile
 from placewire.text.words import Words
 
 

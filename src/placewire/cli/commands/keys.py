@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from placewire.cli.commands import SERVICE, app
-from placewire.cli.connection import Target, open_reader, read_target
+from placewire.cli.connection import CommandTarget, open_reader, read_target
 from placewire.cli.options import (
     JsonLinesOption,
     JsonOption,
@@ -68,7 +68,7 @@ def end_(
     end_key(name, read_target(server, state, key, ledger), json)
 
 
-def add_key(name: str, roles: list[str], target: Target, as_json: bool) -> None:
+def add_key(name: str, roles: list[str], target: CommandTarget, as_json: bool) -> None:
     """Create a key and print it, alone on standard output; raises Unusable."""
     with open_reader(target, make=True) as reader:
         made = reader.add_key(name, roles)
@@ -79,7 +79,7 @@ def add_key(name: str, roles: list[str], target: Target, as_json: bool) -> None:
         print(made["key"])
 
 
-def list_keys(target: Target, as_json: bool) -> None:
+def list_keys(target: CommandTarget, as_json: bool) -> None:
     """Print the names and roles of keys; raises Unusable."""
     with open_reader(target) as reader:
         found = reader.keys()
@@ -89,7 +89,7 @@ def list_keys(target: Target, as_json: bool) -> None:
         print("no keys", file=sys.stderr)
 
 
-def end_key(name: str, target: Target, as_json: bool) -> None:
+def end_key(name: str, target: CommandTarget, as_json: bool) -> None:
     """Revoke a key; raises Unusable."""
     with open_reader(target) as reader:
         ended = reader.end_key(name)

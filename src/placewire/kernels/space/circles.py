@@ -1,6 +1,6 @@
 """Balls: the discs about a `nearest` subscription's point in which an object may still enter.
 
-A ball is tested in three steps, each cheaper and looser than the next: the bounding box in a
+A circle is tested in three steps, each cheaper and looser than the next: the bounding box in a
 posting, the square of the chord between two points on the unit sphere in 32-bit floats (its limit
 is padded for their rounding, by some metres), and the exact distance.
 """
@@ -47,7 +47,7 @@ def radii_to_limits(radii_m: np.ndarray) -> np.ndarray:
 
 @kernel
 def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
-    """The share of the earth that a ball of each radius covers: f64[n]."""
+    """The share of the earth that a circle of each radius covers: f64[n]."""
     areas = np.empty(radii_m.size, np.float64)
     for i in range(radii_m.size):
         angle = min(radii_m[i] / EARTH_RADIUS_M, math.pi)
@@ -57,7 +57,7 @@ def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
 
 @inlined
 def bound_ball(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
-    """Write the box f64[4] around a ball, as `model.regions.circle_bounds` has it."""
+    """Write the box f64[4] around a circle, as `model.regions.circle_bounds` has it."""
     angle = radius_m / EARTH_RADIUS_M
     reach_deg = math.degrees(angle) + PADDING_DEG
     south, north = lat - reach_deg, lat + reach_deg
@@ -76,8 +76,8 @@ def bound_ball(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None
 
 
 @kernel
-def balls_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
-    """A box f64[n, 4] that contains each ball; west > east when it crosses the antimeridian."""
+def circles_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
+    """A box f64[n, 4] that contains each circle; west > east when it crosses the antimeridian."""
     boxes = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
         bound_ball(lons[i], lats[i], radii_m[i], boxes[i])
@@ -86,7 +86,7 @@ def balls_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> n
 
 @inlined
 def enclose_ball(lon: float, lat: float, radius_m: float, rectangle: np.ndarray) -> None:
-    """Write the rectangle f64[4] around a ball; all longitudes if it crosses the antimeridian."""
+    """Write the rectangle f64[4] around a circle; all longitudes if it crosses the antimeridian."""
     bound_ball(lon, lat, radius_m, rectangle)
     if rectangle[0] > rectangle[2]:
         rectangle[0], rectangle[2] = -180.0, 180.0
@@ -94,7 +94,7 @@ def enclose_ball(lon: float, lat: float, radius_m: float, rectangle: np.ndarray)
 
 @kernel
 def balls_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
-    """The rectangles f64[n, 4] (west, south, east, north; west <= east) around balls."""
+    """The rectangles f64[n, 4] (west, south, east, north; west <= east) around circles."""
     rectangles = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
         enclose_ball(lons[i], lats[i], radii_m[i], rectangles[i])

@@ -15,9 +15,9 @@ from placewire.objects.kernels.find import rows_found
 from placewire.objects.sections import (
     Section,
     Span,
-    ground_of,
     name_object,
-    stretches_of,
+    ranges_of,
+    region_of,
     whole_parts,
     words_in,
 )
@@ -29,7 +29,7 @@ def answer_boolean(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
     """How many objects match, and the newest of them."""
-    ground = ground_of(query.region)
+    ground = region_of(query.region)
     program = query.program
     total = 0
     found: list[tuple[Retained, NDArray[np.uint32]]] = []
@@ -45,7 +45,7 @@ def answer_boolean(
         if listed and length <= SHORT_LIST:
             stretches = whole_parts(section)
         else:
-            stretches = stretches_of(section, ground)
+            stretches = ranges_of(section, ground)
         rows = rows_found(
             stretches,
             *ground,

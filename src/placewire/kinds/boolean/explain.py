@@ -21,13 +21,13 @@ from placewire.kinds.explanation import (
 )
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
 
 def explain_boolean(
-    ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
 ) -> bool:
     """Where the object lies and which of the expression's words it has."""
     told["region"] = explain_region(subscribed.rows, seen)
@@ -35,7 +35,7 @@ def explain_boolean(
     return fits(subscribed.rows, seen)
 
 
-def look_boolean(ground: Ground, live: Live, seen: Seen, now_us: int) -> Looked:
+def look_boolean(ground: ExplainContext, live: Live, seen: Seen, now_us: int) -> Looked:
     """Match the object with one segment, as a worker does."""
     probe = make_probe(*seen.columns(now_us))
     matches = match_segment(probe, live.segment, live.dead)

@@ -19,7 +19,7 @@ from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.kinds.boolean.settle import match_new_rows, settle_piece
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import Looked, Post
-from placewire.kinds.shard import Admitted, KindResults, MatchedPiece, SettleBatch, Shard
+from placewire.kinds.shard import AdmittedRows, KindResults, MatchedPiece, SettleBatch, Shard
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.kinds import Arrays, Kind, KindForm
@@ -30,7 +30,7 @@ from placewire.storage.manifest import PieceEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
@@ -80,7 +80,7 @@ class BooleanKind(Kind):
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> Admitted:
+    ) -> AdmittedRows:
         segment = make_segment(self.number, rows)
         first = int(rows.begin_seq[0])
         scan = self.number in batch.scans
@@ -89,7 +89,7 @@ class BooleanKind(Kind):
             for block, (fact, end) in enumerate(zip(batch.facts, batch.block_ends, strict=True))
             if end > first
         ]
-        return Admitted(segment, found)
+        return AdmittedRows(segment, found)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         pairs = [(segment, piece) for segment, pieces in updates for piece in pieces]
@@ -119,14 +119,16 @@ class BooleanKind(Kind):
         return answer_boolean(query, span, sections, with_data)
 
     def explain(
-        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
     ) -> bool:
         return explain_boolean(ground, subscribed, seen, told)
 
     def posts(self, index: Any, row: int, part: int) -> list[Post]:
         return posts_of_row(index, row, part)
 
-    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+    def look(
+        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
+    ) -> Looked:
         return look_boolean(ground, live, seen, now_us)
 
 

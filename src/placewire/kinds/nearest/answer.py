@@ -15,15 +15,15 @@ from placewire.objects.kernels.nearest import nearest_in_lists
 from placewire.objects.sections import (
     Section,
     Span,
-    ground_of,
     name_object,
-    stretches_of,
+    ranges_of,
+    region_of,
     whole_parts,
     words_in,
 )
 
 
-class Best:
+class NearestSoFar:
     """The best k so far, by a measure and seq, ascending."""
 
     def __init__(self, k: int) -> None:
@@ -46,7 +46,7 @@ def answer_nearest(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
     """The nearest objects: first those close along the curve, whose distance bounds the rest."""
-    best = Best(query.k)
+    best = NearestSoFar(query.k)
     code = int(points_to_codes(np.array([query.lon]), np.array([query.lat]))[0])
     asked = [words_in(section.retained, query.terms) for section in sections]
     for seeding in (True, False):
@@ -54,7 +54,7 @@ def answer_nearest(
         ground = None
         if math.isfinite(within):
             box = circle_bounds(query.lon, query.lat, within)
-            ground = ground_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
+            ground = region_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
         for number, section in enumerate(sections):
             retained = section.retained
             present = asked[number][asked[number] >= 0]
@@ -62,7 +62,7 @@ def answer_nearest(
                 continue
             stretches = whole_parts(section)
             if not seeding and ground is not None:
-                stretches = stretches_of(section, ground)
+                stretches = ranges_of(section, ground)
             best.count = nearest_in_lists(
                 stretches,
                 seeding,

@@ -20,12 +20,12 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import make_segment
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
 
-def explain_nearest(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
+def explain_nearest(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
     """Distance and words, whether that makes a candidate, and how it stands in the result."""
     rows = subscribed.rows
     lon, lat, within_m = rows.shape.tolist()
@@ -73,7 +73,7 @@ def look_nearest(live: Live, seen: Seen, now_us: int, limits: Any) -> Looked:
     """Match the object with one segment, as a worker does."""
     segment = live.segment
     probe = probe_some(ObjectBlock(*seen.columns(now_us)), np.arange(1))
-    parts = range(segment.index.deal.parts)
+    parts = range(segment.index.partition.parts)
     found = find_near(probe, Target(segment, live.dead, parts, limits))
     counts = np.sum([meet(probe, index) for index in segment.index.parts], axis=0)
     rows = np.unique(found.row).tolist()

@@ -19,14 +19,14 @@ from placewire.kinds.explanation import Looked, Post
 from placewire.kinds.nearest.answer import answer_nearest
 from placewire.kinds.nearest.explain import explain_nearest, look_nearest
 from placewire.kinds.nearest.index import (
-    BallIndex,
-    concat_deals,
-    index_balls,
-    load_balls,
+    CircleIndex,
+    concat_partitions,
+    index_circles,
+    load_circles,
     one_part,
     points_of,
-    save_balls,
-    take_deal,
+    save_circles,
+    take_partition,
 )
 from placewire.kinds.nearest.match import match_near
 from placewire.kinds.nearest.pace import Pacer
@@ -39,11 +39,11 @@ from placewire.kinds.nearest.results import (
     read_radii,
     take_neighbours,
 )
-from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entered
-from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entrants
+from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
-from placewire.model.kinds import Arrays, Kind, KindForm, Merged, Partition
+from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
 from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
@@ -53,7 +53,7 @@ from placewire.storage.manifest import DeltaEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
@@ -90,17 +90,19 @@ class NearestKind(Kind):
         region = Region(CIRCLE, circle_bounds(lon, lat, within), (lon, lat, within))
         return RowFields(k, region, program)
 
-    def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> BallIndex:
-        return index_balls(rows, radii_of(held, points_of(rows)[2]), parts or one_part(rows.total))
+    def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
+        return index_circles(
+            rows, radii_of(held, points_of(rows)[2]), parts or one_part(rows.total)
+        )
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
-        arrays, facts = save_balls(segment.index)
+        arrays, facts = save_circles(segment.index)
         held = {f"neighbours.{name}": array for name, array in segment.held._asdict().items()}
         return arrays | held, facts
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
         held = Neighbours(*(arrays[f"neighbours.{name}"] for name in Neighbours._fields))
-        return load_balls(arrays, facts), held
+        return load_circles(arrays, facts), held
 
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
@@ -115,10 +117,13 @@ class NearestKind(Kind):
         picked: Sequence[NDArray[np.int64]],
         rows: SubscriptionRows,
         partition: Partition,
-    ) -> Merged:
+    ) -> MergedResults:
         taken = [take_neighbours(one, some) for one, some in zip(held, picked, strict=True)]
-        deals = [take_deal(s.index.deal, some) for s, some in zip(segments, picked, strict=True)]
-        return Merged(concat_neighbours(taken), concat_deals(deals))
+        deals = [
+            take_partition(s.index.partition, some)
+            for s, some in zip(segments, picked, strict=True)
+        ]
+        return MergedResults(concat_neighbours(taken), concat_partitions(deals))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
         parts: Sequence[Any] = segment.index.parts
@@ -159,15 +164,15 @@ class NearestKind(Kind):
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> Admitted:
+    ) -> AdmittedRows:
         deal = batch.partition(self.number, rows, None)
         scan = self.number in batch.scans
         segment, entered = enter_new_rows(self.number, batch.facts, rows, row_end, deal, scan)
-        return Admitted(segment, entered)
+        return AdmittedRows(segment, entered)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         entered = [update for _, update in updates if update is not None]
-        return KindResults(changed=name_entered(batch.number, batch.facts, entered, batch.ids))
+        return KindResults(changed=name_entrants(batch.number, batch.facts, entered, batch.ids))
 
     def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
         query = reader.ranked(event, query._replace(k=read_k(event.k)))
@@ -193,7 +198,7 @@ class NearestKind(Kind):
         return no_neighbours(rows.k)
 
     def explain(
-        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
     ) -> bool:
         told[self.name] = explain_nearest(ground, subscribed, seen)
         return bool(told[self.name]["candidate"])
@@ -201,7 +206,9 @@ class NearestKind(Kind):
     def posts(self, index: Any, row: int, part: int) -> list[Post]:
         return posts_of_row(index, row, part)
 
-    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+    def look(
+        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
+    ) -> Looked:
         return look_nearest(live, seen, now_us, thresholds)
 
 

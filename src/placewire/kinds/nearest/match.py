@@ -1,4 +1,4 @@
-"""A worker's part for `nearest`: objects that may enter results, by the balls of the last commit.
+"""A worker's part for `nearest`: objects that may enter results, by the circles of the last commit.
 
 Of one block only those are handed on that could enter if the block were all there is: an object
 that k others of the block precede and beat would not enter anywhere.
@@ -16,7 +16,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import points_to_units, radii_to_limits
 from placewire.kinds.boolean.match import Probe, make_probe
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
-from placewire.kinds.nearest.index import BallIndex
+from placewire.kinds.nearest.index import CircleIndex
 from placewire.kinds.nearest.kernels.match import objects_near_postings, objects_near_rows
 from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
 from placewire.model.subscriptions import NEVER_US, take_slices
@@ -51,7 +51,7 @@ def probe_some(block: ObjectBlock, picked: NDArray[np.int64]) -> Probe:
     )
 
 
-class Stretches:
+class LogChunks:
     """The objects of a block by stretches of the log, each in cell order.
 
     The next one is as long as what the last one found allows.
@@ -84,7 +84,7 @@ def find_near(probe: Probe, target: Target) -> Matches:
     """The objects of a block that may enter results of a segment's rows; some pairs come twice."""
     segment = target.segment
     rows = segment.rows
-    index: BallIndex = segment.index
+    index: CircleIndex = segment.index
     units = read_only(points_to_units(probe.lon, probe.lat))
     found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
     looked = 0
@@ -185,7 +185,7 @@ def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matche
     only after a stretch it is known how far away is too far.
     """
     find = scan_near if scan else find_near
-    stretches = Stretches(block.event)
+    stretches = LogChunks(block.event)
     sifted: Sifted | None = None
     looked = passed = 0
     owned = False

@@ -26,10 +26,10 @@ from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.storage.arrays import open_arrays
 from placewire.storage.manifest import DeltaEntry
 
-# The index is made anew once its balls have shrunk to half: all together, by the area that they
-# cover, or those that objects meet, by how many of the postings looked at are still in the ball.
+# The index is made anew once its circles have shrunk to half: all together, by the area that they
+# cover, or those that objects meet, by how many of the postings looked at are still in the circle.
 SHRUNK = 0.5
-LOOKED = 100_000  # postings after which the share in the ball is taken
+LOOKED = 100_000  # postings after which the share in the circle is taken
 
 
 class Neighbours(NamedTuple):
@@ -46,7 +46,7 @@ class Neighbours(NamedTuple):
         )
 
 
-class Entrants(NamedTuple):
+class NearestEntrants(NamedTuple):
     """Candidates by (row, seq) that entered results."""
 
     row: NDArray[np.uint32]
@@ -87,7 +87,7 @@ def concat_neighbours(parts: Sequence[Neighbours]) -> Neighbours:
 
 
 def enter(
-    neighbours: Neighbours, candidates: Entrants
+    neighbours: Neighbours, candidates: NearestEntrants
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Apply candidates by (row, seq) in place: which entered, and the seq each dropped or -1."""
     rows, seqs, distances = map(read_only, candidates)
@@ -114,19 +114,19 @@ def radii_of(neighbours: Neighbours, within_m: NDArray[np.float64]) -> NDArray[n
     return radii
 
 
-def make_delta(entrants: Entrants, radii: Radii) -> Delta:
+def make_delta(entrants: NearestEntrants, radii: Radii) -> Delta:
     """A delta as arrays of a file."""
     arrays = {name: array for part in (entrants, radii) for name, array in named(part)}
     return Delta(arrays, int(entrants.row.size))
 
 
-def named(part: Entrants | Radii) -> list[tuple[str, NDArray[Any]]]:
-    kind = "entrant" if isinstance(part, Entrants) else "radius"
+def named(part: NearestEntrants | Radii) -> list[tuple[str, NDArray[Any]]]:
+    kind = "entrant" if isinstance(part, NearestEntrants) else "radius"
     return [(f"{kind}.{name}", array) for name, array in part._asdict().items()]
 
 
-def read_entrants(arrays: dict[str, NDArray[Any]], label: str) -> Entrants:
-    return Entrants(*(arrays[f"{label}.entrant.{name}"] for name in Entrants._fields))
+def read_entrants(arrays: dict[str, NDArray[Any]], label: str) -> NearestEntrants:
+    return NearestEntrants(*(arrays[f"{label}.entrant.{name}"] for name in NearestEntrants._fields))
 
 
 def read_radii(arrays: dict[str, NDArray[Any]], label: str) -> Radii:
@@ -149,10 +149,10 @@ class NearestResults(RowResults):
         self.within_m = within_m
         self.indexed_area = float(radii_to_areas(radius).sum())
         self.deltas = list(deltas)
-        self.fresh: list[Entrants] = []  # of the batch that is not committed yet
-        self.since: list[Entrants] | None = None  # since a merge began to read these results
+        self.fresh: list[NearestEntrants] = []  # of the batch that is not committed yet
+        self.since: list[NearestEntrants] | None = None  # since a merge began to read these results
         self.looked = self.passed = 0  # postings since the last share was taken
-        self.first_share: float | None = None  # in the ball, when the index was new
+        self.first_share: float | None = None  # in the circle, when the index was new
         self.share = 1.0
         for delta in deltas:
             arrays = open_arrays(path(delta.file)).arrays
@@ -168,7 +168,7 @@ class NearestResults(RowResults):
         return met or self.area < SHRUNK * self.indexed_area
 
     def note_looked(self, looked: int, passed: int) -> None:
-        """Workers looked at so many postings, and so many objects were in the ball."""
+        """Workers looked at so many postings, and so many objects were in the circle."""
         self.looked += looked
         self.passed += passed
         if self.looked < LOOKED:
@@ -178,11 +178,11 @@ class NearestResults(RowResults):
             self.first_share = self.share
         self.looked = self.passed = 0
 
-    def enter(self, candidates: Entrants) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def enter(self, candidates: NearestEntrants) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Apply candidates by (row, seq); which entered, and the seq each dropped or -1."""
         entered, dropped = enter(self.neighbours, candidates)
         row, seq, distance = candidates
-        entrants = Entrants(row[entered], seq[entered], distance[entered])
+        entrants = NearestEntrants(row[entered], seq[entered], distance[entered])
         if entrants.row.size:
             self.fresh.append(entrants)
             if self.since is not None:
@@ -210,7 +210,9 @@ class NearestResults(RowResults):
             rows = row_map[entrants.row]
             kept = rows >= 0
             self.enter(
-                Entrants(rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept])
+                NearestEntrants(
+                    rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept]
+                )
             )
 
     def take(self, rows: NDArray[np.int64]) -> Neighbours:
@@ -219,7 +221,7 @@ class NearestResults(RowResults):
     def take_fresh(self, first_seq: int) -> Delta | None:
         if not self.fresh:
             return None
-        entrants = Entrants(*(np.concatenate(c) for c in zip(*self.fresh, strict=True)))
+        entrants = NearestEntrants(*(np.concatenate(c) for c in zip(*self.fresh, strict=True)))
         self.fresh = []
         rows = np.unique(entrants.row)
         rows = rows[self.radius[rows] < self.within_m[rows]]
@@ -230,7 +232,7 @@ class NearestResults(RowResults):
         entrants = [read_entrants(*one) for one in opened]
         rows = np.unique(np.concatenate([read_radii(*one).row for one in opened]))
         return make_delta(
-            Entrants(*(np.concatenate(c) for c in zip(*entrants, strict=True))),
+            NearestEntrants(*(np.concatenate(c) for c in zip(*entrants, strict=True))),
             Radii(rows, self.radius[rows]),
         )
 

@@ -1,8 +1,8 @@
 """Entering: candidates of a batch applied to the results of `nearest` subscriptions, by seq.
 
-The workers filtered by the balls of the last commit; here every candidate meets the result as it
-is at its seq. Rows that began in the batch have no balls yet: they meet the batch's objects in
-stretches of the log that grow as the balls shrink.
+The workers filtered by the circles of the last commit; here every candidate meets the result as it
+is at its seq. Rows that began in the batch have no circles yet: they meet the batch's objects in
+stretches of the log that grow as the circles shrink.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from placewire.ingest.clock import BlockFacts, object_nows, object_seqs
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.candidates import ObjectBlock, Target
-from placewire.kinds.nearest.index import Deal, points_of
-from placewire.kinds.nearest.match import Stretches, find_near, probe_some, scan_near
-from placewire.kinds.nearest.results import Entrants, NearestResults, no_neighbours
-from placewire.kinds.object_ids import Rosters, name_objects, take_texts
+from placewire.kinds.nearest.index import RowPartition, points_of
+from placewire.kinds.nearest.match import LogChunks, find_near, probe_some, scan_near
+from placewire.kinds.nearest.results import NearestEntrants, NearestResults, no_neighbours
+from placewire.kinds.object_ids import ResultObjects, name_objects, take_texts
 from placewire.kinds.shard import Changed, SettleBatch, Shard, began_before, read_candidates
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.segments.segment import Segment, make_segment
@@ -84,7 +84,7 @@ def _enter(rows: SubscriptionRows, results: NearestResults, found: _Candidates) 
     found = _Candidates(
         found.row[order], found.seq[order], found.object[order], found.distance[order]
     )
-    entered, dropped = results.enter(Entrants(found.row, found.seq, found.distance))
+    entered, dropped = results.enter(NearestEntrants(found.row, found.seq, found.distance))
     return Entered(
         rows,
         found.row[entered],
@@ -100,7 +100,7 @@ def enter_new_rows(
     facts: Sequence[BlockFacts],
     rows: SubscriptionRows,
     row_end: NDArray[np.int64],
-    deal: Deal | None = None,
+    deal: RowPartition | None = None,
     scan: bool = False,
 ) -> tuple[Segment, Entered | None]:
     """Let the batch's objects enter the results of its own rows; gives their segment too."""
@@ -110,7 +110,7 @@ def enter_new_rows(
     parts = []
     first = int(rows.begin_seq.min())
     for fact, base in zip(facts, bases.tolist(), strict=False):
-        stretches = Stretches(fact.arrays["object.event"], max(first - fact.first_seq, 0))
+        stretches = LogChunks(fact.arrays["object.event"], max(first - fact.first_seq, 0))
         for picked in stretches:
             found = meet_new_rows(fact, base, picked, segment, results, row_end, scan)
             stretches.found(int(found.row.size))
@@ -134,7 +134,7 @@ def meet_new_rows(
     row_end: NDArray[np.int64],
     scan: bool,
 ) -> _Candidates:
-    """Candidates among some objects of a block, by the balls as they are."""
+    """Candidates among some objects of a block, by the circles as they are."""
     a = fact.arrays
     block = ObjectBlock(
         a["object.code"],
@@ -157,16 +157,19 @@ def no_file(name: str) -> Path:
     raise AssertionError(f"new rows have no deltas, got {name}")
 
 
-def name_entered(
-    batch: int, facts: Sequence[BlockFacts], entered: Sequence[Entered], rosters: Rosters
+def name_entrants(
+    batch: int,
+    facts: Sequence[BlockFacts],
+    entered: Sequence[Entered],
+    result_objects: ResultObjects,
 ) -> list[Changed]:
-    """Updates of `nearest` subscriptions; what entered goes into a roster, to be named later."""
+    """Updates of `nearest` subscriptions; what entered goes into a stored, to be named later."""
     entered = [part for part in entered if part.row.size]
     if not entered:
         return []
     names = name_objects(facts)
     newcomers = np.unique(np.concatenate([part.object for part in entered]))
-    rosters.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
+    result_objects.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
     return [
         Changed(
             part.seq,
@@ -176,7 +179,7 @@ def name_entered(
             names.take(part.object),
             part.distance,
             lengths_to_offsets((part.dropped >= 0).astype(np.int64)),
-            rosters.find(part.dropped[part.dropped >= 0]),
+            result_objects.find(part.dropped[part.dropped >= 0]),
         )
         for part in entered
     ]

@@ -9,8 +9,8 @@ import numpy as np
 
 from placewire.ingest.queries import Query
 from placewire.objects.kernels.best_of_rows import best_objects_of_query
-from placewire.objects.kernels.score import ROW_MASK, SECTION_SHIFT, Found
-from placewire.objects.score_layers import NO_PARTS, NO_STRATA, columns_of
+from placewire.objects.kernels.score import ROW_MASK, SECTION_SHIFT, ScoredObjects
+from placewire.objects.score_layers import NO_PAGE_LAYERS, NO_PARTS, columns_of
 from placewire.objects.sections import (
     Section,
     Span,
@@ -30,7 +30,7 @@ def answer_relevant(
     """The objects of the highest score."""
     idf, ask_norm = weigh_terms(query.terms, lexicon)
     weights = np.array(idf)
-    found = Found(np.empty(query.k, np.int32), *np.empty((2, query.k), np.int64))
+    found = ScoredObjects(np.empty(query.k, np.int32), *np.empty((2, query.k), np.int64))
     count = 0
     for number, section in enumerate(sections):
         retained = section.retained
@@ -40,9 +40,9 @@ def answer_relevant(
             continue
         asked = asked[present]
         lengths = retained.list_offsets[asked + 1] - retained.list_offsets[asked]
-        strata, layered = NO_STRATA, False
+        page_layers, layered = NO_PAGE_LAYERS, False
         if section.layers is not None:
-            strata, layered = section.layers.deepen(retained, int(lengths.sum()))
+            page_layers, layered = section.layers.deepen(retained, int(lengths.sum()))
         whole = section.rows.shape[0] == retained.part.size
         count = best_objects_of_query(
             float(query.lon),
@@ -55,7 +55,7 @@ def answer_relevant(
             *span,
             number,
             columns_of(retained, parts=NO_PARTS if whole else section.rows),
-            strata,
+            page_layers,
             layered,
             count,
             found,

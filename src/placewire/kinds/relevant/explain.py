@@ -19,14 +19,14 @@ from placewire.objects.window import SlidingWindow
 from placewire.text.lexicon import weigh_terms
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
 NANO = 1e9
 
 
-def explain_relevant(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
+def explain_relevant(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
     """The score and all that it is made of, the window, and how it stands in the result."""
     rows = subscribed.rows._replace(expires_us=np.array([NEVER_US]))
     shape = rows.shape.tolist()
@@ -112,7 +112,9 @@ def posts_in_groups(index: GroupIndex, row: int, part: int = 0) -> list[Post]:
     return [Post(terms[number], None, 0, part) for number in numbers.tolist()]
 
 
-def look_relevant(ground: Ground, live: Live, seen: Seen, now_us: int, theta: Any) -> Looked:
+def look_relevant(
+    ground: ExplainContext, live: Live, seen: Seen, now_us: int, theta: Any
+) -> Looked:
     """Match the object with one segment, as a worker does."""
     segment = live.segment
     norm = weigh_terms(sorted(seen.words.values()), ground.lexicon)[1]

@@ -159,7 +159,7 @@ def number_terms(
     return table, numbers, idf
 
 
-class LiteralDeal(NamedTuple):
+class TermPartition(NamedTuple):
     """Postings dealt out to parts: the part of each literal, or -1 if it is not posted.
 
     Where those of a row are in several parts, `often` f64[literals] gives their order.
@@ -171,7 +171,7 @@ class LiteralDeal(NamedTuple):
 
 
 def index_parts(
-    rows: SubscriptionRows, theta: NDArray[np.int32], dealt: LiteralDeal | None
+    rows: SubscriptionRows, theta: NDArray[np.int32], dealt: TermPartition | None
 ) -> tuple[GroupIndex, ...]:
     """An index for every part that postings are dealt out to, or one of all."""
     if dealt is None:
@@ -189,4 +189,4 @@ class RelevantIndex(NamedTuple):
     """An index of groups for every part, and how postings are divided into parts, if they are."""
 
     groups: tuple[GroupIndex, ...]
-    dealt: LiteralDeal | None = None
+    dealt: TermPartition | None = None

@@ -15,10 +15,10 @@ from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import Looked, Post
 from placewire.kinds.relevant.answer import answer_relevant
 from placewire.kinds.relevant.explain import explain_relevant, look_relevant, posts_in_groups
-from placewire.kinds.relevant.index import GroupIndex, LiteralDeal, RelevantIndex, index_parts
+from placewire.kinds.relevant.index import GroupIndex, RelevantIndex, TermPartition, index_parts
 from placewire.kinds.relevant.kernels.buffers import Buffers
 from placewire.kinds.relevant.match import RelevanceBlock, match_relevant
-from placewire.kinds.relevant.refill import Hunter
+from placewire.kinds.relevant.refill import WindowSearch
 from placewire.kinds.relevant.results import (
     USUAL_RULE,
     RelevantResults,
@@ -29,11 +29,11 @@ from placewire.kinds.relevant.results import (
     read_delta,
     take_buffers,
 )
-from placewire.kinds.relevant.settle import Slider, gather_found, name_slid
-from placewire.kinds.shard import Admitted, Changed, KindResults, SettleBatch, Shard
+from placewire.kinds.relevant.settle import WindowPass, gather_found, name_window_updates
+from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
-from placewire.model.kinds import Arrays, Kind, KindForm, Merged, Partition
+from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
 from placewire.model.regions import NOWHERE_SPECIAL
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
@@ -46,7 +46,7 @@ from placewire.text.lexicon import Lexicon, weigh_terms
 LEAST_SLID = 4_000  # events of a batch that a small window slides through
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground, Live
+    from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
@@ -89,7 +89,7 @@ class RelevantKind(Kind):
         return RowFields(k, NOWHERE_SPECIAL._replace(shape=shape), program)
 
     def build_index(
-        self, rows: SubscriptionRows, held: Buffers, parts: LiteralDeal | None
+        self, rows: SubscriptionRows, held: Buffers, parts: TermPartition | None
     ) -> RelevantIndex:
         return RelevantIndex(index_parts(rows, held.theta, parts), parts)
 
@@ -97,8 +97,8 @@ class RelevantKind(Kind):
         arrays = buffer_arrays(segment.held)
         for part, groups in enumerate(segment.index.groups):
             arrays |= {f"groups{part}.{name}": array for name, array in groups._asdict().items()}
-        if segment.index.dealt is not None:
-            arrays["dealt"] = segment.index.dealt.owner
+        if segment.index.partitiont is not None:
+            arrays["dealt"] = segment.index.partitiont.owner
         return arrays, {"groups": len(segment.index.groups)}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
@@ -106,7 +106,7 @@ class RelevantKind(Kind):
             GroupIndex(*(arrays[f"groups{part}.{name}"] for name in GroupIndex._fields))
             for part in range(facts["groups"])
         )
-        dealt = LiteralDeal(facts["groups"], arrays["dealt"]) if "dealt" in arrays else None
+        dealt = TermPartition(facts["groups"], arrays["dealt"]) if "dealt" in arrays else None
         return RelevantIndex(groups, dealt), read_buffers(arrays)
 
     def open_results(
@@ -121,11 +121,11 @@ class RelevantKind(Kind):
         picked: Sequence[NDArray[np.int64]],
         rows: SubscriptionRows,
         partition: Partition,
-    ) -> Merged:
+    ) -> MergedResults:
         by_time = any(one.exp is not one.seq for one in held)
         taken = [take_buffers(one, some, by_time) for one, some in zip(held, picked, strict=True)]
         joined = concat_buffers(taken, by_time)
-        return Merged(joined, partition(self.number, rows, joined))
+        return MergedResults(joined, partition(self.number, rows, joined))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
         parts: Sequence[Any] = segment.index.groups
@@ -143,8 +143,8 @@ class RelevantKind(Kind):
         objects = RelevanceBlock(*block[:6], block.norms)
         return [match_relevant(objects, target, scan) for target in targets]
 
-    def open(self, state: StateDir) -> Hunter:
-        return Hunter(state)
+    def open(self, state: StateDir) -> WindowSearch:
+        return WindowSearch(state)
 
     def cap_batch(self, memory: Any, rows: int, live: Sequence[LiveSegment], window: float) -> int:
         """In a batch that is longer than the window everything leaves it.
@@ -155,13 +155,13 @@ class RelevantKind(Kind):
         """
         return min(rows, max(LEAST_SLID, int(window)))
 
-    def begin(self, memory: Hunter, batch: SettleBatch) -> Slider:
+    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowPass:
         entries = list(batch.store)
         moves = batch.window.moves(entries, batch.first_seq, batch.facts, batch.advances)
         memory.by_time = batch.window.by_time
         memory.look_at(entries)
         batch.live.horizon = int(moves.horizon[-1])
-        return Slider(
+        return WindowPass(
             moves,
             batch.advances,
             memory,
@@ -171,22 +171,22 @@ class RelevantKind(Kind):
         )
 
     def settle(self, shard: Shard, batch: SettleBatch) -> list[Changed]:
-        slider: Slider = batch.begun[self.number]
-        rows, found = gather_found(shard, batch, slider.by_time)
-        slid = slider.slide_committed(shard.live, found, rows, shard.end_seqs())
-        return name_slid(shard.live.segment.rows, slid, slider.hunter)
+        window_pass: WindowPass = batch.begun[self.number]
+        rows, found = gather_found(shard, batch, window_pass.by_time)
+        slid = window_pass.slide_committed(shard.live, found, rows, shard.end_seqs())
+        return name_window_updates(shard.live.segment.rows, slid, window_pass.search)
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> Admitted:
+    ) -> AdmittedRows:
         """Give rows their first results from the window."""
-        slider: Slider = batch.begun[self.number]
-        empty = empty_buffers(np.zeros(rows.total, np.int64), slider.by_time)
+        window_pass: WindowPass = batch.begun[self.number]
+        empty = empty_buffers(np.zeros(rows.total, np.int64), window_pass.by_time)
         results = open_buffers(empty, rows.k, (), batch.live.results_context)
-        slid = slider.slide_new(rows, results, row_end)
+        slid = window_pass.slide_new(rows, results, row_end)
         held = results.take(np.arange(rows.total))
         segment = make_segment(self.number, rows, held, batch.partition(self.number, rows, held))
-        return Admitted(segment, name_slid(rows, slid, slider.hunter), results)
+        return AdmittedRows(segment, name_window_updates(rows, slid, window_pass.search), results)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         return KindResults(changed=[changed for _, some in updates for changed in some])
@@ -210,7 +210,7 @@ class RelevantKind(Kind):
         return empty_buffers(rows.k.astype(np.int64), False)
 
     def explain(
-        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
     ) -> bool:
         told[self.name] = explain_relevant(ground, subscribed, seen)
         return bool(told[self.name]["candidate"])
@@ -218,7 +218,9 @@ class RelevantKind(Kind):
     def posts(self, index: Any, row: int, part: int) -> list[Post]:
         return posts_in_groups(index, row, part)
 
-    def look(self, ground: Ground, live: Live, seen: Seen, now_us: int, thresholds: Any) -> Looked:
+    def look(
+        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
+    ) -> Looked:
         return look_relevant(ground, live, seen, now_us, thresholds)
 
 

@@ -20,8 +20,8 @@ from placewire.objects.kernels.best_of_rows import (
     postings_of_rows,
 )
 from placewire.objects.kernels.score import Columns
-from placewire.objects.kernels.score import Found as Objects
-from placewire.objects.kernels.score_layers import Strata
+from placewire.objects.kernels.score import ScoredObjects as Objects
+from placewire.objects.kernels.score_layers import PageLayers
 from placewire.objects.score_layers import Layers, columns_of
 from placewire.objects.store import open_retained
 from placewire.storage.layout import StateDir
@@ -32,7 +32,7 @@ TOLD_BY = 64  # rows of a search that tell how much of it was scored
 ROWS_A_THREAD = 64  # fewer are not worth another thread; a guess, not measured
 
 
-class Ground(NamedTuple):
+class WindowFile(NamedTuple):
     """A file of the store, with its words in order of hash and its rows in order of seq."""
 
     retained: Retained
@@ -47,13 +47,13 @@ class Ground(NamedTuple):
         return columns_of(self.retained, self.word_order)
 
 
-class Hunter:
+class WindowSearch:
     """Searches the files of the store; what it needs to know of each is found once."""
 
     def __init__(self, state: StateDir, by_time: bool = False) -> None:
         self.state = state
         self.by_time = by_time
-        self.grounds: dict[str, Ground] = {}
+        self.grounds: dict[str, WindowFile] = {}
         self.entries: Sequence[StoreEntry] = ()
         self.share = FIRST_SHARE  # of a row's postings that a search scores
 
@@ -76,7 +76,7 @@ class Hunter:
         names = {entry.name for entry in entries}
         self.grounds = {name: g for name, g in self.grounds.items() if name in names}
 
-    def _open(self, after_seq: int, after_us: int, before_seq: int) -> list[Ground]:
+    def _open(self, after_seq: int, after_us: int, before_seq: int) -> list[WindowFile]:
         """The files that may have objects after these."""
         found = []
         for entry in self.entries:
@@ -88,7 +88,7 @@ class Hunter:
                 continue
             if entry.name not in self.grounds:
                 retained = open_retained(self.state.file(entry.name))
-                self.grounds[entry.name] = Ground(
+                self.grounds[entry.name] = WindowFile(
                     retained,
                     np.argsort(retained.word_hash, kind="stable"),
                     np.argsort(retained.seq, kind="stable"),
@@ -108,11 +108,11 @@ class Hunter:
         return counts
 
     def _deepen(
-        self, ground: Ground, rows: SubscriptionRows, picked: NDArray[np.int64]
-    ) -> tuple[Strata, bool]:
+        self, ground: WindowFile, rows: SubscriptionRows, picked: NDArray[np.int64]
+    ) -> tuple[PageLayers, bool]:
         """What a file is searched by for some rows."""
-        if ground.layers.strata is not None:
-            return ground.layers.strata, True
+        if ground.layers.page_layers is not None:
+            return ground.layers.page_layers, True
         counts = np.zeros(picked.size)
         count_postings(ground, rows, picked, counts)
         return ground.layers.deepen(ground.retained, int(counts.sum()))
@@ -123,7 +123,7 @@ class Hunter:
         picked: NDArray[np.int64],
         wanted: Wanted,
         sizes: NDArray[np.int64],
-    ) -> Best:
+    ) -> BestObjects:
         """The best objects of each of the picked rows, as many as `sizes` says."""
         offsets = lengths_to_offsets(sizes)
         slots = int(offsets[-1])
@@ -134,13 +134,13 @@ class Hunter:
         files = [(g.columns, *self._deepen(g, rows, picked)) for g in grounds]
 
         def search(begin: int, end: int) -> list[None]:
-            for columns, strata, layered in files:
+            for columns, page_layers, layered in files:
                 best_objects_of_rows(
                     read_only(picked[begin:end]),
                     *Wanted(*(read_only(column[begin:end]) for column in wanted)),
                     asked_rows(rows),
                     columns,
-                    strata,
+                    page_layers,
                     layered,
                     self.by_time,
                     read_only(offsets[begin : end + 1]),
@@ -152,7 +152,7 @@ class Hunter:
 
         # Rows differ much in what they cost: several portions for each thread even that out.
         in_portions(search, picked.size, ROWS_A_THREAD, each=4)
-        return Best(offsets, counts, *found, looked)
+        return BestObjects(offsets, counts, *found, looked)
 
     def above(
         self,
@@ -161,7 +161,7 @@ class Hunter:
         after_seq: NDArray[np.int64],
         before_seq: NDArray[np.int64],
         theta: NDArray[np.int32],
-    ) -> Found:
+    ) -> WindowMatches:
         """The objects between two events that score `theta` of each of the picked rows at least."""
         parts = []
         first, last = int(after_seq.min()), int(before_seq.max())
@@ -179,11 +179,11 @@ class Hunter:
                 )
             )
         if not parts:
-            return Found(np.zeros(picked.size + 1, np.int64), *NO_OBJECTS)
+            return WindowMatches(np.zeros(picked.size + 1, np.int64), *NO_OBJECTS)
         of, nano, seq, exp = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((seq, of))
         offsets = np.searchsorted(of[order], np.arange(picked.size + 1))
-        return Found(offsets, nano[order], seq[order], exp[order])
+        return WindowMatches(offsets, nano[order], seq[order], exp[order])
 
     def name(self, seqs: NDArray[np.int64]) -> Named:
         """The objects of these seqs, ascending and each once; all of them are in the store."""
@@ -215,7 +215,7 @@ def asked_rows(rows: SubscriptionRows) -> AskedRows:
 
 
 def count_postings(
-    ground: Ground,
+    ground: WindowFile,
     rows: SubscriptionRows,
     picked: NDArray[np.int64],
     counts: NDArray[np.float64],
@@ -245,7 +245,7 @@ class Wanted(NamedTuple):
         return int(self.after_seq.min()), int(self.after_us.min()), int(self.before_seq.max())
 
 
-class Best(NamedTuple):
+class BestObjects(NamedTuple):
     """The best objects by rank: row i has the first counts[i] of slots offsets[i]:offsets[i+1]."""
 
     offsets: NDArray[np.int64]
@@ -256,7 +256,7 @@ class Best(NamedTuple):
     looked: NDArray[np.int64]
 
 
-class Found(NamedTuple):
+class WindowMatches(NamedTuple):
     """Objects of rows by seq, CSR."""
 
     offsets: NDArray[np.int64]
@@ -264,10 +264,10 @@ class Found(NamedTuple):
     seq: NDArray[np.int64]
     exp: NDArray[np.int64]
 
-    def take(self, picked: NDArray[np.int64]) -> Found:
+    def take(self, picked: NDArray[np.int64]) -> WindowMatches:
         """Those of some rows."""
         offsets, at = take_slices(self.offsets, picked)
-        return Found(offsets, self.nano[at], self.seq[at], self.exp[at])
+        return WindowMatches(offsets, self.nano[at], self.seq[at], self.exp[at])
 
 
 NO_OBJECTS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)

@@ -37,7 +37,7 @@ from placewire.storage.manifest import DeltaEntry
 EVERY_SEQ = -1
 
 
-class Entrants(NamedTuple):
+class BufferEntrants(NamedTuple):
     """Objects and the rows whose buffers they entered."""
 
     row: NDArray[np.uint32]
@@ -62,12 +62,12 @@ class BufferDelta(NamedTuple):
     refill_seq: NDArray[np.int64]
     refill_exp: NDArray[np.int64]
 
-    def entrants(self) -> tuple[Entrants, Entrants]:
+    def entrants(self) -> tuple[BufferEntrants, BufferEntrants]:
         """Those of buffers that were filled anew, and the others."""
         rows = np.repeat(self.refill_row, self.refill_counts)
-        return Entrants(rows, self.refill_nano, self.refill_seq, self.refill_exp), Entrants(
-            *self[:4]
-        )
+        return BufferEntrants(
+            rows, self.refill_nano, self.refill_seq, self.refill_exp
+        ), BufferEntrants(*self[:4])
 
 
 def empty_buffers(lengths: NDArray[np.int64], by_time: bool) -> Buffers:
@@ -260,7 +260,7 @@ class RelevantResults(RowResults):
         rows: NDArray[np.int64],
         theta: NDArray[np.int32],
         theta_seq: NDArray[np.int64],
-        entrants: Sequence[Entrants],
+        entrants: Sequence[BufferEntrants],
         horizon: int,
     ) -> None:
         """Put objects into the buffers of some rows again, which then have these thresholds.
@@ -362,12 +362,12 @@ class RelevantResults(RowResults):
             return
         changed = np.unique(np.concatenate(source.since))
         changed = changed[row_map[changed] >= 0]
-        heirs = row_map[changed]
+        rewrites = row_map[changed]
         taken = take_buffers(source.buffers, changed, self.rule.by_time)
-        self.buffers.counts[heirs] = 0
-        rows = np.repeat(heirs, taken.counts).astype(np.uint32)
-        entrants = Entrants(rows, taken.nano, taken.seq, taken.exp)
-        self._change(heirs, taken.theta, taken.theta_seq, [entrants], np.iinfo(np.int64).min)
-        self.soonest[heirs] = source.soonest[changed]
-        self.looked[heirs] = source.looked[changed]
-        self.note(NOTHING, heirs)
+        self.buffers.counts[rewrites] = 0
+        rows = np.repeat(rewrites, taken.counts).astype(np.uint32)
+        entrants = BufferEntrants(rows, taken.nano, taken.seq, taken.exp)
+        self._change(rewrites, taken.theta, taken.theta_seq, [entrants], np.iinfo(np.int64).min)
+        self.soonest[rewrites] = source.soonest[changed]
+        self.looked[rewrites] = source.looked[changed]
+        self.note(NOTHING, rewrites)

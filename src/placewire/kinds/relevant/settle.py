@@ -20,7 +20,13 @@ from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import take_texts
 from placewire.kinds.relevant.kernels.buffers import DONE
 from placewire.kinds.relevant.kernels.window import best_into_buffers, window_past_rows
-from placewire.kinds.relevant.refill import NO_OBJECTS, Best, Found, Hunter, Wanted
+from placewire.kinds.relevant.refill import (
+    NO_OBJECTS,
+    BestObjects,
+    Wanted,
+    WindowMatches,
+    WindowSearch,
+)
 from placewire.kinds.relevant.results import RelevantResults
 from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
 from placewire.kinds.threads import in_portions
@@ -35,7 +41,7 @@ ROWS_A_THREAD = 20_000  # what is worth a thread
 ROOM = 1 << 16  # updates, and objects added and dropped, that the kernel writes at once
 
 
-class Slid(NamedTuple):
+class WindowUpdates(NamedTuple):
     """Updates of rows, each with what it added and dropped: CSR of objects by seq."""
 
     row: NDArray[np.int64]
@@ -47,21 +53,21 @@ class Slid(NamedTuple):
     drop_seq: NDArray[np.int64]
 
 
-class Slider:
+class WindowPass:
     """One batch and the window that slides through it."""
 
     def __init__(
         self,
         moves: Moves,
         advances: Advances,
-        hunter: Hunter,
+        search: WindowSearch,
         by_time: bool,
         last_seq: int,
         growth: float = 1.0,
     ) -> None:
         self.moves = moves
         self.advances = advances
-        self.hunter = hunter
+        self.search = search
         self.by_time = by_time
         self.last_seq = last_seq
         self.growth = growth  # objects that arrive in the window for each that leaves it
@@ -76,10 +82,10 @@ class Slider:
     def slide_committed(
         self,
         live: LiveSegment,
-        found: Found,
+        found: WindowMatches,
         rows: NDArray[np.int64],
         end_seq: NDArray[np.int64],
-    ) -> list[Slid]:
+    ) -> list[WindowUpdates]:
         """Let the batch pass the committed rows of a segment; `found` is of `rows`."""
         buffers: RelevantResults = live.results
         leaving = np.flatnonzero(buffers.soonest <= self.moves.horizon[-1])
@@ -103,7 +109,7 @@ class Slider:
 
     def slide_new(
         self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: NDArray[np.int64]
-    ) -> list[Slid]:
+    ) -> list[WindowUpdates]:
         """Let rows of the batch begin with what the window has, and the rest of it pass them."""
         stops = self.stops(rows.expires_us, end_seq)
         picked = np.flatnonzero(self.advances.at(rows.begin_seq) < rows.expires_us)
@@ -118,14 +124,14 @@ class Slider:
         buffers: RelevantResults,
         picked: NDArray[np.int64],
         stops: NDArray[np.int64],
-        found: Found,
+        found: WindowMatches,
         begins: NDArray[np.int64],
-    ) -> tuple[list[Slid], NDArray[np.int64]]:
+    ) -> tuple[list[WindowUpdates], NDArray[np.int64]]:
         """Let events pass some rows; gives where each stopped to be filled anew, or DONE."""
         status = np.full(picked.size, DONE)
         begins = begins.copy()
 
-        def pass_some(first: int, last: int) -> list[Slid]:
+        def pass_some(first: int, last: int) -> list[WindowUpdates]:
             some = slice(first, last)
             offsets = found.offsets[first : last + 1]
             return self._pass(
@@ -143,9 +149,9 @@ class Slider:
         stops: NDArray[np.int64],
         begins: NDArray[np.int64],
         offsets: NDArray[np.int64],
-        found: Found,
+        found: WindowMatches,
         status: NDArray[np.int64],
-    ) -> list[Slid]:
+    ) -> list[WindowUpdates]:
         """Let the batch pass some rows, and say in `status` which must be filled anew, and when."""
         cursor = np.zeros(4, np.int64)
         slid = []
@@ -158,7 +164,7 @@ class Slider:
                 read_only(buffers.ks),
                 read_only(stops),
                 begins,
-                *Found(*map(read_only, found._replace(offsets=offsets))),
+                *WindowMatches(*map(read_only, found._replace(offsets=offsets))),
                 read_only(self.moves.seq),
                 read_only(self.moves.horizon),
                 buffers.rule.dominance,
@@ -173,7 +179,7 @@ class Slider:
             _, updates, adds, drops = cursor.tolist()
             if updates:
                 slid.append(
-                    Slid(
+                    WindowUpdates(
                         ends[0][:updates].copy(),
                         ends[1][:updates].copy(),
                         np.append(0, ends[2][:updates]),
@@ -197,7 +203,7 @@ class Slider:
         new = np.flatnonzero(np.isnan(cost))
         if new.size:
             few = Wanted(*(column[new] for column in wanted))
-            cost[new] = self.hunter.share * self.hunter.postings(rows, picked[new], few)
+            cost[new] = self.search.share * self.search.postings(rows, picked[new], few)
         return cost
 
     def _follow(
@@ -207,13 +213,13 @@ class Slider:
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
         stops: NDArray[np.int64],
-    ) -> list[Slid]:
+    ) -> list[WindowUpdates]:
         """Fill buffers anew at an event, and go on from there, each row by stretches of the log.
 
         A stretch is as long as what the one before found allows: a new row wants all that shares
         a term with it, until its threshold has risen.
         """
-        slid: list[Slid] = []
+        slid: list[WindowUpdates] = []
         short = np.ones(picked.size, np.bool_)
         length = FIRST_STRETCH
         while True:
@@ -225,7 +231,7 @@ class Slider:
                 return slid
             limit = np.minimum(at_seq + length, self.last_seq)
             theta = buffers.buffers.theta
-            found = self.hunter.above(rows, picked, at_seq, limit + 1, theta)
+            found = self.search.above(rows, picked, at_seq, limit + 1, theta)
             some, status = self._slide(buffers, picked, np.minimum(stops, limit + 1), found, at_seq)
             slid += some
             short = status != DONE
@@ -239,7 +245,7 @@ class Slider:
         buffers: RelevantResults,
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
-    ) -> Slid:
+    ) -> WindowUpdates:
         """Fill buffers anew from the window as it is at an event."""
         horizon = self.moves.at(at_seq)
         far_past = np.full(picked.size, FAR_PAST_US)
@@ -250,7 +256,7 @@ class Slider:
         )
         looked = self._cost(rows, buffers, picked, wanted)
         sizes = buffers.rule.sizes(buffers.ks[picked], looked, self.growth)
-        best = self.hunter.best(rows, picked, wanted, sizes)
+        best = self.search.best(rows, picked, wanted, sizes)
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":
             best, complete = lower(best, buffers.ks[picked], buffers.rule.ratio, complete)
@@ -259,21 +265,21 @@ class Slider:
             read_only(buffers.ks),
             read_only(at_seq),
             read_only(complete),
-            *Best(*map(read_only, best))[:5],
+            *BestObjects(*map(read_only, best))[:5],
             buffers.rule.dominance,
             buffers.buffers,
             buffers.soonest,
         )
         buffers.looked[picked] = best.looked
-        self.hunter.note_looked(rows, picked, wanted, best.looked)
+        self.search.note_looked(rows, picked, wanted, best.looked)
         buffers.note(picked[:0], picked)
         row, seq, adds, drops, *objects = columns
-        return Slid(row, seq, np.append(0, adds), np.append(0, drops), *objects)
+        return WindowUpdates(row, seq, np.append(0, adds), np.append(0, drops), *objects)
 
 
 def lower(
-    best: Best, ks: NDArray[np.uint16], ratio: float, complete: NDArray[np.bool_]
-) -> tuple[Best, NDArray[np.bool_]]:
+    best: BestObjects, ks: NDArray[np.uint16], ratio: float, complete: NDArray[np.bool_]
+) -> tuple[BestObjects, NDArray[np.bool_]]:
     """Of the best those that score a share of the k-th score at least."""
     kth = best.offsets[:-1] + ks.astype(np.int64) - 1
     full = best.counts >= ks
@@ -287,7 +293,7 @@ def lower(
 
 def gather_found(
     shard: Shard, batch: SettleBatch, by_time: bool
-) -> tuple[NDArray[np.int64], Found]:
+) -> tuple[NDArray[np.int64], WindowMatches]:
     """What the workers found for a shard: its rows, ascending, and the objects of each by seq."""
     parts: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
     for candidate in read_candidates(shard, batch):
@@ -298,7 +304,7 @@ def gather_found(
         parts.append((candidate.rows, candidate.measure, seqs, exp))
     row, nano, seq, exp = (np.concatenate(column) for column in zip(*parts, strict=True))
     if row.size == 0:
-        return np.empty(0, np.int64), Found(np.zeros(1, np.int64), nano, seq, exp)
+        return np.empty(0, np.int64), WindowMatches(np.zeros(1, np.int64), nano, seq, exp)
     since = (seq - int(seq.min())).astype(np.uint32)  # a batch has fewer than 2^32 events
     order = codes_to_order(read_only(since))
     order = order[codes_to_order(read_only(row[order]))]
@@ -308,17 +314,19 @@ def gather_found(
     if not first.all():
         row, nano, seq, exp = row[first], nano[first], seq[first], exp[first]
     starts = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
-    return row[starts].astype(np.int64), Found(np.append(starts, row.size), nano, seq, exp)
+    return row[starts].astype(np.int64), WindowMatches(np.append(starts, row.size), nano, seq, exp)
 
 
-def name_slid(rows: SubscriptionRows, slid: Sequence[Slid], hunter: Hunter) -> list[Changed]:
+def name_window_updates(
+    rows: SubscriptionRows, slid: Sequence[WindowUpdates], search: WindowSearch
+) -> list[Changed]:
     """Updates of `relevant` subscriptions of one segment; the store knows all their objects."""
     changed = []
     for part in slid:
         if part.row.size == 0:
             continue
         seqs, at = np.unique(np.concatenate([part.add_seq, part.drop_seq]), return_inverse=True)
-        names = hunter.name(seqs)
+        names = search.name(seqs)
         changed.append(
             Changed(
                 part.seq,

@@ -10,14 +10,14 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground
+    from placewire.explain.context import ExplainContext
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
 MOST_NAMED = 5  # due times
 
 
-def explain_trending(ground: Ground, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
+def explain_trending(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
     """The reports whose window the object's time is in, and what it adds to them."""
     rows = subscribed.rows
     begun_us, window_us, every_us = rows.literal_term.view(np.int64).tolist()

@@ -12,7 +12,7 @@ from placewire.ingest.changes import RowFields, RowReader
 from placewire.ingest.fields import read_k, read_window
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.explanation import explain_region
-from placewire.kinds.shard import Admitted, KindResults, SettleBatch, Shard
+from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.kinds.trending.due import DueRows, find_due, places_of
 from placewire.kinds.trending.explain import explain_trending
 from placewire.kinds.trending.settle import make_reports
@@ -21,14 +21,14 @@ from placewire.model.expression import ANY_TEXT
 from placewire.model.kinds import Kind, KindForm, RowResults
 from placewire.model.subscriptions import SubscriptionRows, read_pace
 from placewire.objects.frequent import count_section, top_terms
-from placewire.objects.sections import Section, Span, ground_of
+from placewire.objects.sections import Section, Span, region_of
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import DeltaEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import Ground
+    from placewire.explain.context import ExplainContext
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
 
@@ -85,11 +85,11 @@ class TrendingKind(Kind):
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> Admitted:
+    ) -> AdmittedRows:
         results = TrendingRows(rows)
         everybody = np.ones(rows.total, np.bool_)
         due = find_due(rows, results.places, everybody, row_end, batch.advances, batch.first_seq)
-        return Admitted(make_segment(self.number, rows), due, results)
+        return AdmittedRows(make_segment(self.number, rows), due, results)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         return KindResults(reports=make_reports([due for _, due in updates], batch))
@@ -112,11 +112,11 @@ class TrendingKind(Kind):
         lexicon: Lexicon | None,
         with_data: bool,
     ) -> dict[str, Any]:
-        ground = ground_of(query.region)
+        ground = region_of(query.region)
         return {"terms": top_terms([count_section(s, ground, span) for s in sections], query.k)}
 
     def explain(
-        self, ground: Ground, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
     ) -> bool:
         told["region"] = explain_region(subscribed.rows, seen)
         told[self.name] = explain_trending(ground, subscribed, seen)

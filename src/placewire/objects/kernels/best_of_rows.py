@@ -10,8 +10,16 @@ from placewire.kernels.blocks import NEVER
 from placewire.kernels.jit import inlined, kernel
 from placewire.objects.kernels.page_search import make_scratch
 from placewire.objects.kernels.relevant import search_file
-from placewire.objects.kernels.score import BY_PLACE, BY_SEQ, BY_TIME, Aim, Ask, Columns, Found
-from placewire.objects.kernels.score_layers import Strata
+from placewire.objects.kernels.score import (
+    BY_PLACE,
+    BY_SEQ,
+    BY_TIME,
+    Aim,
+    Ask,
+    Columns,
+    ScoredObjects,
+)
+from placewire.objects.kernels.score_layers import PageLayers
 
 LON, LAT, ALPHA, REACH, NORM, WEIGHTS = 0, 1, 2, 3, 4, 5  # where in a `relevant` row's shape
 FIRST_US = np.int64(-(1 << 63))
@@ -120,13 +128,13 @@ def best_objects_of_rows(
     before_seq: np.ndarray,
     rows: AskedRows,
     file: Columns,
-    strata: Strata,
+    page_layers: PageLayers,
     layered: bool,
     by_time: bool,
     best_offsets: np.ndarray,
     best_counts: np.ndarray,
     looked: np.ndarray,
-    found: Found,
+    found: ScoredObjects,
 ) -> None:
     """Put the objects of one file among the best of each picked row, in place.
 
@@ -135,7 +143,7 @@ def best_objects_of_rows(
     """
     words = most_words(rows, picked)
     asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
-    scratch = make_scratch(strata.page_inverse.size, words)
+    scratch = make_scratch(page_layers.page_inverse.size, words)
     keep = BY_TIME if by_time else BY_SEQ
     for i in range(picked.size):
         ask = ask_of_row(
@@ -144,7 +152,7 @@ def best_objects_of_rows(
         first = best_offsets[i]
         aim = Aim(False, 0, best_offsets[i + 1] - first, keep, 0)
         best_counts[i] = search_file(
-            strata, layered, file, ask, aim, first, best_counts[i], found, scratch
+            page_layers, layered, file, ask, aim, first, best_counts[i], found, scratch
         )
         looked[i] += scratch.looked[0]
         scratch.looked[0] = 0
@@ -165,16 +173,16 @@ def best_objects_of_query(
     before_seq: int,
     section: int,
     file: Columns,
-    strata: Strata,
+    page_layers: PageLayers,
     layered: bool,
     held: int,
-    found: Found,
+    found: ScoredObjects,
 ) -> int:
     """Put the objects of one file among the best of a query; gives how many these are.
 
     What is kept of each is its place: the section's number and the row.
     """
-    scratch = make_scratch(strata.page_inverse.size, asked.size)
+    scratch = make_scratch(page_layers.page_inverse.size, asked.size)
     ask = Ask(
         lon,
         lat,
@@ -189,7 +197,7 @@ def best_objects_of_query(
         np.int64(before_seq),
     )
     aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
-    return search_file(strata, layered, file, ask, aim, np.int64(0), held, found, scratch)
+    return search_file(page_layers, layered, file, ask, aim, np.int64(0), held, found, scratch)
 
 
 @kernel
@@ -200,7 +208,7 @@ def objects_above_rows(
     theta: np.ndarray,
     rows: AskedRows,
     file: Columns,
-    strata: Strata,
+    page_layers: PageLayers,
     layered: bool,
     by_time: bool,
 ) -> tuple:  # type: ignore[type-arg]
@@ -210,10 +218,12 @@ def objects_above_rows(
     """
     words = most_words(rows, picked)
     asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
-    scratch = make_scratch(strata.page_inverse.size, words)
+    scratch = make_scratch(page_layers.page_inverse.size, words)
     keep = BY_TIME if by_time else BY_SEQ
     of = np.empty(1024, np.int64)
-    found = Found(np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.int64))
+    found = ScoredObjects(
+        np.empty(1024, np.int32), np.empty(1024, np.int64), np.empty(1024, np.int64)
+    )
     written = np.int64(0)
     for i in range(picked.size):
         row = picked[i]
@@ -221,13 +231,13 @@ def objects_above_rows(
         while True:
             aim = Aim(True, np.int64(theta[row]), of.size - written, keep, 0)
             held = search_file(
-                strata, layered, file, ask, aim, written, np.int64(0), found, scratch
+                page_layers, layered, file, ask, aim, written, np.int64(0), found, scratch
             )
             if held <= of.size - written:
                 break
             more = max(of.size, held)
             of = np.concatenate((of, np.empty(more, np.int64)))
-            found = Found(
+            found = ScoredObjects(
                 np.concatenate((found.nano, np.empty(more, np.int32))),
                 np.concatenate((found.seq, np.empty(more, np.int64))),
                 np.concatenate((found.kept, np.empty(more, np.int64))),

@@ -118,7 +118,7 @@ def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
 def region_to_stretches(
     kind: int, box: np.ndarray, shape: np.ndarray, codes: np.ndarray, rows: np.ndarray, few: int
 ) -> np.ndarray:
-    """Stretches i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
+    """LogChunks i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
 
     Each has its begin, its end and 1 if all of its rows surely do. Cells of `few` rows or less are
     not cut any further, nor are any of a part that has too many stretches.

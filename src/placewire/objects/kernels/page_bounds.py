@@ -1,4 +1,5 @@
-"""Bounds of scores in strata: pages that may reach a score, the likeliest first, and places."""
+"""Bounds of scores in page_layers: pages that may reach a score, the likeliest first, and
+places."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def square_between(points: np.ndarray, at: int, x: float, y: float, z: float) ->
 
 @inlined
 def balls_to_space(
-    balls: np.ndarray,
+    circles: np.ndarray,
     x: float,
     y: float,
     z: float,
@@ -44,9 +45,9 @@ def balls_to_space(
     space: np.ndarray,
 ) -> None:
     """The most that place adds to a score in each page."""
-    for page in range(balls.shape[0]):
-        square = square_between(balls, page, x, y, z)
-        space[page] = spatial_part(alpha, reach_m, square, balls[page, 3])
+    for page in range(circles.shape[0]):
+        square = square_between(circles, page, x, y, z)
+        space[page] = spatial_part(alpha, reach_m, square, circles[page, 3])
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Searching strata: the pages that may reach a score, the likeliest first, for some words.
+"""Searching page_layers: the pages that may reach a score, the likeliest first, for some words.
 
 Rare words are searched one by one in their lists. The frequent ones are searched together: their
 bits tell which rows have enough of them.
@@ -31,13 +31,13 @@ from placewire.objects.kernels.score import (
     Aim,
     Ask,
     Columns,
-    Found,
+    ScoredObjects,
     put_object,
     row_counts,
     score_terms,
     score_to_reach,
 )
-from placewire.objects.kernels.score_layers import PAGE, PAGE_WORDS, Strata
+from placewire.objects.kernels.score_layers import PAGE, PAGE_WORDS, PageLayers
 
 MOST_SUBSETS = 32  # of up to 5 frequent words; any row may have what more of them there are
 SPARSE = 4  # entries a page: of a list with fewer only its own pages are looked at
@@ -86,7 +86,7 @@ def make_scratch(pages: int, words: int) -> Scratch:
 
 @inlined
 def offer_place(
-    strata: Strata,
+    page_layers: PageLayers,
     file: Columns,
     ask: Ask,
     place: int,
@@ -95,10 +95,10 @@ def offer_place(
     aim: Aim,
     first: int,
     held: int,
-    found: Found,
+    found: ScoredObjects,
 ) -> int:
     """Score the row at a place and put it where it belongs; gives how many objects are held."""
-    records, values = strata.records, strata.values
+    records, values = page_layers.records, page_layers.values
     seq, ts_us, row = records[place, 0], records[place, 1], records[place, 4]
     if not row_counts(file.parts, ask, row, seq, ts_us):
         return held
@@ -118,13 +118,13 @@ def offer_place(
 
 @inlined
 def search_list(
-    strata: Strata,
+    page_layers: PageLayers,
     file: Columns,
     ask: Ask,
     aim: Aim,
     first: int,
     held: int,
-    found: Found,
+    found: ScoredObjects,
     scratch: Scratch,
     turn: int,
     x: float,
@@ -133,15 +133,15 @@ def search_list(
 ) -> int:
     """Offer the rows of a rare word's list that have none of the words before it."""
     alpha, reach_m, text_share = ask.alpha, ask.reach_m, 1.0 - ask.alpha
-    places, cards, marks = strata.places, strata.cards, strata.marks
-    page_inverse, space = strata.page_inverse, scratch.space
+    places, cards, marks = page_layers.places, page_layers.cards, page_layers.marks
+    page_inverse, space = page_layers.page_inverse, scratch.space
     columns, masks, gains = scratch.columns, scratch.masks, scratch.gain
     heap, heap_page = scratch.heap, scratch.heap_page
     words = ask.asked.size
     gain = gains[turn:words].sum()
     most = most_text(gain, ask.norm)
     word = ask.asked[scratch.turn[turn]]
-    begin, end = strata.place_offsets[word], strata.place_offsets[word + 1]
+    begin, end = page_layers.place_offsets[word], page_layers.place_offsets[word + 1]
     least = score_to_reach(aim, first, held, found)
     paged = end - begin > FEW
     size = 1
@@ -178,7 +178,7 @@ def search_list(
             if place_may_reach(cards, place, textual, least, x, y, z, alpha, reach_m):
                 scratch.looked[0] += 1
                 held = offer_place(
-                    strata, file, ask, place, scratch.ranks, turn, aim, first, held, found
+                    page_layers, file, ask, place, scratch.ranks, turn, aim, first, held, found
                 )
                 least = score_to_reach(aim, first, held, found)
     return held
@@ -202,13 +202,13 @@ def make_subsets(
 
 @inlined
 def search_bits(
-    strata: Strata,
+    page_layers: PageLayers,
     file: Columns,
     ask: Ask,
     aim: Aim,
     first: int,
     held: int,
-    found: Found,
+    found: ScoredObjects,
     scratch: Scratch,
     rare: int,
     x: float,
@@ -217,8 +217,13 @@ def search_bits(
 ) -> int:
     """Offer the rows that have enough of the frequent words and none of the rare ones."""
     alpha, reach_m, text_share = ask.alpha, ask.reach_m, 1.0 - ask.alpha
-    cards, balls, bits, numbers = strata.cards, strata.balls, strata.bits, scratch.numbers
-    space, page_inverse, chosen = scratch.space, strata.page_inverse, scratch.chosen
+    cards, circles, bits, numbers = (
+        page_layers.cards,
+        page_layers.circles,
+        page_layers.bits,
+        scratch.numbers,
+    )
+    space, page_inverse, chosen = scratch.space, page_layers.page_inverse, scratch.chosen
     heap, heap_page = scratch.heap, scratch.heap_page
     frequent = ask.asked.size - rare
     gains = scratch.gain[rare : ask.asked.size]
@@ -245,8 +250,8 @@ def search_bits(
         for at in range(page * PAGE_WORDS, min((page + 1) * PAGE_WORDS, bits.shape[1])):
             mask = places_of_subsets(bits, numbers, frequent, chosen, count, at)
             if mask & (mask - np.uint64(1)):  # several: a look at where they are may spare them
-                square = square_between(balls, at, x, y, z)
-                near = spatial_part(alpha, reach_m, square, balls[at, 3])
+                square = square_between(circles, at, x, y, z)
+                near = spatial_part(alpha, reach_m, square, circles[at, 3])
                 if near + text_share * min(most, gain * page_inverse[page]) < least:
                     continue
             while mask:
@@ -258,7 +263,7 @@ def search_bits(
                 if place_may_reach(cards, place, textual, least, x, y, z, alpha, reach_m):
                     scratch.looked[0] += 1
                     held = offer_place(
-                        strata, file, ask, place, scratch.ranks, rare, aim, first, held, found
+                        page_layers, file, ask, place, scratch.ranks, rare, aim, first, held, found
                     )
                     least = score_to_reach(aim, first, held, found)
     return held

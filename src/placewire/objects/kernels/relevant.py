@@ -1,8 +1,8 @@
-"""The most relevant rows of a file for one search, by strata or by walking lists.
+"""The most relevant rows of a file for one search, by page_layers or by walking lists.
 
 Words are taken by rising length of their lists. A row that comes first in the list of one has none
-of the words before it, so what all words from there on could give bounds its text. With strata the
-frequent words come last and together.
+of the words before it, so what all words from there on could give bounds its text. With
+page_layers the frequent words come last and together.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from placewire.objects.kernels.score import (
     Aim,
     Ask,
     Columns,
-    Found,
+    ScoredObjects,
     offer_row,
     row_norm,
     score_to_reach,
 )
-from placewire.objects.kernels.score_layers import RARE, Strata, mark_of_word
+from placewire.objects.kernels.score_layers import RARE, PageLayers, mark_of_word
 
 
 @inlined
@@ -55,14 +55,14 @@ def words_in_turn(
 
 @inlined
 def search_file(
-    strata: Strata,
+    page_layers: PageLayers,
     layered: bool,
     file: Columns,
     ask: Ask,
     aim: Aim,
     first: int,
     held: int,
-    found: Found,
+    found: ScoredObjects,
     scratch: Scratch,
 ) -> int:
     """Offer what a file has; gives how many objects are held.
@@ -88,10 +88,10 @@ def search_file(
     rare = longest = np.int64(0)
     for turn in range(ask.asked.size):
         word = ask.asked[scratch.turn[turn]]
-        number = np.int64(strata.bitmap[word])
+        number = np.int64(page_layers.bitmap[word])
         if number == RARE:
             rare += 1
-            longest = strata.place_offsets[word + 1] - strata.place_offsets[word]
+            longest = page_layers.place_offsets[word + 1] - page_layers.place_offsets[word]
             scratch.columns[turn], scratch.masks[turn] = 3, mark_of_word(word)
         else:
             scratch.numbers[turn - rare] = number
@@ -99,17 +99,17 @@ def search_file(
             scratch.masks[turn] = np.uint64(1) << np.uint64(number & 63)
             scratch.ranks[scratch.turn[turn]] = rare  # they come together
     if longest > FEW or rare < ask.asked.size:
-        balls_to_space(strata.page_balls, x, y, z, ask.alpha, ask.reach_m, scratch.space)
+        balls_to_space(page_layers.page_balls, x, y, z, ask.alpha, ask.reach_m, scratch.space)
     for turn in range(rare):
-        held = search_list(strata, file, ask, aim, first, held, found, scratch, turn, x, y, z)
+        held = search_list(page_layers, file, ask, aim, first, held, found, scratch, turn, x, y, z)
     if rare < ask.asked.size:
-        held = search_bits(strata, file, ask, aim, first, held, found, scratch, rare, x, y, z)
+        held = search_bits(page_layers, file, ask, aim, first, held, found, scratch, rare, x, y, z)
     return held
 
 
 @inlined
 def walk_lists(
-    file: Columns, ask: Ask, aim: Aim, first: int, held: int, found: Found, scratch: Scratch
+    file: Columns, ask: Ask, aim: Aim, first: int, held: int, found: ScoredObjects, scratch: Scratch
 ) -> int:
     """Offer the rows of the whole lists; gives how many objects are held."""
     alpha, lists, norms, offsets = ask.alpha, file.lists, file.norm, file.term_offsets

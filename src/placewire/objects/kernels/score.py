@@ -65,7 +65,7 @@ class Aim(NamedTuple):
     section: int
 
 
-class Found(NamedTuple):
+class ScoredObjects(NamedTuple):
     """Objects by rank or, if all that score enough are wanted, as they come."""
 
     nano: np.ndarray  # i32
@@ -150,7 +150,9 @@ def score_terms(
 
 
 @inlined
-def put_best(first: int, room: int, held: int, nano: int, seq: int, kept: int, found: Found) -> int:
+def put_best(
+    first: int, room: int, held: int, nano: int, seq: int, kept: int, found: ScoredObjects
+) -> int:
     """Put an object among the best by rank, if it belongs there; gives how many these are."""
     last = first + held - 1
     if held == room and (
@@ -176,7 +178,7 @@ def offer_row(
     aim: Aim,
     first: int,
     held: int,
-    found: Found,
+    found: ScoredObjects,
 ) -> int:
     """Score a row that may be wanted and put it where it belongs; gives how many are held."""
     seq, ts_us = file.seq[row], file.ts_us[row]
@@ -191,7 +193,7 @@ def offer_row(
 
 @inlined
 def put_object(
-    aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: Found
+    aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: ScoredObjects
 ) -> int:
     """Put an object where it belongs, if its score is enough; gives how many are held.
 
@@ -213,7 +215,7 @@ def put_object(
 
 
 @inlined
-def score_to_reach(aim: Aim, first: int, held: int, found: Found) -> float:
+def score_to_reach(aim: Aim, first: int, held: int, found: ScoredObjects) -> float:
     """The score below which nothing is wanted any more, with some slack."""
     nano = np.int64(aim.floor)
     if not aim.every and held == aim.room and held > 0:

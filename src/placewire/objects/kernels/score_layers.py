@@ -22,13 +22,13 @@ NORM_SLACK = 1.0 + 1e-6  # more than any rounding to 32 bits
 CHORD_SLACK = 1e-6
 
 
-class Strata(NamedTuple):
+class PageLayers(NamedTuple):
     """n places in p pages of a file with v words, b of them frequent.
 
     A card is what bounds the score of a place, side by side: x, y, z and 1 / norm rounded up, 0
     without a norm. The rest of it is its marks, the same memory as u64: marks[:, 2] has a bit for
     each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
-    A ball is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
+    A circle is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
     farther from it. A record has all of a row that its score is made of, side by side: see
     `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of
     a frequent one.
@@ -40,7 +40,7 @@ class Strata(NamedTuple):
     marks: np.ndarray  # u64[n, 4]
     page_inverse: np.ndarray  # f64[p]
     page_balls: np.ndarray  # f64[p, 4]
-    balls: np.ndarray  # f64[words of 64 places, 4]
+    circles: np.ndarray  # f64[words of 64 places, 4]
     place_offsets: np.ndarray  # i64[v + 1]
     places: np.ndarray  # u32
     bitmap: np.ndarray  # i32[v]
@@ -103,9 +103,9 @@ def rows_to_records(
 
 @kernel
 def cards_to_balls(cards: np.ndarray, size: int) -> tuple:  # type: ignore[type-arg]
-    """The ball f64[p, 4] about every `size` places, and their greatest inverse norm f64[p]."""
+    """The circle f64[p, 4] about every `size` places, and their greatest inverse norm f64[p]."""
     pages = (cards.shape[0] + size - 1) // size
-    balls = np.zeros((pages, 4), np.float64)
+    circles = np.zeros((pages, 4), np.float64)
     greatest = np.zeros(pages, np.float64)
     for page in range(pages):
         first, last = page * size, min((page + 1) * size, cards.shape[0])
@@ -114,16 +114,16 @@ def cards_to_balls(cards: np.ndarray, size: int) -> tuple:  # type: ignore[type-
             for place in range(first, last):
                 low = min(low, np.float64(cards[place, axis]))
                 high = max(high, np.float64(cards[place, axis]))
-            balls[page, axis] = (low + high) / 2.0
+            circles[page, axis] = (low + high) / 2.0
         farthest = 0.0
         for place in range(first, last):
-            x = balls[page, 0] - np.float64(cards[place, 0])
-            y = balls[page, 1] - np.float64(cards[place, 1])
-            z = balls[page, 2] - np.float64(cards[place, 2])
+            x = circles[page, 0] - np.float64(cards[place, 0])
+            y = circles[page, 1] - np.float64(cards[place, 1])
+            z = circles[page, 2] - np.float64(cards[place, 2])
             farthest = max(farthest, x * x + y * y + z * z)
             greatest[page] = max(greatest[page], np.float64(cards[place, 3]))
-        balls[page, 3] = math.sqrt(farthest)
-    return balls, greatest
+        circles[page, 3] = math.sqrt(farthest)
+    return circles, greatest
 
 
 @kernel

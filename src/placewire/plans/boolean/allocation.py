@@ -91,7 +91,7 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
 Loads = NDArray[np.float64]
 
 
-class Merged(NamedTuple):
+class MergedParts(NamedTuple):
     """The worker of each part i32[parts], and the load of each worker f64[workers]."""
 
     worker: NDArray[np.int32]
@@ -103,7 +103,7 @@ class Merged(NamedTuple):
         return _balance(self.loads)
 
 
-def merge_loads(loads: Loads, workers: int) -> Merged:
+def merge_loads(loads: Loads, workers: int) -> MergedParts:
     """Parts whose loads simply add up."""
     return _merge(
         loads, workers, lambda part, carried: carried + loads[part], lambda part, worker: None
@@ -112,7 +112,7 @@ def merge_loads(loads: Loads, workers: int) -> Merged:
 
 def merge_portions(
     sample: Sample, portions: Sequence[Portion], workers: int, cost: LoadModel
-) -> Merged:
+) -> MergedParts:
     """Portions, where a worker counts an object or a subscription of several of its parts once."""
     words = -(-workers // WORD_BITS)
     objects = np.zeros((sample.objects, words), np.uint64)
@@ -148,7 +148,7 @@ def _merge(
     workers: int,
     weigh: Callable[[int, Loads], Loads],
     give: Callable[[int, int], None],
-) -> Merged:
+) -> MergedParts:
     """`weigh` says what each worker would carry with a part, `give` that one takes it."""
     carried = np.zeros(workers)
     chosen = np.zeros(loads.size, np.int32)
@@ -164,7 +164,7 @@ def _merge(
             carried[worker] = heavier[worker]
         give(part, worker)
         chosen[part] = worker
-    return Merged(chosen, carried)
+    return MergedParts(chosen, carried)
 
 
 def _balance_with(carried: Loads, worker: int, heavier: Loads) -> float:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.allocation import Merged, merge_portions
+from placewire.plans.boolean.allocation import MergedParts, merge_portions
 from placewire.plans.boolean.portion import (
     Portion,
     divide_by_text,
@@ -32,7 +32,7 @@ from placewire.plans.sample.sample import Sample
 DELTAS = (0.0, 0.1, 0.8)
 
 
-class Node(NamedTuple):
+class KdtNode(NamedTuple):
     """A node of the tree: a box of the world, or the part of it that some terms make up.
 
     `by_text` nodes are cut by text only (N_t in the paper, the others are N_s); `terms` i64 are
@@ -86,7 +86,7 @@ def finish_plan(
     cost: LoadModel,
     sigma: float,
     theta: int,
-) -> tuple[list[Node], Merged]:
+) -> tuple[list[KdtNode], MergedParts]:
     """The second phase: nodes for all workers, and their workers."""
     nodes = [make_node(sample, portion, cost, by_text) for portion, by_text in boxes]
     if len(nodes) < workers:
@@ -148,7 +148,9 @@ def least_similar_sides(
     return min(ways, key=lambda way: min(alike for _, alike in way), default=[])
 
 
-def cut_for_workers(sample: Sample, nodes: list[Node], workers: int, cost: LoadModel) -> list[Node]:
+def cut_for_workers(
+    sample: Sample, nodes: list[KdtNode], workers: int, cost: LoadModel
+) -> list[KdtNode]:
     """Cut fewer nodes than workers into as many as workers, at the least total load."""
     most = workers - len(nodes) + 1
     prices = np.array([price_parts(sample, node, most, cost) for node in nodes])
@@ -160,7 +162,7 @@ def cut_for_workers(sample: Sample, nodes: list[Node], workers: int, cost: LoadM
     ]
 
 
-def price_parts(sample: Sample, node: Node, most: int, cost: LoadModel) -> NDArray[np.float64]:
+def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> NDArray[np.float64]:
     """The total load of a node in 1 .. `most` parts, as `partition_node` would make them."""
     weighed = weigh_terms(sample, node.portion, cost)
     by_text = price_text(sample, node.portion, weighed, most, cost)
@@ -197,7 +199,7 @@ def count_partitions(prices: NDArray[np.float64], total: int) -> list[int]:
     return counts[::-1]
 
 
-def partition_node(sample: Sample, node: Node, parts: int, cost: LoadModel) -> list[Node]:
+def partition_node(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -> list[KdtNode]:
     """A node in `parts` parts, or in as many as it can be cut into.
 
     A node of text is cut by text; only one that has too few terms, and is still a whole box, goes
@@ -215,7 +217,7 @@ def partition_node(sample: Sample, node: Node, parts: int, cost: LoadModel) -> l
     return min((by_space, by_text), key=lambda way: (-len(way), sum(part.load for part in way)))
 
 
-def cut_by_text(sample: Sample, node: Node, parts: int, cost: LoadModel) -> list[Node]:
+def cut_by_text(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -> list[KdtNode]:
     """A node's terms in parts; the node alone if no cut makes its heaviest part lighter."""
     weighed = weigh_terms(sample, node.portion, cost, node.terms)
     parts = min(parts, weighed.most_parts())
@@ -235,14 +237,14 @@ def make_node(
     cost: LoadModel,
     by_text: bool,
     terms: NDArray[np.int64] | None = None,
-) -> Node:
+) -> KdtNode:
     """A node with its load."""
-    return Node(portion, portion_load(sample, portion, cost), by_text, terms)
+    return KdtNode(portion, portion_load(sample, portion, cost), by_text, terms)
 
 
 def level_workers(
-    sample: Sample, nodes: list[Node], workers: int, cost: LoadModel, sigma: float, theta: int
-) -> tuple[list[Node], Merged]:
+    sample: Sample, nodes: list[KdtNode], workers: int, cost: LoadModel, sigma: float, theta: int
+) -> tuple[list[KdtNode], MergedParts]:
     """Merge nodes to workers, and cut the heaviest in two while the workers are not level.
 
     Ends too when there are `theta` nodes, or when a node that cannot be cut outweighs what the
@@ -263,7 +265,7 @@ def level_workers(
             nodes[at : at + 1] = halves if len(halves) > 1 else [nodes[at]._replace(solid=True)]
 
 
-def heaviest_to_cut(nodes: list[Node], workers: int, sigma: float) -> int | None:
+def heaviest_to_cut(nodes: list[KdtNode], workers: int, sigma: float) -> int | None:
     """The place of the heaviest node that can be cut, or None if cutting is of no use."""
     solid = max((node.load for node in nodes if node.solid), default=0.0)
     rest = sum(node.load for node in nodes) - solid
@@ -273,7 +275,7 @@ def heaviest_to_cut(nodes: list[Node], workers: int, sigma: float) -> int | None
     return max(loose, key=lambda at: nodes[at].load, default=None)
 
 
-def join_leaves(sample: Sample, nodes: list[Node], merged: Merged, workers: int) -> Leaves:
+def join_leaves(sample: Sample, nodes: list[KdtNode], merged: MergedParts, workers: int) -> Leaves:
     """The plan: a leaf for each box, with a part for each of its nodes."""
     boxes, splits = [], []
     for box, in_box in groupby(nodes, key=lambda node: node.portion.box):
@@ -283,7 +285,7 @@ def join_leaves(sample: Sample, nodes: list[Node], merged: Merged, workers: int)
     return make_leaves("kdt", workers, BY_CELL, boxes, splits, merged.worker.tolist())
 
 
-def join_parts(sample: Sample, parts: list[Node]) -> TextSplit:
+def join_parts(sample: Sample, parts: list[KdtNode]) -> TextSplit:
     """The text split of a box: every term that a part has, the others by their hash."""
     part_of_term = np.full(sample.lexicon.size, -1, np.int32)
     for part, node in enumerate(parts):

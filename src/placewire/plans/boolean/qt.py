@@ -47,7 +47,7 @@ EITHER, BY_SPACE, BY_TEXT = "either", "space", "text"
 
 
 @dataclass(slots=True)
-class Node:
+class QtNode:
     """A node of the tree: the objects sent there and its subscriptions; none once it is split.
 
     `cell` has the statistics of these. Where an ancestor is divided by text, `keywords` are the
@@ -61,10 +61,10 @@ class Node:
     keywords: NDArray[np.int64] | None
     first: bool
     by_text: bool = False
-    children: tuple[Node, ...] = ()
+    children: tuple[QtNode, ...] = ()
 
 
-def grow_tree(sample: Sample, cost: SstdCost, theta: int, way: str = EITHER) -> Node:
+def grow_tree(sample: Sample, cost: SstdCost, theta: int, way: str = EITHER) -> QtNode:
     """Split the heaviest leaf until `theta` leaves have workload or none can be split to effect.
 
     Where there is no workload at all, the world is quartered evenly, or stays one leaf (BY_TEXT).
@@ -92,7 +92,7 @@ def grow_tree(sample: Sample, cost: SstdCost, theta: int, way: str = EITHER) -> 
     return root
 
 
-def find_leaves(node: Node) -> Iterator[Node]:
+def find_leaves(node: QtNode) -> Iterator[QtNode]:
     """The leaves under a node, in order."""
     if not node.children:
         yield node
@@ -100,7 +100,7 @@ def find_leaves(node: Node) -> Iterator[Node]:
         yield from find_leaves(child)
 
 
-def split_load(node: Node, children: Sequence[Node], *, free: bool = False) -> float:
+def split_load(node: QtNode, children: Sequence[QtNode], *, free: bool = False) -> float:
     """The total workload after a split, infinite if it would be of no use.
 
     It is of use if it leaves no leaf as heavy as the node was and, unless it is `free`, does not
@@ -117,7 +117,7 @@ def split_load(node: Node, children: Sequence[Node], *, free: bool = False) -> f
     return sum(loads)
 
 
-def close_node(node: Node, children: tuple[Node, ...], *, by_text: bool) -> None:
+def close_node(node: QtNode, children: tuple[QtNode, ...], *, by_text: bool) -> None:
     """Make a leaf an inner node; its rows are its children's now."""
     node.children = children
     node.by_text = by_text
@@ -132,7 +132,7 @@ def measure_node(
     keywords: NDArray[np.int64] | None = None,
     *,
     first: bool = True,
-) -> Node:
+) -> QtNode:
     """A leaf with those objects of a portion that are sent to it; `cell` if that is known.
 
     Where objects are kept, all are.
@@ -150,7 +150,7 @@ def measure_node(
         portion = portion._replace(objects=sent)
     cell = cell._replace(objects=int(portion.objects.size))
     present = terms_present(sample.term_offsets, sample.terms, portion.objects, size)
-    return Node(portion, cell, cost.weigh_cell(cell, present & asked), keywords, first)
+    return QtNode(portion, cell, cost.weigh_cell(cell, present & asked), keywords, first)
 
 
 def mask_terms(size: int, terms: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -160,7 +160,7 @@ def mask_terms(size: int, terms: NDArray[np.integer]) -> NDArray[np.bool_]:
     return mask
 
 
-def quarter_node(sample: Sample, cost: SstdCost, node: Node) -> tuple[Node, ...]:
+def quarter_node(sample: Sample, cost: SstdCost, node: QtNode) -> tuple[QtNode, ...]:
     """Four leaves of equal size, or none for one plan cell.
 
     A quarter that is as heavy as the node is quartered on, until its objects part: each level on
@@ -181,7 +181,7 @@ def quarter_node(sample: Sample, cost: SstdCost, node: Node) -> tuple[Node, ...]
     return quarters
 
 
-def divide_node(sample: Sample, cost: SstdCost, node: Node) -> tuple[Node, ...]:
+def divide_node(sample: Sample, cost: SstdCost, node: QtNode) -> tuple[QtNode, ...]:
     """Leaves of the same box that share its keywords, or none if there are not two.
 
     The subscriptions stay with all of them: SSTD counts a query wherever its region reaches.
@@ -216,7 +216,7 @@ def part_objects(
 
 
 def share_terms(
-    sample: Sample, cost: SstdCost, node: Node, terms: NDArray[np.integer]
+    sample: Sample, cost: SstdCost, node: QtNode, terms: NDArray[np.integer]
 ) -> NDArray[np.int32]:
     """The part of each term, by least increment of workload, heaviest terms first."""
     portion, cell = node.portion, node.cell
@@ -288,7 +288,7 @@ def plan_text(sample: Sample, workers: int) -> Leaves:
     return make_leaves(NAMES[BY_TEXT], workers, BY_LEAF, [WORLD], [by_hash], list(range(workers)))
 
 
-def overlay_nodes(nodes: Sequence[Node], box: Box) -> Iterator[tuple[Box, list[Node]]]:
+def overlay_nodes(nodes: Sequence[QtNode], box: Box) -> Iterator[tuple[Box, list[QtNode]]]:
     """The boxes of the plan with their parts, for nodes that share a box by text.
 
     Where one of them is quartered, the box is, and the others have a part in each quarter.
@@ -303,7 +303,7 @@ def overlay_nodes(nodes: Sequence[Node], box: Box) -> Iterator[tuple[Box, list[N
         )
 
 
-def text_parts(node: Node) -> Iterator[Node]:
+def text_parts(node: QtNode) -> Iterator[QtNode]:
     """The nodes into which a node is divided by text: leaves, or quartered ones."""
     if not node.by_text:
         yield node
@@ -312,7 +312,7 @@ def text_parts(node: Node) -> Iterator[Node]:
         yield from text_parts(child)
 
 
-def make_split(sample: Sample, parts: Sequence[Node]) -> TextSplit:
+def make_split(sample: Sample, parts: Sequence[QtNode]) -> TextSplit:
     """The terms of each of a box's parts."""
     if len(parts) == 1:
         return NO_SPLIT

@@ -62,20 +62,20 @@ def places_to_kth_distances(
 
     Points and lists are as in `kernels.curve`, the lists of a place a CSR column, -1 for none. A
     point of several lists counts once. Of a cell's quarters the one nearest to the place is walked
-    first; once k points are known, cells outside the ball of the k-th are passed over.
+    first; once k points are known, cells outside the circle of the k-th are passed over.
     """
     radii = np.full(place_lons.size, np.inf, np.float64)
     seen = np.full(lons.size, -1, np.int64)
     stack = np.empty((STACK, 5), np.int64)
     cuts = np.empty(5, np.int64)
-    ball = np.empty(4, np.float64)
+    circle = np.empty(4, np.float64)
     for i in range(place_lons.size):
         lon, lat = place_lons[i], place_lats[i]
         place_column, place_row = curve_column(lon), curve_row(lat)
         nearest = np.empty(ks[i], np.float64)
         kept = 0
-        enclose_ball(lon, lat, np.inf, ball)
-        west, south, east, north = rectangle_to_columns_rows(ball)
+        enclose_ball(lon, lat, np.inf, circle)
+        west, south, east, north = rectangle_to_columns_rows(circle)
         for at in range(offsets[i], offsets[i + 1]):
             if lists[at] < 0:
                 continue
@@ -100,8 +100,8 @@ def places_to_kth_distances(
                             distance = distance_m(lon, lat, lons[point], lats[point])
                             kept = keep_nearest(nearest, kept, distance)
                     if kept == nearest.size and nearest[0] < farthest:
-                        enclose_ball(lon, lat, nearest[0], ball)
-                        west, south, east, north = rectangle_to_columns_rows(ball)
+                        enclose_ball(lon, lat, nearest[0], circle)
+                        west, south, east, north = rectangle_to_columns_rows(circle)
                     continue
                 # The stack gives back last what is put there first: the farthest quarter.
                 middle_column = low_column + (np.int64(1) << (shift - 1))
@@ -119,7 +119,7 @@ def places_to_kth_distances(
     return radii
 
 
-WIDE_CELL = -1  # stands for all cells: the ball touches too many
+WIDE_CELL = -1  # stands for all cells: the circle touches too many
 
 
 @inlined

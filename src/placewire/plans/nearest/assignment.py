@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.nearest.counts import Census, freeze_census
+from placewire.plans.nearest.counts import ObjectCounts, freeze_census
 
 # What a subscription costs that no initial object would update. Not 0, so that these spread over
 # workers by their number, also from one call to the next; far below 1 / |O_init|, the least else.
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     """
 
     name: str
-    census: Census
+    census: ObjectCounts
     rectangles: NDArray[np.float64] = NO_RECTANGLES
     parts: Parts = NO_PARTS
 
@@ -105,10 +105,10 @@ def rule_to_arrays(rule: Rule) -> dict[str, NDArray[Any]]:
 
 def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
     """The inverse of `rule_to_arrays`."""
-    census = [arrays[f"census_{field}"] for field in Census._fields[1:]]
+    census = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
     return Rule(
         name,
-        freeze_census(Census(int(arrays["objects"][0]), *census)),
+        freeze_census(ObjectCounts(int(arrays["objects"][0]), *census)),
         arrays["rectangles"],
         Parts(*(arrays[f"parts_{field}"] for field in Parts._fields)),
     )

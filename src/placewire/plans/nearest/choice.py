@@ -14,12 +14,12 @@ from placewire.kernels.space.cells import codes_to_points
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.candidates import Target
-from placewire.kinds.nearest.index import BallIndex, Deal, index_balls, one_part
+from placewire.kinds.nearest.index import CircleIndex, RowPartition, index_circles, one_part
 from placewire.kinds.nearest.match import find_near
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.choice import BYTES_A_SUBSCRIPTION, Machines, Prices, Score, score_parts
 from placewire.plans.cost.measures import Objects
-from placewire.plans.route.radius_route import BallRoute, LiveBalls
+from placewire.plans.route.radius_route import LiveCircles, RadiusRoute
 from placewire.segments.segment import Segment, make_directory
 
 SAMPLED_ROWS = 100_000
@@ -37,12 +37,12 @@ class NearChoice(NamedTuple):
 class Met(NamedTuple):
     """Objects of a sample, the rows that they met, and how many postings one of these stands for.
 
-    `balls` is the index of the rows, which are an even choice: every `step`-th.
+    `circles` is the index of the rows, which are an even choice: every `step`-th.
     """
 
     objects: Objects
     rows: SubscriptionRows
-    balls: BallIndex
+    circles: CircleIndex
     row: NDArray[np.uint32]
     postings: float
     step: int
@@ -53,17 +53,17 @@ def meet_sample(rows: SubscriptionRows, radius: NDArray[np.float64], objects: Ob
     step = max(1, -(-rows.total // SAMPLED_ROWS))
     picked = np.arange(0, rows.total, step)
     some = SubscriptionRows(*map(read_only, take_rows(rows, picked)))
-    balls = index_balls(some, radius[picked], one_part(some.total))
+    circles = index_circles(some, radius[picked], one_part(some.total))
     chosen = np.arange(0, objects.codes.size, max(1, -(-objects.codes.size // SAMPLED_OBJECTS)))
     offsets, at = take_slices(objects.term_offsets, chosen)
     objects = Objects(objects.codes[chosen], offsets, objects.terms[at])
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
-    segment = Segment(NEAREST, some, balls, None, *make_directory(some))
+    segment = Segment(NEAREST, some, circles, None, *make_directory(some))
     target = Target(segment, thresholds=radii_to_limits(radius[picked]))
     found = find_near(probe, target)
     postings = step * found.candidates / max(found.row.size, 1)
-    return Met(objects, some, balls, found.row, postings, step)
+    return Met(objects, some, circles, found.row, postings, step)
 
 
 def score_dealt(
@@ -72,12 +72,12 @@ def score_dealt(
     """What a plan costs that deals the sample's rows out to `owner`."""
     objects = max(met.objects.codes.size, 1)
     own = owner[:: met.step]
-    live = LiveBalls(workers)
-    dealt = Deal(workers, own, np.zeros(own.size, np.float32))
-    live.rebuild([(met.rows, met.balls._replace(deal=dealt))])
+    live = LiveCircles(workers)
+    dealt = RowPartition(workers, own, np.zeros(own.size, np.float32))
+    live.rebuild([(met.rows, met.circles._replace(partition=dealt))])
     started = time.perf_counter()
     sent = np.zeros(workers)
-    for share in BallRoute(workers, live.words).cut(*met.objects):
+    for share in RadiusRoute(workers, live.words).cut(*met.objects):
         sent[share.worker] = share.objects.size
     route_ns = 1e9 * (time.perf_counter() - started) / objects
     meetings = met.postings * np.bincount(own[met.row], minlength=workers)

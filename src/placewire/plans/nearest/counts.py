@@ -29,7 +29,7 @@ NOT_COUNTED = -1
 PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one list is looked up in
 
 
-class Census(NamedTuple):
+class ObjectCounts(NamedTuple):
     """m objects in curve order and t terms in the order of their hashes.
 
     The objects of term i are members[list_offsets[i]:list_offsets[i + 1]], ascending. A census of
@@ -50,13 +50,13 @@ class Census(NamedTuple):
         return np.diff(self.list_offsets)
 
 
-def count_terms(sample: BallSample) -> Census:
+def count_terms(sample: BallSample) -> ObjectCounts:
     """The census of terms alone."""
     terms, numbers = _number_objects(sample.object_terms)
     offsets = lengths_to_offsets(np.bincount(numbers, minlength=terms.size))
     nothing = np.empty(0, np.float64)
     return freeze_census(
-        Census(
+        ObjectCounts(
             sample.objects,
             np.empty(0, np.int64),
             nothing,
@@ -68,7 +68,7 @@ def count_terms(sample: BallSample) -> Census:
     )
 
 
-def take_census(sample: BallSample) -> Census:
+def take_census(sample: BallSample) -> ObjectCounts:
     """The whole census."""
     codes = points_to_curve(sample.object_lon, sample.object_lat)
     order = np.argsort(codes, kind="stable")
@@ -77,7 +77,7 @@ def take_census(sample: BallSample) -> Census:
     owners = np.repeat(np.arange(order.size, dtype=np.int32), np.diff(term_offsets))
     list_offsets, pairs = numbers_to_groups(numbers[positions], terms.size)
     return freeze_census(
-        Census(
+        ObjectCounts(
             sample.objects,
             codes[order],
             sample.object_lon[order],
@@ -89,12 +89,12 @@ def take_census(sample: BallSample) -> Census:
     )
 
 
-def freeze_census(census: Census) -> Census:
+def freeze_census(census: ObjectCounts) -> ObjectCounts:
     """The census as arrays that cannot be written, as those from a file are."""
-    return Census(census.objects, *map(read_only, census[1:]))
+    return ObjectCounts(census.objects, *map(read_only, census[1:]))
 
 
-def find_terms(census: Census, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_terms(census: ObjectCounts, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The list of each term hash, -1 if no object has it: i64[terms]."""
     if census.terms.size == 0:
         return np.full(terms.size, -1, np.int64)
@@ -106,7 +106,7 @@ def find_terms(census: Census, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.where(census.terms[found] == terms, found, -1)
 
 
-def count_inside(census: Census, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
+def count_inside(census: ObjectCounts, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
     """|O_R| of each rectangle of f64[r, 4]: i64[r]."""
     counts: NDArray[np.int64] = points_counted_in_rectangles(
         census.code, census.lon, census.lat, everyone_in(census), rectangles
@@ -114,23 +114,23 @@ def count_inside(census: Census, rectangles: NDArray[np.float64]) -> NDArray[np.
     return counts
 
 
-def everyone_in(census: Census) -> NDArray[np.int32]:
+def everyone_in(census: ObjectCounts) -> NDArray[np.int32]:
     """The list of all objects."""
     return np.arange(census.lon.size, dtype=np.int32)
 
 
-class Pairs(NamedTuple):
+class NearestPairs(NamedTuple):
     """The census the other way round: the terms i32 of each object, as a CSR column."""
 
     offsets: NDArray[np.int64]
     terms: NDArray[np.int32]
 
 
-def list_pairs(census: Census) -> Pairs:
+def list_pairs(census: ObjectCounts) -> NearestPairs:
     """The terms of each object."""
     offsets, places = numbers_to_groups(census.members, census.objects)
     terms = np.repeat(np.arange(census.terms.size, dtype=np.int32), census.frequency)
-    return Pairs(read_only(offsets), read_only(terms[places]))
+    return NearestPairs(read_only(offsets), read_only(terms[places]))
 
 
 class Meetings:
@@ -142,10 +142,10 @@ class Meetings:
 
     def __init__(
         self,
-        census: Census,
+        census: ObjectCounts,
         offsets: NDArray[np.int64],
         lists: NDArray[np.int64],
-        pairs: Pairs | None = None,
+        pairs: NearestPairs | None = None,
     ) -> None:
         self.census = census
         self.offsets = read_only(offsets)
@@ -189,14 +189,14 @@ class Meetings:
             np.arange(self.offsets.size - 1), self.offsets, self.lists, self.census.frequency
         )
 
-    def _looks_through(self, pairs: Pairs, rows: Rows, rectangle: Rectangle) -> bool:
+    def _looks_through(self, pairs: NearestPairs, rows: Rows, rectangle: Rectangle) -> bool:
         asked = int((self.offsets[rows + 1] - self.offsets[rows]).sum())
         inside = int(count_inside(self.census, rectangle[None])[0])
         return inside * pairs.terms.size < asked * PAIRS_A_LOOKUP * self.census.objects
 
 
 def find_radii(
-    census: Census,
+    census: ObjectCounts,
     lon: NDArray[np.float64],
     lat: NDArray[np.float64],
     k: NDArray[np.int32],
@@ -205,7 +205,7 @@ def find_radii(
 ) -> NDArray[np.float64]:
     """The distance to the k-th nearest object that shares a term, inf if there are fewer: f64[n].
 
-    A term takes a descent to the place and the cells around it that the ball touches; one of
+    A term takes a descent to the place and the cells around it that the circle touches; one of
     fewer than k objects is read whole.
     """
     radii: NDArray[np.float64] = places_to_kth_distances(

@@ -36,7 +36,7 @@ GAMMA2 = 100_000
 
 
 class Subset(NamedTuple):
-    """Rows in curve order, the rectangle R around their balls, and what each meets there.
+    """Rows in curve order, the rectangle R around their circles, and what each meets there.
 
     `met` i64[rows] is the sum of |O_R,lambda| over the terms of a row: |O_init| times its cost.
     """
@@ -78,7 +78,9 @@ def plan_dkm(
     return make_assignment(Rule("dkm", census, rectangles), workers, worker, cost)
 
 
-def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma2: int) -> list[Subset]:
+def split_subscriptions(
+    circles: Balls, meetings: Meetings, least: int, gamma2: int
+) -> list[Subset]:
     """Algorithm 2: split the subset of the largest cost until there are `least` or all are single.
 
     By space, or by cost if that makes the whole no dearer. More than `gamma2` subscriptions at one
@@ -87,9 +89,9 @@ def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma2: in
     heap: list[tuple[int, int, Subset]] = []
     single: list[Subset] = []
     pushed = 0
-    rows = rows_on_curve(balls)
+    rows = rows_on_curve(circles)
     if rows.size:
-        rectangle = enclose_balls(balls, rows)
+        rectangle = enclose_balls(circles, rows)
         whole = Subset(rows, rectangle, meetings.count(rows, rectangle))
         heapq.heappush(heap, (-whole.total, pushed, whole))
         pushed += 1
@@ -98,19 +100,19 @@ def split_subscriptions(balls: Balls, meetings: Meetings, least: int, gamma2: in
         if subset.rows.size == 1:
             single.append(subset)
             continue
-        for part in split_subset(balls, meetings, subset, gamma2):
+        for part in split_subset(circles, meetings, subset, gamma2):
             heapq.heappush(heap, (-part.total, pushed, part))
             pushed += 1
     return single + [subset for _, _, subset in heap]
 
 
-def split_subset(balls: Balls, meetings: Meetings, subset: Subset, gamma2: int) -> list[Subset]:
+def split_subset(circles: Balls, meetings: Meetings, subset: Subset, gamma2: int) -> list[Subset]:
     """The better of the two ways to split a subset of two subscriptions or more."""
-    quarters = quarter_rows(balls, subset.rows)
-    by_space = [take_part(balls, meetings, subset, quarter) for quarter in quarters]
+    quarters = quarter_rows(circles, subset.rows)
+    by_space = [take_part(circles, meetings, subset, quarter) for quarter in quarters]
     if len(quarters) > 1 and subset.rows.size > gamma2:
         return by_space
-    by_cost = [take_part(balls, meetings, subset, places) for places in deal_rows(subset)]
+    by_cost = [take_part(circles, meetings, subset, places) for places in deal_rows(subset)]
     if len(quarters) > 1 and sum(s.total for s in by_space) < sum(s.total for s in by_cost):
         return by_space
     return by_cost
@@ -126,10 +128,10 @@ def deal_rows(subset: Subset) -> list[Rows]:
     return [places for places in dealt if places.size]
 
 
-def take_part(balls: Balls, meetings: Meetings, subset: Subset, places: slice | Rows) -> Subset:
+def take_part(circles: Balls, meetings: Meetings, subset: Subset, places: slice | Rows) -> Subset:
     """A part of a subset with its own rectangle and what its rows meet there."""
     rows = subset.rows[places]
-    rectangle = enclose_balls(balls, rows)
-    if (rectangle == subset.rectangle).all():  # as for most that hold an endless ball
+    rectangle = enclose_balls(circles, rows)
+    if (rectangle == subset.rectangle).all():  # as for most that hold an endless circle
         return Subset(rows, rectangle, subset.met[places])
     return Subset(rows, rectangle, meetings.count(rows, rectangle))

@@ -55,7 +55,7 @@ def count_kop(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
 
 
 def count_sop(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
-    """Equation 2, times |O_init|, with the rectangle around each ball."""
+    """Equation 2, times |O_init|, with the rectangle around each circle."""
     return count_inside(rule.census, bound_newcomers(rule, new))
 
 
@@ -94,7 +94,7 @@ COUNTS: dict[str, Callable[[Rule, Newcomers], NDArray[np.int64]]] = {
 
 
 def bound_newcomers(rule: Rule, new: Newcomers) -> NDArray[np.float64]:
-    """The rectangles f64[n, 4] around their balls, which the initial objects make."""
+    """The rectangles f64[n, 4] around their circles, which the initial objects make."""
     lists = find_terms(rule.census, new.terms)
     radii = find_radii(rule.census, new.lon, new.lat, new.k, new.term_offsets, lists)
     rectangles: NDArray[np.float64] = balls_to_rectangles(new.lon, new.lat, radii)

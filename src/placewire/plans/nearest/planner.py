@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
-from placewire.kernels.space.circles import balls_to_boxes
+from placewire.kernels.space.circles import circles_to_boxes
 from placewire.kernels.space.z_curve import points_to_curve
-from placewire.kinds.nearest.index import Deal, points_of
+from placewire.kinds.nearest.index import RowPartition, points_of
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
 from placewire.plans.boolean.methods import memory_of_machine
@@ -41,7 +41,7 @@ from placewire.plans.rebalance.adjustment import sum_loads
 from placewire.plans.rebalance.handover import hand_over, scale_costs
 from placewire.plans.ref import NearRef, PlanRef, write_plan
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.radius_route import LiveBalls
+from placewire.plans.route.radius_route import LiveCircles
 from placewire.plans.row_planner import DealingPlanner
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import CKQ, make_sample
@@ -77,9 +77,9 @@ class NearPlanner(DealingPlanner):
         self.loads = np.zeros(workers)
         self.rule: Rule | None = None
         self.leaves: PlanRef | None = None
-        self.balls = LiveBalls(workers)
-        self.balls_file = ""
-        self._known: set[str] = set()  # segments whose balls the map has
+        self.circles = LiveCircles(workers)
+        self.circles_file = ""
+        self._known: set[str] = set()  # segments whose circles the map has
         self._counted: set[str] = set()  # segments whose rows are in the loads
         self.sent = self.broadcast = 0  # objects to workers, and what a broadcast would have sent
         if self.goes_on(saved):
@@ -99,15 +99,15 @@ class NearPlanner(DealingPlanner):
     @property
     def broadcasts(self) -> bool:
         """Whether objects go to every worker that may need them."""
-        return self.deals and bool(self.balls_file)
+        return self.deals and bool(self.circles_file)
 
-    def deal(self, rows: SubscriptionRows) -> Deal | None:
+    def deal(self, rows: SubscriptionRows) -> RowPartition | None:
         """Who gets the batch's new rows; None when nothing is dealt out."""
         if not self.deals:
             return None
         if self.rule is None:
             owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
-            return Deal(self.workers, owner, np.zeros(rows.total, np.float32))
+            return RowPartition(self.workers, owner, np.zeros(rows.total, np.float32))
         lon, lat, _ = points_of(rows)
         owner, cost, self.loads = assign_new(
             self.rule,
@@ -119,14 +119,20 @@ class NearPlanner(DealingPlanner):
             rows.literal_term,
             self.workers,
         )
-        return Deal(self.workers, owner, cost.astype(np.float32))
+        return RowPartition(self.workers, owner, cost.astype(np.float32))
 
     def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
         """Rows have ended: their workers have less to do."""
-        balls = live.segment.index
-        if self.rule is not None and balls is not None and balls.deal.parts == self.workers:
+        circles = live.segment.index
+        if (
+            self.rule is not None
+            and circles is not None
+            and circles.partition.parts == self.workers
+        ):
             self.loads = release(
-                self.loads, balls.deal.owner[rows], balls.deal.cost[rows].astype(np.float64)
+                self.loads,
+                circles.partition.owner[rows],
+                circles.partition.cost[rows].astype(np.float64),
             )
 
     def route(self, batch: int, segments: Sequence[LiveSegment]) -> NearRef | None:
@@ -137,21 +143,21 @@ class NearPlanner(DealingPlanner):
         if not self.deals or not segments:
             return None
         self._follow(batch, segments)
-        return NearRef(self.workers, root, balls=self.balls_file)
+        return NearRef(self.workers, root, circles=self.circles_file)
 
     def _follow(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """Bring the map of balls up to date, and write it if it changed."""
+        """Bring the map of circles up to date, and write it if it changed."""
         fresh = [live for live in segments if live.name not in self._known]
         if not fresh:
             return
-        if self._known and not self.balls.crowded:
+        if self._known and not self.circles.crowded:
             for live in fresh:
-                self.balls.add(live.segment.rows, live.segment.index)
-        if not self._known or self.balls.crowded:
-            self.balls.rebuild((live.segment.rows, live.segment.index) for live in segments)
+                self.circles.add(live.segment.rows, live.segment.index)
+        if not self._known or self.circles.crowded:
+            self.circles.rebuild((live.segment.rows, live.segment.index) for live in segments)
         self._known = {live.name for live in segments}
-        self.balls_file = self.state.new_name(batch, "balls")
-        write_arrays(self.state.file(self.balls_file), {"words": self.balls.words})
+        self.circles_file = self.state.new_name(batch, "balls")
+        write_arrays(self.state.file(self.circles_file), {"words": self.circles.words})
 
     def _settle_loads(self, live: LiveSegments, now_us: int) -> None:
         """Take the loads anew where segments were merged: rows that expired went with them."""
@@ -161,8 +167,8 @@ class NearPlanner(DealingPlanner):
             return
         self.loads = np.zeros(self.workers)
         for one in live.of_kind(NEAREST):
-            if one.segment.index.deal.parts == self.workers:
-                deal = one.segment.index.deal
+            if one.segment.index.partition.parts == self.workers:
+                deal = one.segment.index.partition
                 alive = ~one.ended_mask() & (one.segment.rows.expires_us > now_us)
                 self.loads += np.bincount(deal.owner[alive], deal.cost[alive], self.workers)
 
@@ -172,21 +178,24 @@ class NearPlanner(DealingPlanner):
         self.broadcast += objects * self.workers
 
     def forget_map(self) -> None:
-        """Segments were dealt out anew: the map of balls has to be made anew, too."""
+        """Segments were dealt out anew: the map of circles has to be made anew, too."""
         self._known = set()
 
     def deal_rest(self, batch: int, live: LiveSegments) -> None:
-        """Deal out what came for another number of workers while the plan was still to come."""
+        """RowPartition out what came for another number of workers while the plan was still to
+        come."""
         if self.rule is None:
             return
         live.wait()
         rest = [
-            one for one in live.of_kind(NEAREST) if one.segment.index.deal.parts != self.workers
+            one
+            for one in live.of_kind(NEAREST)
+            if one.segment.index.partition.parts != self.workers
         ]
         if rest:
             deals = {one.name: self.deal(whole_rows(one.segment)) for one in rest}
             live.hand_over(batch, rest, divide_by(lambda one, rows, held: deals[one.name]))
-            live.take_heirs((NEAREST,))
+            live.swap_rewrites((NEAREST,))
 
     def prepare(self, batch: int, live: LiveSegments, now_us: int) -> None:
         """Make the plan before it is in force."""
@@ -208,8 +217,8 @@ class NearPlanner(DealingPlanner):
             entry["loads"] = self.loads.tolist()
         if self.leaves is not None:
             entry |= {"leaves": self.leaves.file, "live": self.leaves.live}
-        if self.balls_file:
-            entry["balls"] = self.balls_file
+        if self.circles_file:
+            entry["balls"] = self.circles_file
         return entry
 
     def _plan(
@@ -260,7 +269,7 @@ class NearPlanner(DealingPlanner):
                 return
         assignment = assignments[self.method]
         way = "dealt out"
-        deals = [one.segment.index.deal for one in near]
+        deals = [one.segment.index.partition for one in near]
         if counted is not None and all(deal.parts == self.workers for deal in deals):
             former = np.concatenate([deal.owner for deal in deals])[alive]
             assignment = level_assignment(assignment, former, counted, sample)
@@ -273,12 +282,12 @@ class NearPlanner(DealingPlanner):
         owner[alive], cost[alive] = assignment.worker, assignment.cost
         starts = np.cumsum([0, *(one.segment.rows.total for one in near)])
         anew = {
-            one.name: Deal(self.workers, owner[first:last], cost[first:last])
+            one.name: RowPartition(self.workers, owner[first:last], cost[first:last])
             for one, first, last in zip(near, starts[:-1], starts[1:], strict=True)
         }
         live.hand_over(batch, near, divide_by(lambda one, rows, held: anew[one.name]))
         if not ahead:
-            live.take_heirs((NEAREST,))
+            live.swap_rewrites((NEAREST,))
             self.forget_map()
         if not chooses:
             self.why = (
@@ -297,11 +306,11 @@ class NearPlanner(DealingPlanner):
     ) -> None:
         """SSTD's way: a tree of leaves among which objects are divided."""
         lon, lat, _ = points_of(rows)
-        balls = rows._replace(
+        circles = rows._replace(
             region_kind=np.full(rows.total, CIRCLE, np.uint8),
-            box=balls_to_boxes(lon, lat, radius),
+            box=circles_to_boxes(lon, lat, radius),
         )
-        sample = make_sample(codes, term_offsets, terms, balls)
+        sample = make_sample(codes, term_offsets, terms, circles)
         sample = sample._replace(traits=assume_kind(sample, CKQ))
         leaves: Leaves = plan_qt(sample, self.workers)._replace(summary=NOTHING)
         file, live = self.state.new_name(batch, "plan"), self.state.new_name(batch, "live")

@@ -1,8 +1,9 @@
-"""What `nearest` subscriptions are divided by: their balls, and the objects seen when that is done.
+"""What `nearest` subscriptions are divided by: their circles, and the objects seen when that is
+done.
 
-The ball B(s) of a subscription has its place as centre and reaches as far as the k-th nearest of
+The circle B(s) of a subscription has its place as centre and reaches as far as the k-th nearest of
 the objects it has; an object outside cannot enter its result. While it has fewer than k objects its
-ball is the world.
+circle is the world.
 """
 
 from __future__ import annotations
@@ -49,38 +50,38 @@ class BallSample(NamedTuple):
 
 class Balls(NamedTuple):
     """The subscriptions of a sample in space: codes i64[n] on the fine Z-curve, and the rectangles
-    f64[n, 4] around their balls, all longitudes for one that crosses the antimeridian."""
+    f64[n, 4] around their circles, all longitudes for one that crosses the antimeridian."""
 
     code: NDArray[np.int64]
     rectangle: NDArray[np.float64]
 
 
 def place_balls(sample: BallSample) -> Balls:
-    """The balls of a sample."""
+    """The circles of a sample."""
     return Balls(
         points_to_curve(sample.lon, sample.lat),
         balls_to_rectangles(sample.lon, sample.lat, sample.radius_m),
     )
 
 
-def rows_on_curve(balls: Balls) -> Rows:
+def rows_on_curve(circles: Balls) -> Rows:
     """All rows, in the order of their places on the curve."""
-    return np.argsort(balls.code, kind="stable")
+    return np.argsort(circles.code, kind="stable")
 
 
-def enclose_balls(balls: Balls, rows: Rows) -> Rectangle:
-    """R: the rectangle around the balls of some rows, of which there is one or more."""
-    around: Rectangle = rectangles_enclosed(balls.rectangle, rows)
+def enclose_balls(circles: Balls, rows: Rows) -> Rectangle:
+    """R: the rectangle around the circles of some rows, of which there is one or more."""
+    around: Rectangle = rectangles_enclosed(circles.rectangle, rows)
     return around
 
 
-def quarter_rows(balls: Balls, rows: Rows) -> list[slice]:
+def quarter_rows(circles: Balls, rows: Rows) -> list[slice]:
     """Where among rows in curve order each quarter of their cell is; quarters of none are left out.
 
     Their cell is the smallest of the world's quadtree that holds all their places, so that there
     are two quarters or more; or one, if all are at one place.
     """
-    codes = balls.code[rows]
+    codes = circles.code[rows]
     first, last = int(codes[0]), int(codes[-1])
     if first == last:
         return [slice(0, rows.size)]

@@ -19,14 +19,14 @@ from placewire.plans.cost.measures import Objects, post_rows
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import reweigh
-from placewire.plans.rebalance.rebalancer import Rebalancer, Source
+from placewire.plans.rebalance.rebalancer import LoadSource, Rebalancer
 from placewire.plans.rebalance.trial import try_plan
 from placewire.plans.ref import write_plan
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
-from placewire.storage.notes import Asked, read_asked
+from placewire.storage.notes import PlanRequest, read_asked
 
 
 class NextPlan(NamedTuple):
@@ -56,7 +56,7 @@ class PlanChanger:
         self.rebalancer = rebalancer
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
 
-    def ask(self, heeded: str) -> Asked | None:
+    def ask(self, heeded: str) -> PlanRequest | None:
         """What somebody asks for by hand, unless that note was the last one heeded."""
         note = read_asked(self.state)
         return None if note is None or note.id == heeded else note
@@ -93,7 +93,7 @@ class PlanChanger:
         write_plan(self.state.file(file), leaves, self.key, cost)
         return NextPlan(leaves, file, why)
 
-    def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> Source:
+    def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> LoadSource:
         """What a decision about a plan may ask for, each made once."""
         rows = cache(lambda: live_rows(segments))
         recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
@@ -102,7 +102,7 @@ class PlanChanger:
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
         method = METHODS.get(plan)
-        return Source(
+        return LoadSource(
             objects,
             cache(lambda: post_rows(rows())),
             weighed,

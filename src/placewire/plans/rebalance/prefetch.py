@@ -93,18 +93,20 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
     return total
 
 
-def fetch_heirs(heirs: Sequence[Segment], routes: Mapping[int, RouteRef], worker: int) -> int:
+def prefetch_rewrites(
+    rewrites: Sequence[Segment], routes: Mapping[int, RouteRef], worker: int
+) -> int:
     """Read a worker's parts of segments that take over after the batch; gives how many postings.
 
     Only kinds whose subscriptions are dealt out have parts; under other plans all of a segment is
     everybody's, and there is nothing to be fetched for one worker.
     """
     total = 0
-    for heir in heirs:
-        route = routes.get(heir.kind)
+    for rewritten in rewrites:
+        route = routes.get(rewritten.kind)
         if route is None:
             continue
-        parts = kind_numbered(heir.kind).parts(heir)
+        parts = kind_numbered(rewritten.kind).parts(rewritten)
         for part in parts[worker :: route.workers]:
             total += part.size
             for array in part:

@@ -30,7 +30,7 @@ from placewire.plans.rebalance.migration import SELECTS
 from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.sstd import adjust_sstd
-from placewire.plans.rebalance.tornado import Lines, adjust_tornado
+from placewire.plans.rebalance.tornado import BorderLines, adjust_tornado
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import Sample
@@ -63,7 +63,7 @@ class Readings(NamedTuple):
     cost: LoadModel
     sample: Callable[[], Sample]
     posted: Callable[[], Posted]
-    ask: Callable[[int], Lines]
+    ask: Callable[[int], BorderLines]
     transfer: float
     replan: Callable[[], Leaves] | None
     try_out: Callable[[Leaves], NDArray[np.float64]]
@@ -132,7 +132,7 @@ def read_rebalance(name: str) -> RebalanceRule:
     return RebalanceRule(name, beside=name == "ps2-global")
 
 
-class Source(NamedTuple):
+class LoadSource(NamedTuple):
     """Where a decision gets what it needs beside the signals, each made once when asked for.
 
     `try_out` gives the workers' loads when the sample is matched by a plan.
@@ -219,7 +219,7 @@ class Rebalancer:
         due = self.rule.name == "ps2-global" and signals.batches % PERIOD == 0 and not few
         return patient or due or self.rule.eager
 
-    def decide(self, leaves: Leaves, cost: LoadModel, source: Source) -> Adjustment | None:
+    def decide(self, leaves: Leaves, cost: LoadModel, source: LoadSource) -> Adjustment | None:
         """The adjustment to make, if any."""
         if leaves.workers == 1 or not self.strains(leaves, cost):
             return None
@@ -252,7 +252,7 @@ class Rebalancer:
             self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
         return best
 
-    def read(self, leaves: Leaves, cost: LoadModel, source: Source) -> Readings:
+    def read(self, leaves: Leaves, cost: LoadModel, source: LoadSource) -> Readings:
         """What adjustments of a plan are found by."""
         return Readings(
             leaves,

@@ -19,7 +19,7 @@ from placewire.plans.leaves import Leaves
 from placewire.plans.messages import WorkerSummary
 from placewire.plans.rebalance.adjustment import PartLoads
 from placewire.plans.rebalance.tally import BY_LEAF
-from placewire.plans.rebalance.tornado import Lines
+from placewire.plans.rebalance.tornado import BorderLines
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import SignalsEntry, WorkersEntry
@@ -85,13 +85,13 @@ class Signals:
                 arrays = open_arrays(self.state.file(summary.file)).arrays
                 self.counts[:, arrays["load.leaf"], summary.worker] += arrays["load.counts"]
 
-    def ask_lines(self, worker: int) -> Lines:
+    def ask_lines(self, worker: int) -> BorderLines:
         """The sums along columns and rows of a worker's last batch, from its own file."""
         file = self.told.get(worker)
         arrays = open_arrays(self.state.file(file)).arrays if file else {}
         if "load.column" not in arrays:
-            return Lines((NO_LINE, NO_LINE), (NO_COST, NO_COST))
-        return Lines(
+            return BorderLines((NO_LINE, NO_LINE), (NO_COST, NO_COST))
+        return BorderLines(
             (arrays["load.column"], arrays["load.row"]),
             (arrays["load.column_cost"], arrays["load.row_cost"]),
         )

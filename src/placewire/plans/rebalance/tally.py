@@ -20,7 +20,7 @@ PRICES = Prices()
 NO_CODES, NO_COUNTS = np.empty(0, np.uint32), np.empty(0, np.int64)
 
 
-class Share(NamedTuple):
+class WorkerShare(NamedTuple):
     """A block's objects at a worker: how many, their bytes without and with terms, and seconds."""
 
     objects: int
@@ -51,7 +51,7 @@ class Tally:
         self.matched: list[NDArray[np.uint32]] = []  # objects by their place in their block
         self.blocks: list[int] = []  # where the block of each of these begins in all codes
         self.terms: list[NDArray[np.int64]] = []
-        self.shares: list[Share] = []
+        self.shares: list[WorkerShare] = []
         self.seen = 0
         self.fetched = 0
 
@@ -68,7 +68,7 @@ class Tally:
             of_terms = part.terms.nbytes + part.probed.nbytes
             self.terms.append(np.diff(part.term_offsets))
             self.shares.append(
-                Share(
+                WorkerShare(
                     part.object.size,
                     (size - of_terms) / part.object.size,
                     of_terms / max(part.terms.size, 1),

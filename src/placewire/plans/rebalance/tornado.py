@@ -17,7 +17,7 @@ from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, sum_loads
 
 
-class Lines(NamedTuple):
+class BorderLines(NamedTuple):
     """A worker's cost along plan columns and along plan rows: numbers ascending, and costs."""
 
     number: tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -42,7 +42,7 @@ class Lines(NamedTuple):
         return min(best, key=lambda b: abs(self.below(axis, b) - share), default=middle)
 
 
-Ask = Callable[[int], Lines]
+Ask = Callable[[int], BorderLines]
 
 
 class Operation(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kinds.relevant.index import LiteralDeal
+from placewire.kinds.relevant.index import TermPartition
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.choice import BYTES_A_SUBSCRIPTION, Machines, Prices, Score, score_parts
 from placewire.plans.relevant.methods import RelevantSample, plan_relevant
@@ -88,7 +88,7 @@ def score_dealt(
     objects = max(sample.lon.size, 1)
     owner = plan_relevant(name, sample, workers).deal(sample.rows, sample.theta)
     live = LiveLiterals(workers)
-    live.rebuild([(sample.rows, LiteralDeal(workers, owner))])
+    live.rebuild([(sample.rows, TermPartition(workers, owner))])
     sent = np.zeros(workers)
     codes = np.zeros(sample.lon.size, np.uint32)
     for share in TermRoute(workers, live.words).cut(codes, sample.term_offsets, sample.terms):

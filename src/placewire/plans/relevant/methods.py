@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.kernels.prefixes import rows_to_prefixes
-from placewire.plans.relevant.parts import Pairs, PointTree, cut_vocabulary, grow_point_tree
+from placewire.plans.relevant.parts import PointTree, RelevantPairs, cut_vocabulary, grow_point_tree
 
 RELEVANT_METHODS = ("hash", "location", "keyword", "prefix", "location+prefix", "prefix+location")
 NOT_POSTED = -1
@@ -187,8 +187,8 @@ def cut_terms(sample: RelevantSample, posted: NDArray[np.bool_], parts: int) -> 
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))[posted]
     thing = np.repeat(np.arange(sample.lon.size), np.diff(sample.term_offsets))
     part = cut_vocabulary(
-        Pairs(row, rank[np.searchsorted(terms, rows.literal_term[posted])]),
-        Pairs(thing, rank[np.searchsorted(terms, sample.terms)]),
+        RelevantPairs(row, rank[np.searchsorted(terms, rows.literal_term[posted])]),
+        RelevantPairs(thing, rank[np.searchsorted(terms, sample.terms)]),
         terms.size,
         parts,
     )

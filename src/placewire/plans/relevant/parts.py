@@ -104,16 +104,16 @@ def level_cut(rows: NDArray[np.float64], cost: NDArray[np.float64], share: float
     return float(candidates[np.argmin(np.abs(below - share * cost.sum()))])
 
 
-class Pairs(NamedTuple):
+class RelevantPairs(NamedTuple):
     """Things and the words that they have: thing i64, rank of the word i64."""
 
     thing: NDArray[np.int64]
     rank: NDArray[np.int64]
 
-    def within(self, first: int, last: int) -> Pairs:
+    def within(self, first: int, last: int) -> RelevantPairs:
         """Those of words first:last."""
         here = (self.rank >= first) & (self.rank < last)
-        return Pairs(self.thing[here], self.rank[here])
+        return RelevantPairs(self.thing[here], self.rank[here])
 
     def sides(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many things have a word before each place of first:last, and from it on."""
@@ -130,7 +130,9 @@ class Pairs(NamedTuple):
         return np.append(0, before), np.append(after, 0)
 
 
-def cut_vocabulary(rows: Pairs, objects: Pairs, words: int, parts: int) -> NDArray[np.int32]:
+def cut_vocabulary(
+    rows: RelevantPairs, objects: RelevantPairs, words: int, parts: int
+) -> NDArray[np.int32]:
     """The part of each word i32[words], by rank; parts have words that follow each other.
 
     Each cut leaves the two sides costs (rows that have a word of theirs, times objects) that are
@@ -139,7 +141,7 @@ def cut_vocabulary(rows: Pairs, objects: Pairs, words: int, parts: int) -> NDArr
     part = np.zeros(words, np.int32)
     given = 0
 
-    def cut(rows: Pairs, objects: Pairs, first: int, last: int, parts: int) -> None:
+    def cut(rows: RelevantPairs, objects: RelevantPairs, first: int, last: int, parts: int) -> None:
         nonlocal given
         if parts == 1:
             part[first:last] = given

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
-from placewire.kinds.relevant.index import LiteralDeal
+from placewire.kinds.relevant.index import TermPartition
 from placewire.model.subscriptions import RELEVANT, SubscriptionRows, concat_rows, take_rows
 from placewire.plans.boolean.methods import memory_of_machine
 from placewire.plans.cost.calibrate import calibrate
@@ -67,14 +67,14 @@ class RelevantPlanner(DealingPlanner):
                 arrays = open_arrays(state.file(self.rule_file)).arrays
                 self.rule = arrays_to_rule(self.method, arrays)
 
-    def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> LiteralDeal | None:
+    def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> TermPartition | None:
         """Who gets the postings of rows; None when nothing is dealt out."""
         if not self.deals:
             return None
         if self.rule is None:
             by_hash = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
-            return LiteralDeal(self.workers, np.repeat(by_hash, np.diff(rows.literal_offsets)))
-        return LiteralDeal(self.workers, self.rule.deal(rows, theta), self.rule.often(rows))
+            return TermPartition(self.workers, np.repeat(by_hash, np.diff(rows.literal_offsets)))
+        return TermPartition(self.workers, self.rule.deal(rows, theta), self.rule.often(rows))
 
     def route(self, batch: int, segments: Sequence[LiveSegment]) -> RelevantRef | None:
         """The route of the next batch; None when objects stay where they are read."""
@@ -108,11 +108,12 @@ class RelevantPlanner(DealingPlanner):
         """Write segments again, dealt out as the rule has it now."""
         live.hand_over(batch, some, divide_by(lambda one, rows, held: self.deal(rows, held.theta)))
         if not ahead:
-            live.take_heirs((RELEVANT,))
+            live.swap_rewrites((RELEVANT,))
             self.forget_map()
 
     def deal_rest(self, batch: int, live: LiveSegments) -> None:
-        """Deal out what came for another number of workers while the plan was still to come."""
+        """RowPartition out what came for another number of workers while the plan was still to
+        come."""
         if self.rule is None:
             return
         live.wait()
@@ -133,7 +134,9 @@ class RelevantPlanner(DealingPlanner):
         counted = self.drifted() if self.asked and self.method != "hash" else None
         if self.asked and (first or counted is not None):
             self._plan(batch, live, now_us, counted, ahead=counted is not None)
-        elif self.deals and any(one.segment.index.dealt is None for one in live.of_kind(RELEVANT)):
+        elif self.deals and any(
+            one.segment.index.partitiont is None for one in live.of_kind(RELEVANT)
+        ):
             # They come from a run under another plan.
             live.wait()
             self._deal_anew(batch, live, live.of_kind(RELEVANT))
@@ -201,12 +204,12 @@ class RelevantPlanner(DealingPlanner):
             )
 
 
-def dealt_of(live: LiveSegment) -> LiteralDeal:
+def dealt_of(live: LiveSegment) -> TermPartition:
     """How a segment's postings are dealt out; if they are not, the first worker has them all."""
-    if live.segment.index.dealt is not None:
-        dealt: LiteralDeal = live.segment.index.dealt
+    if live.segment.index.partitiont is not None:
+        dealt: TermPartition = live.segment.index.partitiont
         return dealt
-    return LiteralDeal(1, np.zeros(live.segment.rows.literal_term.size, np.int32))
+    return TermPartition(1, np.zeros(live.segment.rows.literal_term.size, np.int32))
 
 
 def copies_of(rows: SubscriptionRows, owner: NDArray[np.int32]) -> float:

@@ -18,7 +18,7 @@ from placewire.plans.kernels.owners import (
 )
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS, LiveTables
-from placewire.plans.route.protocol import Share, leaves_to_ranges
+from placewire.plans.route.protocol import RoutedShare, leaves_to_ranges
 
 
 class RouteTables(NamedTuple):
@@ -74,13 +74,13 @@ class LeafRoute:
         codes: NDArray[np.uint32],
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
-    ) -> Iterator[Share]:
+    ) -> Iterator[RoutedShare]:
         """The shares of all workers that must see any of a block's objects, in code order."""
         owners = self.own(codes, term_offsets, terms)
         offsets, objects = owners_to_workers(read_only(term_offsets), *owners, self.workers)
         for worker in np.flatnonzero(np.diff(offsets)).tolist():
             picked = objects[offsets[worker] : offsets[worker + 1]]
-            yield Share(
+            yield RoutedShare(
                 worker,
                 picked,
                 *objects_to_share(

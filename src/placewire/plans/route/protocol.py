@@ -17,7 +17,7 @@ from placewire.model.subscriptions import take_slices
 from placewire.plans.sample.sample import PLAN_LEVEL
 
 
-class Share(NamedTuple):
+class RoutedShare(NamedTuple):
     """A worker's share of a block: the objects' numbers, and what of them it probes.
 
     `probed` u8 marks the terms that this worker looks up, `alone` u8[k] the objects that it
@@ -40,7 +40,7 @@ class Route(Protocol):
         codes: NDArray[np.uint32],
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
-    ) -> Iterator[Share]:
+    ) -> Iterator[RoutedShare]:
         """The shares of all workers that must see any of a block's objects, in code order."""
 
 
@@ -55,12 +55,12 @@ class SpreadRoute:
         codes: NDArray[np.uint32],
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
-    ) -> Iterator[Share]:
+    ) -> Iterator[RoutedShare]:
         for worker, objects in enumerate(np.array_split(np.arange(codes.size), self.workers)):
             if objects.size:
                 offsets, at = take_slices(term_offsets, objects)
                 every, alone = np.ones(at.size, np.uint8), np.ones(objects.size, np.uint8)
-                yield Share(worker, objects, offsets, terms[at], every, alone)
+                yield RoutedShare(worker, objects, offsets, terms[at], every, alone)
 
 
 def leaves_to_ranges(

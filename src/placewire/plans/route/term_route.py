@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kinds.relevant.index import LiteralDeal
+from placewire.kinds.relevant.index import TermPartition
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.kernels.nearest import WIDE_CELL, balls_into_map, objects_to_ball_workers
 from placewire.plans.route.live_terms import empty_map
-from placewire.plans.route.protocol import Share
+from placewire.plans.route.protocol import RoutedShare
 
 ONE_CELL = 1  # places do not count
 NO_PLACE = 0
@@ -33,7 +33,7 @@ class TermRoute:
         codes: NDArray[np.uint32],
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
-    ) -> Iterator[Share]:
+    ) -> Iterator[RoutedShare]:
         """The shares of all workers that have a term of any of a block's objects, in code order."""
         offsets, objects = objects_to_ball_workers(
             read_only(np.zeros(codes.size, np.uint32)),
@@ -48,7 +48,7 @@ class TermRoute:
             picked = objects[offsets[worker] : offsets[worker + 1]]
             share_offsets, at = take_slices(term_offsets, picked)
             every, alone = np.ones(at.size, np.uint8), np.zeros(picked.size, np.uint8)
-            yield Share(worker, picked, share_offsets, terms[at], every, alone)
+            yield RoutedShare(worker, picked, share_offsets, terms[at], every, alone)
 
 
 class LiveLiterals:
@@ -62,7 +62,7 @@ class LiveLiterals:
         self.keys = 0
         self.words = empty_map(1)
 
-    def add(self, rows: SubscriptionRows, dealt: LiteralDeal) -> None:
+    def add(self, rows: SubscriptionRows, dealt: TermPartition) -> None:
         """Note the terms of a segment's postings, at the workers of their parts."""
         posted = dealt.owner >= 0
         terms, owner = rows.literal_term[posted], dealt.owner[posted] % self.workers
@@ -77,7 +77,7 @@ class LiveLiterals:
         )
         self.keys += int(terms.size)
 
-    def rebuild(self, parts: Iterable[tuple[SubscriptionRows, LiteralDeal]]) -> None:
+    def rebuild(self, parts: Iterable[tuple[SubscriptionRows, TermPartition]]) -> None:
         """Make it anew, with room to grow."""
         all_parts = list(parts)
         keys = sum(int(dealt.owner.size) for _, dealt in all_parts)

@@ -16,7 +16,7 @@ from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, re
 from placewire.plans.sample.questions import Questions
 from placewire.plans.sample.sample import CTQ, SKQ, SRQ, STQ
 from placewire.plans.sample.sampler import choose_evenly
-from placewire.queries.answer import Answered, Asked
+from placewire.queries.answer import Answered, AskedQuery
 from placewire.segments.live_segment import LiveSegment
 from placewire.text.analyzer import Analyzer
 
@@ -29,7 +29,7 @@ OF_KINDS = {"boolean": SRQ, "nearest": SKQ, "trending": STQ}  # SSTD has nothing
 
 def note_queries(
     known: Questions | None,
-    asked: Sequence[Asked],
+    asked: Sequence[AskedQuery],
     answered: Sequence[Answered],
     analyzer: Analyzer,
     settings: Settings,

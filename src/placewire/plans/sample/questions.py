@@ -23,7 +23,7 @@ class Questions(NamedTuple):
     """q questions: snapshot queries, or subscriptions of other kinds than a sample has.
 
     `kind` i8[q], SRQ to CTQ. `box` f64[q, 4] is in degrees, west > east across the antimeridian:
-    the region's, or for a nearest one that of the ball which was searched. Terms (CSR) are its
+    the region's, or for a nearest one that of the circle which was searched. Terms (CSR) are its
     keywords' hashes: an object must have `every` one (bool[q]) or any of them; without any, all
     texts will do. `duration` f64[q]: a query's `last`, or a subscription's life.
     """

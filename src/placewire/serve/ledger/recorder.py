@@ -17,7 +17,7 @@ import msgspec
 
 from placewire.serve.errors import one_line
 from placewire.serve.ledger import Ledger, ResultEntry
-from placewire.sinks.delivery import Cursor
+from placewire.sinks.delivery import SinkCursor
 from placewire.sinks.outbox import dead_letters, result_lines
 from placewire.storage.journal import drop_files, journal_folder, list_files
 from placewire.storage.layout import StateDir
@@ -116,13 +116,13 @@ def write_cursor(state: StateDir, batch: int) -> None:
     path = cursor_path(state)
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_suffix(".new")
-    temporary.write_bytes(msgspec.json.encode(Cursor(batch)))
+    temporary.write_bytes(msgspec.json.encode(SinkCursor(batch)))
     os.replace(temporary, path)
 
 
 def read_cursor(state: StateDir) -> int:
     """The last batch that the cursor file says is recorded."""
     try:
-        return msgspec.json.decode(cursor_path(state).read_bytes(), type=Cursor).batch
+        return msgspec.json.decode(cursor_path(state).read_bytes(), type=SinkCursor).batch
     except (OSError, msgspec.DecodeError):
         return -1

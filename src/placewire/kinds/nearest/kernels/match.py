@@ -1,7 +1,7 @@
 """Nearing: objects of a block that may enter the results of `nearest` subscriptions.
 
-Postings are those of `kernels.postings` made of balls. What comes out may be too much, never too
-little: a ball has shrunk since, a row's terms are met twice. The merger decides.
+Postings are those of `kernels.postings` made of circles. What comes out may be too much, never too
+little: a circle has shrunk since, a row's terms are met twice. The merger decides.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def objects_near_postings(
 ) -> None:
     """Write every (object, row, distance) that may enter a result.
 
-    `centres` f32[n, 3] and `limits` f32[n] are the balls as known now; row r's point and farthest
+    `centres` f32[n, 3] and `limits` f32[n] are the circles as known now; row r's point and farthest
     distance are shape[3 r:3 r + 3]. `cursor` i64[5] holds the group, run and position to begin at,
     how many candidates are written and how many postings were looked at; when there is no more
     room it returns with the cursor at the list it could not do.
@@ -201,7 +201,7 @@ def objects_near_postings(
                         aside_row,
                         aside,
                     )
-                # The rows' balls are all over memory: let them come before they are read.
+                # The rows' circles are all over memory: let them come before they are read.
                 for k in range(aside):
                     row = np.int64(aside_row[k])
                     felt += centres[row, 0] + limits[row]
@@ -265,7 +265,7 @@ def objects_near_rows(
     shape: np.ndarray,
     dead: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """The same by looking at every pair, balls or not: object u32, row u32, distance f64."""
+    """The same by looking at every pair, circles or not: object u32, row u32, distance f64."""
     room = 1024
     objects = np.empty(room, np.uint32)
     rows = np.empty(room, np.uint32)

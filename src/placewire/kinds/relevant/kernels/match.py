@@ -41,7 +41,7 @@ from placewire.kinds.relevant.kernels.groups import (
     UNIT_X,
 )
 
-CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for balls
+CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for circles
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 What Tsuruoka et al. (see `plans/nearest/methods.py`) compare with: "we extend the original
 algorithm so that it can deal with our problem", and no more is said. Here `plans/boolean/kdt.py`
-cuts the world by space and text, with the rectangles around balls for regions and |O| |S| for
+cuts the world by space and text, with the rectangles around circles for regions and |O| |S| for
 load. A subscription then goes, once, to the worker of the leaf where its place is and of its least
 frequent term. What counts is how many subscriptions a part has, not what updating each of them
 costs.
@@ -38,7 +38,7 @@ from placewire.plans.nearest.assignment import (
     make_assignment,
     price_counts,
 )
-from placewire.plans.nearest.counts import Census, count_terms, find_terms
+from placewire.plans.nearest.counts import ObjectCounts, count_terms, find_terms
 from placewire.plans.nearest.sample import BallSample, place_balls
 from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample
 
@@ -73,7 +73,7 @@ def plan_ps2near(sample: BallSample, workers: int, *, rows: int = SAMPLE_ROWS) -
 
 def find_parts(
     parts: Parts,
-    census: Census,
+    census: ObjectCounts,
     lon: NDArray[np.float64],
     lat: NDArray[np.float64],
     term_offsets: NDArray[np.int64],
@@ -119,7 +119,7 @@ def make_table(parts: Parts) -> NDArray[np.uint64]:
     return table
 
 
-def thin_sample(sample: BallSample, census: Census, most: int) -> Sample:
+def thin_sample(sample: BallSample, census: ObjectCounts, most: int) -> Sample:
     """What `kdt` plans by: each subscription posted once, under its least frequent term."""
     objects = take_evenly(sample.objects, most)
     rows = take_evenly(sample.subscriptions, most)

@@ -1,4 +1,4 @@
-"""Method `sop`, space-oriented partition: quarters of the world, by what falls into their balls.
+"""Method `sop`, space-oriented partition: quarters of the world, by what falls into their circles.
 
 The space baseline of Tsuruoka et al. (section 3.2; see `plans/nearest/methods.py`). A quarter
 without subscriptions is no subset.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from placewire.plans.boolean.allocation import share_heaviest_first
 from placewire.plans.nearest.assignment import Assignment, Rule, make_assignment, price_counts
-from placewire.plans.nearest.counts import Census, count_inside, take_census
+from placewire.plans.nearest.counts import ObjectCounts, count_inside, take_census
 from placewire.plans.nearest.sample import (
     Balls,
     BallSample,
@@ -36,7 +36,7 @@ class Quarter(NamedTuple):
 def plan_sop(sample: BallSample, workers: int, *, theta: int = 20) -> Assignment:
     """Split until there are `theta` subsets a worker, and share these out whole.
 
-    C(S_r) = P(R) |S_r| (equation 3), with R around the balls of S_r; so that each subscription of
+    C(S_r) = P(R) |S_r| (equation 3), with R around the circles of S_r; so that each subscription of
     a subset costs P(R) = |O_R| / |O_init| (equation 2).
     """
     census = take_census(sample)
@@ -52,29 +52,29 @@ def plan_sop(sample: BallSample, workers: int, *, theta: int = 20) -> Assignment
     return make_assignment(Rule("sop", census), workers, worker, cost)
 
 
-def split_space(census: Census, balls: Balls, least: int) -> list[Quarter]:
+def split_space(census: ObjectCounts, circles: Balls, least: int) -> list[Quarter]:
     """Quarter the subset of the largest cost until there are `least`, or none can be quartered."""
     heap: list[tuple[int, int, Quarter]] = []
     solid: list[Quarter] = []  # at one place
     pushed = 0
-    rows = rows_on_curve(balls)
+    rows = rows_on_curve(circles)
     if rows.size:
-        whole = measure_quarter(census, balls, rows)
+        whole = measure_quarter(census, circles, rows)
         heapq.heappush(heap, (-whole.objects * rows.size, pushed, whole))
         pushed += 1
     while heap and len(heap) + len(solid) < least:
         _, _, heaviest = heapq.heappop(heap)
-        parts = quarter_rows(balls, heaviest.rows)
+        parts = quarter_rows(circles, heaviest.rows)
         if len(parts) == 1:
             solid.append(heaviest)
             continue
         for part in parts:
-            quarter = measure_quarter(census, balls, heaviest.rows[part])
+            quarter = measure_quarter(census, circles, heaviest.rows[part])
             heapq.heappush(heap, (-quarter.objects * quarter.rows.size, pushed, quarter))
             pushed += 1
     return solid + [quarter for _, _, quarter in heap]
 
 
-def measure_quarter(census: Census, balls: Balls, rows: Rows) -> Quarter:
+def measure_quarter(census: ObjectCounts, circles: Balls, rows: Rows) -> Quarter:
     """A quarter with the objects around it."""
-    return Quarter(rows, int(count_inside(census, enclose_balls(balls, rows)[None])[0]))
+    return Quarter(rows, int(count_inside(census, enclose_balls(circles, rows)[None])[0]))
