@@ -18,6 +18,7 @@ from local_runs import Run, run_local
 from logs import BUILT_KINDS, flowing
 from oracle import replay
 from placewire.plan.methods import METHODS
+from profiles import examples
 from reference_analyzers import ANALYZERS, WORDS, texts
 
 NAMES = [name for name in ANALYZERS if name != "default"]
@@ -72,7 +73,7 @@ def check(name: str, log: bytes, run: Run, **more: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(log=tongues(), life=st.sampled_from([None, 1, 5]))
 def test_equals_oracle_however_it_is_cut(
     name: str, workers: int, rows: int, log: bytes, life: int | None
@@ -83,7 +84,7 @@ def test_equals_oracle_however_it_is_cut(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(log=tongues(), plan=st.sampled_from([*METHODS, "nearest=dkm,boolean=kdt", "scan"]))
 def test_plans_equal_oracle(name: str, log: bytes, plan: str) -> None:
     table, _ = ANALYZERS[name]

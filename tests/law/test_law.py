@@ -12,6 +12,7 @@ from local_runs import check_equals_oracle, run_local
 from logs import flowing, logs
 from placewire.plan.methods import METHODS
 from placewire.plan.nearest import NEAREST_METHODS
+from profiles import examples
 
 # Settings that change what is retained; durations that logs of a few minutes outlive.
 tables = st.fixed_dictionaries(
@@ -25,7 +26,7 @@ tables = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(log=logs)
 def test_equals_oracle_however_it_is_cut(workers: int, rows: int, log: bytes) -> None:
     check_equals_oracle(log, run_local(log, plan="shared", workers=workers, rows=rows))
@@ -33,7 +34,7 @@ def test_equals_oracle_however_it_is_cut(workers: int, rows: int, log: bytes) ->
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(
     log=flowing(),
     table=tables,
@@ -58,7 +59,7 @@ def test_time_flows_through_the_store(
 @pytest.mark.parametrize("plan", [*METHODS, "auto"])
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 @given(log=logs | flowing(), sample_events=st.sampled_from([0, 3, 12]))
 def test_every_plan_equals_oracle(
     plan: str, workers: int, rows: int, log: bytes, sample_events: int
@@ -71,7 +72,7 @@ def test_every_plan_equals_oracle(
 @pytest.mark.parametrize("plan", [*NEAREST_METHODS, "sstd"])
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(log=logs, sample_events=st.sampled_from([0, 3, 12]))
 def test_every_plan_of_nearest_equals_oracle(
     plan: str, workers: int, rows: int, log: bytes, sample_events: int
@@ -82,7 +83,7 @@ def test_every_plan_of_nearest_equals_oracle(
     check_equals_oracle(log, run)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(log=logs)
 def test_scanning_equals_oracle(log: bytes) -> None:
     check_equals_oracle(log, run_local(log, plan="scan", workers=1, rows=7))

@@ -22,6 +22,7 @@ from placewire.plan.leaves import NO_SPLIT, TextSplit
 from placewire.plan.methods import METHODS
 from placewire.plan.portion import halve_box
 from placewire.plan.relevant import RELEVANT_METHODS
+from profiles import examples
 from sliding_logs import sliding_log
 
 
@@ -57,7 +58,7 @@ def _shuffling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["shuffle", "auto", *sorted(ADJUSTERS | OTHERS)])
 @pytest.mark.parametrize(("workers", "rows"), [(2, 17), (7, 17), (2, 1)])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 @given(
     log=logs | flowing(),
     plan=st.sampled_from([*METHODS, "auto"]),

@@ -29,6 +29,7 @@ from placewire.route.choice import Prices, spread_workers
 from placewire.state.layout import StateDir
 from placewire.state.livebuffers import BUFFERS
 from placewire.text.analyzer import Analyzer
+from profiles import examples
 from sliding_logs import START, sliding_log
 
 windows = st.sampled_from(
@@ -42,7 +43,7 @@ sliding = st.integers(0, 1 << 30).map(sliding_log)
 @pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(log=sliding, window=windows, life=st.sampled_from([None, 1, 4]))
 def test_windows_slide(
     buffer: str, workers: int, rows: int, log: bytes, window: dict[str, Any], life: int | None
@@ -58,7 +59,7 @@ def test_windows_slide(
 @pytest.mark.parametrize("plan", [*RELEVANT_METHODS, "auto", "scan"])
 @pytest.mark.parametrize("workers", [1, 2, 7])
 @pytest.mark.parametrize("rows", [1, 17, 1_000_000])
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 @given(log=sliding, window=windows, sample=st.sampled_from([0, 5, 40]))
 def test_every_plan_of_relevant_equals_oracle(
     plan: str, workers: int, rows: int, log: bytes, window: dict[str, Any], sample: int
@@ -71,7 +72,7 @@ def test_every_plan_of_relevant_equals_oracle(
 
 
 @pytest.mark.parametrize("documents", [0, 10])
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(log=sliding, window=windows, rows=st.sampled_from([1, 17, 1_000_000]))
 def test_a_lexicon_weighs_words(
     tmp_path_factory: pytest.TempPathFactory,
@@ -187,7 +188,7 @@ def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("rows", [2, 9, 40])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(log=sliding, window=windows, lives=st.randoms(use_true_random=False))
 def test_another_life_has_another_plan_and_another_rule(
     rows: int, log: bytes, window: dict[str, Any], lives: random.Random
@@ -233,7 +234,7 @@ def test_a_window_larger_than_any_log() -> None:
 
 
 @pytest.mark.parametrize("plan", ["nearest=dkm", "relevant=prefix", "auto"])
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 @given(log=sliding, window=windows)
 def test_merges_beside_the_batches(plan: str, log: bytes, window: dict[str, Any]) -> None:
     """Thresholds sink while a merge is under way, and a plan that is made takes it over."""

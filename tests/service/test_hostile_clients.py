@@ -23,6 +23,7 @@ from placewire.model.events import SubscribeEvent
 from placewire.serve.connections import Connection
 from placewire.serve.patience import Patience
 from placewire.serve.routes import results
+from profiles import examples
 from service import COFFEE, Events, Service, serving, thing
 
 QUICK = Patience(head_s=0.6, head_bytes=1 << 14, body_s=0.6, idle_s=1, stalled_s=3.0)
@@ -30,9 +31,7 @@ HEAD = b"host: localhost\r\n"
 JSON = HEAD + b"content-type: application/json\r\n"
 BODY = b'{"id":"o","lon":0,"lat":0,"text":"x"}'
 ONE_OBJECT = b"connection: close\r\ncontent-length: %d\r\n\r\n" % len(BODY) + BODY
-FUZZ = settings(
-    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+FUZZ = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from starlette.routing import Mount, Route
 
 from placewire.serve.app import ROUTES
 from placewire.serve.openapi import make_document
+from profiles import examples
 from service import Service, serving
 
 STREAMS = r"/(events|live)$"
@@ -65,12 +66,9 @@ def test_the_document_is_served_and_refers_to_what_is_there(service: Service) ->
 
 @schema.parametrize()
 @settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
+    max_examples=examples(25),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
-    database=None,
 )
 def test_answers_are_as_described(case: schemathesis.Case, service: Service) -> None:
     case.call_and_validate(base_url=service.url, checks=CHOSEN, timeout=30)

@@ -50,7 +50,7 @@ def small_logs(count: int) -> list[bytes]:
     drawn: list[bytes] = []
 
     @seed(20260301)
-    @settings(max_examples=count * 4, database=None, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=count * 4, phases=[Phase.generate])
     @given(logs)
     def draw(log: bytes) -> None:
         drawn.append(log)

@@ -51,6 +51,7 @@ from placewire.route.choice import Prices
 from placewire.state import arrays
 from placewire.state.layout import StateDir
 from placewire.state.manifest import read_latest, read_manifest
+from profiles import examples
 
 TS = "2026-03-01T12:00:00Z"
 KEY = (1, 2)
@@ -402,7 +403,7 @@ def test_parquet_and_separate_files_give_the_same(tmp_path: Path) -> None:
 CHANGES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([*WORDS, None])), max_size=30)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(changes=CHANGES, block=st.sampled_from([1, 300, 1 << 20]))
 def test_the_last_word_of_an_id_counts(changes: list[tuple[str, str | None]], block: int) -> None:
     live: dict[str, str] = {}

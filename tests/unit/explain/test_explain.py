@@ -45,8 +45,7 @@ from placewire.model.settings import settings_of
 from placewire.model.subscriptions import RELEVANT
 from placewire.model.times import format_timestamp
 from placewire.state.layout import StateDir
-
-QUICK = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+from profiles import examples
 
 
 @st.composite
@@ -86,7 +85,7 @@ LEXICON = {"documents": 50, "df": {"coffee": 20, "tea": 3, "free": 50}}
 
 
 @pytest.mark.parametrize("lexicon", [None, LEXICON])
-@settings(max_examples=300, **QUICK)  # type: ignore[arg-type]
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 @given(placed=objects(), asked=subscriptions())
 def test_the_verdict_on_a_pair_is_the_oracles(
     lexicon: dict[str, Any] | None,
@@ -149,7 +148,7 @@ def as_truth(outline: Outline, present: list[bool]) -> bool:
     return {ALL: all(held), ANY: any(held), NONE: not any(held)}[kind]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(node=nodes, data=st.data())
 def test_an_outline_means_what_its_program_means(node: Any, data: st.DataObject) -> None:
     program = compile_expression(node)
@@ -192,7 +191,7 @@ class Kept:
         return explain(self.state, placed, asked)
 
 
-@settings(max_examples=40, **QUICK)  # type: ignore[arg-type]
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(log=logs | flowing(), rows=st.sampled_from([1, 7, 1000]))
 def test_explanations_of_a_state_agree_with_what_it_gave(log: bytes, rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -241,7 +240,7 @@ def result_of(results: list[dict[str, Any]], name: str, since: int) -> list[str]
     return held
 
 
-@settings(max_examples=40, **QUICK)  # type: ignore[arg-type]
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(log=logs | flowing(), placed=objects(), plan=st.sampled_from(["shared", "kdt", "termhash"]))
 def test_an_object_that_is_explained_does_what_was_said_when_it_comes(
     log: bytes, placed: dict[str, Any], plan: str

@@ -25,6 +25,7 @@ from imports import (
     translate_fences,
 )
 from placewire.model.errors import Unusable
+from profiles import examples
 
 EXAMPLES = 120
 
@@ -186,7 +187,7 @@ def fence_pairs(draw: st.DrawFn) -> tuple[str, Test]:
     pairs=st.lists(fence_pairs(), min_size=1, max_size=10),
     things=st.lists(THINGS, min_size=1, max_size=30),
 )
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(EXAMPLES))
 def test_fences_find_what_is_inside(
     pairs: list[tuple[str, Test]], things: list[Thing], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

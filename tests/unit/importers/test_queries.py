@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from imports import (
@@ -32,6 +32,7 @@ from imports import (
     translate_one,
 )
 from placewire.model.errors import Unusable
+from profiles import examples
 
 EXAMPLES = 120
 
@@ -103,6 +104,7 @@ def test_words_become_an_expression(file: Path, query: Any, where: str) -> None:
         (text("Straße"), "forms of its letters"),
         (text("ＣＡＦＥ"), "forms of its letters"),
         (text("ﬁre"), "forms of its letters"),
+        (text("İ"), "forms of its letters"),
         (text("Ελλάς"), "forms of its letters"),
         (text("cafe\u0301"), "forms of its letters"),
         ({"term": {"message": "straße"}}, "forms of its letters"),
@@ -125,7 +127,9 @@ def test_what_is_the_same_has_no_notes(file: Path) -> None:
 
 
 @given(said=st.text(max_size=12))
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@example(said="İ")
+@example(said="aİ 5")
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 def test_a_word_without_a_note_is_the_same_in_both(
     said: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -528,7 +532,7 @@ def test_a_value_over_many_lines_that_is_cut_short(file: Path) -> None:
 
 
 @given(raw=st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_no_bytes_bring_it_down(raw: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("raw") / "raw"
     translate(file, raw)
@@ -562,7 +566,7 @@ CLAUSES += ["multi_match", "exists", "dis_max"]
 
 
 @given(query=JSON, clause=st.sampled_from(CLAUSES))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_query_brings_it_down(
     query: Any, clause: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -716,7 +720,7 @@ def bool_pairs(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
     pairs=st.lists(all_pairs(), min_size=1, max_size=12),
     things=st.lists(THINGS, min_size=1, max_size=25),
 )
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(EXAMPLES), suppress_health_check=list(HealthCheck))
 def test_queries_find_what_they_find_in_elasticsearch(
     pairs: list[Pair], things: list[Thing], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -740,7 +744,7 @@ def test_queries_find_what_they_find_in_elasticsearch(
     pair=st.recursive(term_pairs() | match_pairs(), bool_pairs, max_leaves=6),
     place=box_pairs() | circle_pairs(),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 def test_words_in_one_place_are_always_translated(
     pair: Pair, place: Pair, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from change_events import (
@@ -36,7 +36,6 @@ from placewire.model.settings import Settings
 from placewire.text.lexicon import Lexicon
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -53,7 +52,6 @@ def test_equals_the_strict_reader(events, seed):
     assert_same(decode_usually(raw), decode_strictly(raw))
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_damaged_lines_equal_the_strict_reader(data):
     boolean = {**BASE, "region": BOX, "where": "tea OR milk"}
@@ -217,7 +215,6 @@ def test_figures_of_a_relevant_are_the_same_to_the_bit(alpha, reach):
     assert_read(line, slow=False)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text("ab09_z", min_size=1, max_size=12), min_size=1, max_size=64))
 def test_terms_of_a_relevant_are_in_order_of_their_words(words):
     line = json.dumps({**RELEVANT, "keywords": words}).encode()

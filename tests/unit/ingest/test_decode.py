@@ -16,6 +16,7 @@ import oracle
 from logs import BUILT_KINDS, events
 from placewire.engine.decode import DecodedBlock, decode_lines
 from placewire.text.analyzer import Analyzer
+from profiles import examples
 
 ANALYZER = Analyzer(0x0123456789ABCDEF, 0xFEDCBA9876543210)
 TS = "2026-03-01T12:00:00Z"
@@ -352,7 +353,7 @@ def test_refuses_what_the_oracle_refuses(corpus: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(line=events(), places=st.data())
 def test_mutated_lines(line: bytes, places: st.DataObject) -> None:
     for _ in range(places.draw(st.integers(1, 3))):
@@ -389,7 +390,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(value=json_values, escaped=st.booleans(), spaced=st.booleans())
 @example(value=10**300, escaped=True, spaced=False)
 @example(value={"a": "x", ":b": 1, ":c": 2}, escaped=False, spaced=False)

@@ -20,8 +20,7 @@ from placewire.model.regions import (
     circle_bounds,
     read_region,
 )
-
-compiled = settings(deadline=None)  # the first call compiles
+from profiles import examples
 
 
 def inside(region: Any, *points: tuple[float, float]) -> list[bool]:
@@ -82,7 +81,6 @@ def test_a_box_of_one_point_and_the_world() -> None:
     assert all(inside({"box": [0, -90, math.nextafter(0, -1), 90]}, *corners, (0, 0), (-1, 0)))
 
 
-@compiled
 @given(lons, lats, lons, lats, st.lists(st.tuples(lons, lats), min_size=1, max_size=20))
 def test_boxes_equal_the_oracle(
     west: float, a: float, east: float, b: float, points: list[tuple[float, float]]
@@ -156,7 +154,7 @@ def circles_and_points(draw: st.DrawFn) -> tuple[float, float, float, list[tuple
     return lon, lat, radius, points
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(circles_and_points())
 @example((180.0, 90.0, 1.0, [(-180.0, 90.0), (0.0, 90.0), (12.0, 89.99999999)]))
 @example((-180.0, 0.0, 1.0, [(180.0, 0.0), (179.999999, 0.0), (-179.999999, 0.0)]))
@@ -175,7 +173,6 @@ def test_the_bounds_of_a_circle_contain_all_of_it(
             assert within_bounds(bounds, *point), (bounds, point)
 
 
-@compiled
 @given(circles_and_points())
 def test_circles_equal_the_oracle(
     drawn: tuple[float, float, float, list[tuple[float, float]]],
@@ -238,7 +235,7 @@ coordinates = st.integers(-8, 8).map(float) | st.floats(-10, 10)
 rings = st.lists(st.tuples(coordinates, coordinates), min_size=3, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(rings, min_size=1, max_size=3), st.lists(st.tuples(coordinates, coordinates)))
 def test_polygons_equal_the_oracle(
     drawn: list[list[tuple[float, float]]], points: list[tuple[float, float]]

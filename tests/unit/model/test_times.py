@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from placewire.kernels.timestamps import timestamp_of_bytes
@@ -16,8 +16,6 @@ from placewire.model.times import format_timestamp, parse_duration, parse_timest
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
-
-compiled = settings(deadline=None)  # the first call compiles
 
 
 def kernel_reads(text: str) -> int | None:
@@ -37,7 +35,6 @@ zones = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=
 moments = st.datetimes(timezones=zones)
 
 
-@compiled
 @given(moments, st.sampled_from("Tt"), st.text("0123456789", max_size=4))
 def test_times_agree_with_datetime(moment: datetime, separator: str, more_digits: str) -> None:
     text = moment.isoformat(sep=separator)
@@ -54,7 +51,6 @@ def test_times_agree_with_datetime(moment: datetime, separator: str, more_digits
         assert kernel_reads(text) is None
 
 
-@compiled
 @given(st.datetimes())
 def test_formatted_times_parse_back(moment: datetime) -> None:
     ts_us = (moment.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
@@ -141,7 +137,6 @@ def test_invalid_times(text: str) -> None:
         parse_timestamp(text)
 
 
-@compiled
 @given(
     moments.map(datetime.isoformat),
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from("0123456789:-+.TtZz ٣é")), max_size=3),

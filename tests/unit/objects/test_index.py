@@ -33,6 +33,7 @@ from placewire.kernels.stretches import region_to_stretches
 from placewire.model.regions import Region, read_region
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.text.words import Words
+from profiles import examples
 from retained import section_of
 
 VOCABULARY = sorted(["coffee", "tea", "free", "sale", "café", "東京"])
@@ -108,7 +109,7 @@ def inside(retained: Retained, region: Region) -> np.ndarray:
 
 
 @pytest.mark.parametrize("region", regions)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 1000), count=st.integers(1, 400), parts=st.sampled_from([1, 5]))
 def test_stretches_hold_a_region_and_the_sure_ones_nothing_else(
     region: Any, seed: int, count: int, parts: int
@@ -128,7 +129,7 @@ def test_stretches_hold_a_region_and_the_sure_ones_nothing_else(
 
 
 @pytest.mark.parametrize("region", regions)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 1000), count=st.integers(1, 400), parts=st.sampled_from([1, 5]))
 def test_counts_by_nodes_are_those_of_rows(region: Any, seed: int, count: int, parts: int) -> None:
     retained = build_retained(make_rows(seed, count, parts), make_words())
@@ -155,7 +156,7 @@ def test_counts_by_nodes_are_those_of_rows(region: Any, seed: int, count: int, p
         assert top_terms([counted], 2) == [list(pair) for pair in ranked[:2]]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 1000), count=st.integers(2, 300), parts=st.sampled_from([1, 3]))
 def test_a_merge_of_cut_rows_is_the_whole(seed: int, count: int, parts: int) -> None:
     rows, words = make_rows(seed, count, parts), make_words()

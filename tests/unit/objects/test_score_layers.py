@@ -28,6 +28,7 @@ from placewire.state.layout import StateDir
 from placewire.state.store import describe
 from placewire.text.lexicon import Lexicon, weigh_terms
 from placewire.text.words import Words
+from profiles import examples
 from retained import section_of
 
 OFTEN, SELDOM = 9, 150
@@ -195,7 +196,7 @@ def search(
 
 @pytest.mark.parametrize("layered", [True, False])
 @pytest.mark.parametrize("lexicon", LEXICONS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8))
 @given(
     seed=st.integers(0, 10_000),
     count=st.sampled_from([1, 60, 300, 5_000]),
@@ -213,7 +214,7 @@ def test_the_best_are_those_of_a_look_at_all(
 
 @pytest.mark.parametrize("layered", [True, False])
 @pytest.mark.parametrize("lexicon", LEXICONS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6))
 @given(seed=st.integers(0, 10_000), count=st.sampled_from([1, 300, 4_000]))
 def test_all_above_a_score_are_found(
     lexicon: Lexicon | None, layered: bool, seed: int, count: int
@@ -244,7 +245,7 @@ def test_all_above_a_score_are_found(
         assert mine == [one for one in every if one[0] >= theta[i]]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(seed=st.integers(0, 10_000), parts=st.sampled_from([1, 4]))
 def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: int) -> None:
     whole = section_of(make_file(seed, 3_000, None, parts))

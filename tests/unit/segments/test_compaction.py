@@ -11,6 +11,7 @@ from placewire.state.compaction import FAN_IN, MOST_DEAD, SMALLEST_TIER, choose_
 from placewire.state.manifest import (
     SegmentEntry,
 )
+from profiles import examples
 
 # --- what to merge ---
 
@@ -45,7 +46,7 @@ def test_when_nothing_is_chosen_there_are_few_segments_and_none_mostly_dead(
     assert all(entry.ended <= MOST_DEAD * entry.rows for entry in segments)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.sampled_from([1, 3, 1_000, 20_000, 300_000]), max_size=120), st.randoms())
 def test_merging_ends_stays_bounded_and_is_not_too_much_work(adds: list[int], random: Any) -> None:
     """A log-structured tree: few segments, and each row is written a few times only."""

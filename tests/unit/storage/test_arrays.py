@@ -20,6 +20,7 @@ from placewire.state.arrays import (
     unpack_arrays,
     write_arrays,
 )
+from profiles import examples
 
 # --- array files ---
 
@@ -44,7 +45,7 @@ arrays_to_keep = st.dictionaries(
 facts_to_keep = st.dictionaries(st.text(max_size=5), st.integers(-(2**60), 2**60), max_size=3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(arrays_to_keep, facts_to_keep)
 def test_arrays_come_back(
     tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, Any], facts: dict[str, int]

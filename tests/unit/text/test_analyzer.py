@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from placewire.text import analyzer
 from placewire.text.analyzer import Analyzer, TermSets
 from placewire.text.codepoints import COMPOSITES, code_points, composing_pairs
+from profiles import examples
 from siphash import K0, K1, siphash13
 
 ANALYZER = Analyzer(K0, K1)
@@ -132,7 +133,7 @@ def any_text() -> st.SearchStrategy[str]:
 
 @given(st.lists(any_text(), max_size=6))
 @example(["\u037a\u03000"])  # a mark that is a word when folded, and one that is sorted before it
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_any_texts(texts: list[str]) -> None:
     assert_as_specified(texts)
 

@@ -32,6 +32,7 @@ from placewire.text.analyzers import open_analyzer
 from placewire.text.scripts import CJK, cut_token
 from placewire.text.stemming import StemmingAnalyzer
 from placewire.text.words import words_of_terms
+from profiles import examples
 from reference_analyzers import (
     ANALYZERS,
     ENGLISH,
@@ -73,7 +74,7 @@ def analysed(analyzer: Analyzer, texts: Sequence[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", ANALYZERS)
 @given(lines=st.lists(texts(), max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_terms_are_those_of_the_reference(name: str, lines: list[str]) -> None:
     analyzer, reference = opened(name)
     assert analysed(analyzer, lines) == [sorted(set(reference(line))) for line in lines]
@@ -154,7 +155,7 @@ def test_every_language(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @given(lines=st.lists(st.text(min_size=1, max_size=12), max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_every_language_on_anything(language: str, lines: list[str]) -> None:
     analyzer = open_analyzer(settings_of({"analyzer": f"snowball:{language}"}), (1, 2))
     reference = stemmer(language)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from placewire.kernels.words import place_of_slice
 from placewire.text.analyzer import Analyzer
 from placewire.text.words import rank_words, words_of_terms
+from profiles import examples
 
 ANALYZER = Analyzer(3, 5)
 texts = st.lists(
@@ -35,7 +36,7 @@ def words_and_terms(lines: list[str]) -> tuple[list[str], list[list[str]]]:
 @given(texts)
 @example(["\\ufdfa" * 9, "a"])  # one code point that becomes eighteen
 @example(["ͺ̀0", "ͺ̀0"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_words_of_any_texts(lines: list[str]) -> None:
     names, terms = words_and_terms(lines)
     expected = [set(ANALYZER.tokens(line)) for line in lines]
@@ -50,7 +51,6 @@ def test_many_words_that_begin_alike() -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=40))
-@settings(deadline=None)
 def test_ranks_are_those_of_sorted_words(words: list[str]) -> None:
     encoded = [word.encode() for word in words]
     offsets = np.cumsum([0, *map(len, encoded)])

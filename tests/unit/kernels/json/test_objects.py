@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from placewire.kernels.jsonlines import PlainObjects, count_lines, find_lines, scan_objects
 from placewire.kernels.numbers import number_at_byte
 from placewire.model.times import parse_timestamp
-
-compiled = settings(deadline=None)  # the first call compiles
+from profiles import examples
 
 LINE = (
     b'{"type":"object","id":"o1","ts":"2026-03-01T12:00:00Z","lon":-73.98,"lat":40.75,'
@@ -78,7 +77,6 @@ def check_row(block: bytes, objects: PlainObjects, row: int, line: bytes) -> Non
 # --- lines ---
 
 
-@compiled
 @given(st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"x", b"\n"))), st.integers(0, 9))
 def test_lines_end_at_line_feeds_only(parts: list[bytes], skipped: int) -> None:
     data = b"\n".join(parts)
@@ -136,7 +134,6 @@ def written(event: dict[str, Any], order: list[str], separator: tuple[str, str])
     return json.dumps(ordered, ensure_ascii=False, separators=separator).encode("utf-8")
 
 
-@compiled
 @given(events, orders, separators)
 def test_written_objects_are_plain_exactly_when_valid(
     event: dict[str, Any], order: list[str], separator: tuple[str, str]
@@ -156,7 +153,7 @@ byte_changes = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(500))
 @given(events, orders, separators, byte_changes, st.integers(0, 300))
 def test_whatever_is_plain_is_valid_and_rightly_decoded(
     event: dict[str, Any],
@@ -321,7 +318,7 @@ def same(value: float | None, text: str) -> bool:
     return value == expected and math.copysign(1, value) == math.copysign(1, expected)
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.integers(0, 10**19 - 1), st.integers(0, 19), st.booleans(), st.integers(0, 27))
 def test_decimals_are_rounded_as_float_rounds(
     digits: int, cut: int, negative: bool, after: int
@@ -334,7 +331,7 @@ def test_decimals_are_rounded_as_float_rounds(
     assert same(value, text) or (value is None and after <= 4)
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.floats(-180, 180))
 def test_written_floats_come_back(number: float) -> None:
     text = repr(number)
@@ -342,7 +339,7 @@ def test_written_floats_come_back(number: float) -> None:
     assert same(read_number(text), text)
 
 
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(st.floats(0.001, 180), st.integers(-3, 3))
 def test_decimals_near_the_middle_of_two_floats(number: float, steps: int) -> None:
     middle = (Fraction(number) + Fraction(math.nextafter(number, 1000))) / 2

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placewire.kernels.hashing import slices_hash
@@ -55,7 +55,6 @@ def test_hash_equals_the_interpreters_own() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.integers(0, MASK), st.integers(0, MASK))
-@settings(deadline=None)
 def test_slices_hash_equals_the_reference(parts: list[bytes], k0: int, k1: int) -> None:
     ends = np.cumsum([len(part) for part in parts]).astype(np.int64)
     starts = ends - np.array([len(part) for part in parts], np.int64)

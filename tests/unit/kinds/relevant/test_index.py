@@ -33,6 +33,7 @@ from placewire.model.subscriptions import (
     take_slices,
 )
 from placewire.state.arrays import open_arrays, write_arrays
+from profiles import examples
 
 VOCABULARY = 80
 HASHES = np.sort(np.random.default_rng(1).integers(1, 1 << 63, VOCABULARY)).astype(np.uint64)
@@ -174,7 +175,7 @@ def sized(seed: int) -> dict[str, int]:
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(seed=seeds)
 def test_finds_what_the_scan_finds(seed: int) -> None:
     world = draw_world(seed)
@@ -183,7 +184,7 @@ def test_finds_what_the_scan_finds(seed: int) -> None:
     assert_same(found, scan_relevant(world.block, world.rows, world.theta, world.dead))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=seeds)
 def test_finds_the_same_without_any_one_pruning(seed: int) -> None:
     world = draw_world(seed)
@@ -203,7 +204,7 @@ def test_finds_the_same_without_any_one_pruning(seed: int) -> None:
                 assert_same(found, wanted)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=seeds)
 def test_thresholds_may_rise_after_the_index_is_made(seed: int) -> None:
     world = draw_world(seed)
@@ -219,7 +220,7 @@ def test_thresholds_may_rise_after_the_index_is_made(seed: int) -> None:
     assert_same(found, scan_relevant(world.block, world.rows, later, world.dead))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=seeds)
 def test_a_small_room_is_filled_again_and_again(seed: int) -> None:
     world = draw_world(seed)
@@ -228,7 +229,7 @@ def test_a_small_room_is_filled_again_and_again(seed: int) -> None:
     assert_same(found, scan_relevant(world.block, world.rows, world.theta, world.dead))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(seed=seeds)
 def test_parts_of_rows_and_of_their_terms(seed: int) -> None:
     """Found are the pairs of picked rows in which the object has a posted term."""

@@ -21,6 +21,7 @@ from placewire.plan.portion import halve_box, take_box, whole_sample
 from placewire.plan.sample import ANY, SIDE, Sample
 from placewire.plan.tornado import TornadoCost
 from placewire.route.dominant import make_dominant_route
+from profiles import examples
 
 Objects = list[tuple[int, int, list[int]]]
 Subscriptions = list[tuple[tuple[int, int, int, int], list[int]]]
@@ -219,7 +220,7 @@ def samples(draw: st.DrawFn) -> Sample:
 
 
 @given(samples(), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_the_cost_counts_the_postings_of_the_objects_cell(sample: Sample, most: int) -> None:
     cost = TornadoCost(1, most)
     grid = cost.grid(sample)
@@ -231,7 +232,7 @@ def test_the_cost_counts_the_postings_of_the_objects_cell(sample: Sample, most: 
 
 
 @given(samples(), st.integers(2, 9), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_a_leaf_costs_what_its_cells_cost(sample: Sample, most: int, workers: int) -> None:
     """The cost of a worker's objects and subscriptions is the sum over its fine cells."""
     cost = TornadoCost(1, most)
@@ -266,7 +267,7 @@ grids = st.integers(1, 6).flatmap(
 
 
 @given(grids, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_a_cut_makes_the_larger_side_least(cells: np.ndarray, data: st.DataObject) -> None:
     sums = sum_prefixes(cells)
     west = data.draw(st.integers(0, cells.shape[0] - 1))
@@ -292,7 +293,7 @@ def test_a_cut_makes_the_larger_side_least(cells: np.ndarray, data: st.DataObjec
 
 
 @given(grids, st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_partitions_cover_every_cell_once(cells: np.ndarray, partitions: int) -> None:
     boxes = cut_partitions(sum_prefixes(cells), partitions)
     covered = np.zeros_like(cells)
@@ -305,7 +306,7 @@ def test_partitions_cover_every_cell_once(cells: np.ndarray, partitions: int) ->
 
 
 @given(grids, st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_one_more_partition_is_a_cut_of_the_costliest(cells: np.ndarray, partitions: int) -> None:
     """Unless no cut makes the costliest lighter: then of the costliest that a cut makes lighter."""
     sums = sum_prefixes(cells)

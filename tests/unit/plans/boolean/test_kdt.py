@@ -30,6 +30,7 @@ from placewire.plan.sample import ANY, SIDE, Sample
 from placewire.plan.similarity import NOTHING_TO_COMPARE, text_similarity
 from placewire.plan.spaceparts import cut_space, find_cut, price_space
 from placewire.plan.textparts import cut_terms, price_text, split_by_parts, weigh_terms
+from profiles import examples
 from town_samples import clustered, make, scattered, words
 
 COST = LoadModel()
@@ -248,7 +249,7 @@ def test_a_part_is_cut_again_among_its_own_terms() -> None:
     assert not set(range(3)) & set(second.portion.subscriptions)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_counts_of_partitions_are_the_cheapest(data: st.DataObject) -> None:
     nodes, most = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
@@ -302,7 +303,7 @@ samples = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120))
 @given(samples, st.integers(1, 9), st.sampled_from([0.0, 0.3, 1.1]), st.integers(1, 40))
 def test_any_sample_is_planned(sample: Sample, workers: int, delta: float, theta: int) -> None:
     leaves = plan_kdt(sample, workers, COST, delta=delta, sigma=1.1, theta=theta)
@@ -310,7 +311,7 @@ def test_any_sample_is_planned(sample: Sample, workers: int, delta: float, theta
     loads_of(sample, leaves)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120))
 @given(samples, st.sampled_from([0, 1]), st.sampled_from([0.25, 0.5]))
 def test_a_cut_is_the_best_there_is(sample: Sample, axis: int, share: float) -> None:
     portion = take_box(sample, whole_sample(sample), (1, 2, 11, 10))

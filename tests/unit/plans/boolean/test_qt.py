@@ -19,6 +19,7 @@ from placewire.plan.sstd import SSTD
 from placewire.plan.traits import CRQ, CTQ, SKQ, SRQ, STQ
 from placewire.route.placement import place_objects
 from plan_samples import TERMS, questions_of, sample_of, samples, traits_drawn
+from profiles import examples
 
 EVERYWHERE = (0, 0, SIDE - 1, SIDE - 1)
 HALF = SIDE // 2
@@ -97,7 +98,7 @@ def test_odd_samples_with_other_kinds(name: str) -> None:
         check_plan(plan_qt(sample, 5), 5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @given(samples, st.integers(1, 20), st.integers(1, 40), st.booleans())
 def test_any_sample(sample: Sample, workers: int, theta: int, snapshot: bool) -> None:
     sample = of_kind(sample, SRQ if snapshot else CRQ)

@@ -20,13 +20,14 @@ from placewire.plan.portion import Box, halve_box, take_box, whole_sample
 from placewire.plan.rtree import TILES_PER_WORKER, edges_of_shares, loads_of_tiles, plan_rtree
 from placewire.plan.sample import SIDE, Sample
 from placewire.plan.uniform import GRID_SIDE, count_grid, group_by_load, plan_grid, plan_stripes
+from profiles import examples
 
 Planner = Callable[[Sample, int, LoadModel], Leaves]
 COST = LoadModel()
 # One in which every pair of an object and a subscription counts.
 CHECKS = LoadModel(per_check=50.0)
 PLANNERS: dict[str, Planner] = {"grid": plan_grid, "kdtree": plan_kdtree, "rtree": plan_rtree}
-compiled = settings(deadline=None, max_examples=40)  # the first call compiles
+few = settings(max_examples=examples(40))
 
 
 def smooth_sample(objects: int = 20_000, subscriptions: int = 10_000) -> Sample:
@@ -113,7 +114,7 @@ def test_plans_of_odd_samples_tile_the_world(name: str, odd: str, workers: int) 
 
 @pytest.mark.parametrize("name", PLANNERS)
 @given(sample=samples, workers=st.integers(1, 40))
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=examples(10))
 def test_plans_of_any_sample_tile_the_world(name: str, sample: Sample, workers: int) -> None:
     check_place_plan(PLANNERS[name](sample, workers, CHECKS), name, workers)
 
@@ -140,7 +141,7 @@ def test_the_same_sample_makes_the_same_plan(name: str) -> None:
 @given(sample=samples)
 @example(sample=sample_of([], [((130, 0, 129, 300), [0])]))  # all round, from a cell to itself
 @example(sample=sample_of([], [((300, 0, 129, 300), [0])]))
-@compiled
+@few
 def test_the_grid_counts_what_its_cells_take(sample: Sample) -> None:
     objects, subscriptions = count_grid(sample)
     whole, width = whole_sample(sample), SIDE // GRID_SIDE
@@ -169,7 +170,7 @@ def test_the_grid_is_grouped_by_grahams_rule(workers: int) -> None:
 @given(
     loads=st.lists(st.integers(0, 9), max_size=30), taken=st.lists(st.integers(0, 9), min_size=1)
 )
-@compiled
+@few
 def test_grouping_starts_from_what_is_taken(loads: list[int], taken: list[int]) -> None:
     group = group_by_load(np.array(loads, np.float64), np.array(taken, np.float64))
     carried = list(taken)
@@ -200,7 +201,7 @@ def test_quarters_of_the_curve_are_quarters_of_the_world() -> None:
 
 
 @given(sample=samples, box=boxes, axis=st.integers(0, 1))
-@compiled
+@few
 def test_loads_beside_cuts_are_those_of_the_halves(sample: Sample, box: Box, axis: int) -> None:
     portion = take_box(sample, whole_sample(sample), box)
     low, high, whole = loads_beside_cuts(sample, portion, axis, CHECKS)
@@ -214,7 +215,7 @@ def test_loads_beside_cuts_are_those_of_the_halves(sample: Sample, box: Box, axi
 
 
 @given(width=st.integers(1, 6), height=st.integers(1, 6), data=st.data())
-@compiled
+@few
 def test_a_cut_leaves_each_worker_a_cell(width: int, height: int, data: st.DataObject) -> None:
     workers = data.draw(st.integers(min(2, width * height), width * height))
     if workers < 2:
@@ -268,7 +269,7 @@ def test_tiles_are_grouped_by_grahams_rule() -> None:
 
 
 @given(sample=samples, sides=st.tuples(places, places), cuts=st.sets(st.integers(1, LAST)))
-@compiled
+@few
 def test_loads_of_tiles_are_those_of_their_boxes(
     sample: Sample, sides: tuple[int, int], cuts: set[int]
 ) -> None:
@@ -284,7 +285,7 @@ def test_loads_of_tiles_are_those_of_their_boxes(
     rows=st.lists(places, max_size=40),
     steps=st.lists(st.integers(1, 3), min_size=1, max_size=50),
 )
-@compiled
+@few
 def test_edges_rise_and_share_out(rows: list[int], steps: list[int]) -> None:
     shares = np.cumsum([0, *steps])
     edges, last = edges_of_shares(np.array(rows, np.int32), shares)

@@ -20,6 +20,7 @@ from placewire.plan.leaves import BY_LEAF, Leaves, check_leaves
 from placewire.plan.metric import count_missing, note_present, plan_metric, share_rows
 from placewire.plan.portion import Portion, divide_by_text, whole_sample
 from placewire.plan.sample import ANY, SIDE, Sample
+from profiles import examples
 
 Planner = Callable[[Sample, int, LoadModel], Leaves]
 
@@ -117,7 +118,7 @@ def test_plans_of_odd_samples_list_all_terms(name: str, odd: str, workers: int) 
 
 @pytest.mark.parametrize("name", PLANNERS)
 @given(sample=samples, workers=st.integers(1, 12))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 def test_plans_of_any_sample_list_all_terms(name: str, sample: Sample, workers: int) -> None:
     parts_of(sample, PLANNERS[name](sample, workers, COST))
 
@@ -200,7 +201,7 @@ def test_terms_are_dealt_out_by_grahams_rule() -> None:
 
 
 @given(sample=samples, deal=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2))))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 def test_rows_are_missing_until_one_of_their_terms_comes(
     sample: Sample, deal: list[tuple[int, int]]
 ) -> None:

@@ -39,6 +39,7 @@ from placewire.plan.nearest import (
 )
 from placewire.plan.sop import plan_sop, split_space
 from placewire.state.arrays import map_arrays, write_arrays
+from profiles import examples
 
 Place = tuple[float, float, list[int]]
 
@@ -249,14 +250,12 @@ def plan_kop_rule() -> Rule:
 # The parts against their plain statements.
 
 
-@settings(deadline=None)
 @given(lons, lats, radii)
 def test_a_rectangle_is_that_of_the_circle(lon: float, lat: float, radius_m: float) -> None:
     made = balls_to_rectangles(np.array([lon]), np.array([lat]), np.array([radius_m]))[0]
     assert made == pytest.approx(rectangle_around([Wish(lon, lat, [], 1, radius_m)]), abs=1e-9)
 
 
-@settings(deadline=None)
 @given(lons, lats, radii, lons, lats)
 def test_a_rectangle_holds_its_ball(
     lon: float, lat: float, radius_m: float, x: float, y: float
@@ -272,7 +271,7 @@ def test_an_endless_ball_is_the_world() -> None:
     assert made.tolist() == [list(WORLD)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(wish_lists, object_lists, st.data())
 def test_counts_in_rectangles(
     wishes: list[Wish], objects: list[Place], data: st.DataObject
@@ -332,7 +331,7 @@ def test_objects_nearer_than_the_curve_is_fine(axis: int, step: float) -> None:
             assert count_inside(census, rectangle[None]).tolist() == [len(inside)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(wish_lists, object_lists)
 def test_radii(wishes: list[Wish], objects: list[Place]) -> None:
     census = take_census(sample_of([], objects))
@@ -351,7 +350,6 @@ def test_radii_among_many_objects(k: int) -> None:
     assert found.tolist() == [radius_of(wish, objects) for wish in wishes]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 10) | st.integers(0, 3).map(float), max_size=60),
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=9),
@@ -368,7 +366,7 @@ def test_heaviest_first() -> None:
     assert share_heaviest_first(costs, 2).tolist() == [1, 0, 1, 1, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(wish_lists)
 def test_quarters(wishes: list[Wish]) -> None:
     """They part the rows in order, are those of one cell, and are one only at one place."""
@@ -394,7 +392,6 @@ def overlaps(one: list[float], other: list[float]) -> float:
     return width * float(np.sin(np.radians(north)) - np.sin(np.radians(south)))
 
 
-@settings(deadline=None)
 @given(wish_lists, wish_lists)
 def test_most_overlap_is_equation_7(wishes: list[Wish], others: list[Wish]) -> None:
     rectangles = place_balls(sample_of(wishes, [])).rectangle
@@ -415,7 +412,7 @@ def test_most_overlap_is_equation_7(wishes: list[Wish], others: list[Wish]) -> N
 # Algorithm 2.
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(wish_lists, object_lists, st.integers(1, 40), st.sampled_from([0, 3, 10, 1000]))
 def test_subsets_part_the_subscriptions(
     wishes: list[Wish], objects: list[Place], least: int, gamma2: int
@@ -484,7 +481,6 @@ def test_dkm_order_is_algorithm_3() -> None:
     assert len(made.rule.rectangles) == len(subsets)
 
 
-@settings(max_examples=100, deadline=None)
 @given(wish_lists, object_lists, st.integers(1, 5))
 def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) -> None:
     sample = sample_of(wishes, objects)
@@ -595,7 +591,7 @@ def test_loads_of_other_workers_are_refused() -> None:
         assign_new(made.rule, made.loads, *columns_of(WISHES), 3)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(wish_lists, object_lists, wish_lists)
 def test_new_ones_by_the_equations(
     wishes: list[Wish], objects: list[Place], new: list[Wish]
@@ -622,7 +618,7 @@ def test_new_ones_by_the_equations(
         assert dkm[at] == priced(met, objects)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(wish_lists, object_lists, st.integers(1, 4))
 def test_ps2_goes_by_leaf_and_least_frequent_term(
     wishes: list[Wish], objects: list[Place], workers: int
@@ -642,7 +638,6 @@ def test_ps2_goes_by_leaf_and_least_frequent_term(
     assert cost.tolist() == made.cost.tolist()
 
 
-@settings(deadline=None)
 @given(wish_lists, object_lists)
 def test_least_frequent_terms(wishes: list[Wish], objects: list[Place]) -> None:
     sample = sample_of(wishes, objects)

@@ -20,6 +20,7 @@ from placewire.engine import resizing
 from placewire.engine.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.model.subscriptions import BOOLEAN
 from placewire.state.manifest import WorkersEntry
+from profiles import examples
 
 RULE = ElasticRule(busy_s=0.5, aim_s=0.25, idle_s=0.1, patience=3, rest=6)
 
@@ -92,7 +93,7 @@ def test_ranges_are_read() -> None:
     assert read_workers("2..8") == (2, 8)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), suppress_health_check=list(HealthCheck))
 @given(
     log=logs | flowing(),
     plan=st.sampled_from(["kdt", "auto", "nearest=dkm,relevant=prefix", "nearest=sstd"]),

@@ -40,6 +40,7 @@ from placewire.route.measures import find_holders, measure_plan, post_rows
 from placewire.route.protocol import SpreadRoute
 from placewire.route.ranges import leaves_to_ranges
 from placewire.state.segment import make_segment
+from profiles import examples
 from routes import ANALYZER, asks, city, objects_of, placed, places, rows_of, tilings
 
 
@@ -69,7 +70,7 @@ def matches_of(objects, lon, lat, rows, shares) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(tilings(), placed, st.lists(asks(), min_size=1, max_size=5))
 def test_workers_together_find_every_match_once(leaves, placed, asked):
     check_leaves(leaves)
@@ -81,7 +82,7 @@ def test_workers_together_find_every_match_once(leaves, placed, asked):
     assert matches_of(objects, lon, lat, rows, SpreadRoute(3).cut(*objects)) == everything
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(tilings(), placed, st.lists(asks(), min_size=2, max_size=12))
 def test_what_is_live_follows_inserts(leaves, placed, asked):
     """Parts added one by one drop nothing that the whole would keep."""
@@ -96,7 +97,7 @@ def test_what_is_live_follows_inserts(leaves, placed, asked):
         assert matches_of(objects, lon, lat, rows, route.cut(*objects)) == everything
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(tilings(), st.lists(places, max_size=50))
 def test_ranges_name_the_leaf_of_every_point(leaves, points):
     start, owner = leaves_to_ranges(leaves.box)
@@ -112,7 +113,6 @@ def test_ranges_name_the_leaf_of_every_point(leaves, points):
         assert south <= y < north
 
 
-@settings(deadline=None, max_examples=100)
 @given(tilings(), st.data())
 def test_leaves_that_do_not_tile_the_world_are_refused(leaves, data):
     """One edge of one leaf is moved: it overlaps another, or leaves a hole."""

@@ -21,6 +21,7 @@ from placewire.route.leafroute import make_tables
 from placewire.route.measures import Objects
 from placewire.route.placement import nearest_part, place_by_tables, place_objects
 from placewire.route.reach import parts_overlapping
+from profiles import examples
 from routes import city, objects_of, placed, places, tilings
 
 HALF = SIDE // 2
@@ -86,7 +87,7 @@ def test_every_plan_places_by_the_rule(name: str, workers: int) -> None:
     assert parts.tolist() == place_by_tables(make_tables(leaves), *objects).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(tilings(), placed, st.randoms())
 def test_any_tiling_any_order(leaves: Leaves, some: list, random) -> None:
     objects, _, _ = objects_of(some)
@@ -155,7 +156,7 @@ def test_across_the_antimeridian() -> None:
     assert parts_overlapping(stripes, (10.001, 0.0, 10.0, 10.0)).tolist() == [0, 1, 2, 3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(tilings(), placed, places, places)
 def test_a_query_reaches_every_object_in_its_box(
     leaves: Leaves, some: list, one: tuple[float, float], other: tuple[float, float]

@@ -15,6 +15,7 @@ from placewire.plan.sstd import SstdCost
 from placewire.plan.statistics import cell_statistics, describe_cell, gather_statistics
 from placewire.plan.traits import CRQ, KINDS, SRQ, STQ
 from plan_samples import TERMS, sample_of, samples, traits_drawn
+from profiles import examples
 
 
 def touching(sample: Sample, box: tuple[int, int, int, int]) -> np.ndarray:
@@ -27,7 +28,7 @@ def touching(sample: Sample, box: tuple[int, int, int, int]) -> np.ndarray:
     return inside
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(samples, st.integers(0, 99))
 def test_counts_add_up_at_every_level(sample: Sample, seed: int) -> None:
     traits = traits_drawn(sample, seed)
