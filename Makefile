@@ -24,7 +24,7 @@ demo: setup
 
 # Lint, types, import contracts and every test that is not slow. Hypothesis repeats the same examples.
 test: setup lint
-	PLACEWIRE_TESTS=quick $(PYTEST) -m "not slow"
+	PLACEWIRE_TESTS=quick $(PYTEST)
 
 # What `make test` leaves out: slow tests, and property tests with many random examples.
 test-rest: setup kafka

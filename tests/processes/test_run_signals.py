@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from logs import BUILT_KINDS
 from oracle import replay
+from processes import is_running
 from run_config import EVENTS, SINKS, lines_of, write_config
 from streams import split_log
 from waits import until
@@ -34,11 +34,12 @@ def test_a_run_ends_when_it_is_told_to_and_goes_on(tmp_path: Path) -> None:
         with subprocess.Popen(
             [*command, "--log", "json"], stderr=subprocess.PIPE, start_new_session=True
         ) as process:
-            waits = time.monotonic() + 300
-            while len(list((tmp_path / "lines").glob("*.jsonl"))) < much:
+
+            def delivered(process: subprocess.Popen[bytes] = process, much: int = much) -> bool:
                 assert process.poll() is None, process.stderr and process.stderr.read()
-                assert time.monotonic() < waits
-                time.sleep(0.02)
+                return len(list((tmp_path / "lines").glob("*.jsonl"))) >= much
+
+            until(delivered, f"{much} files are written", 300)
             kill(process.pid, number)
             told = process.stderr.read().decode() if process.stderr else ""
             process.wait(120)
@@ -75,4 +76,4 @@ def test_a_run_that_is_told_to_end_while_it_starts(
     assert told.splitlines()[-1] == "ended before it had started"
     assert process.returncode == 0
     assert "Traceback" not in told
-    assert not any(Path(f"/proc/{pid}").exists() for pid in java.split())
+    until(lambda: not any(map(is_running, java.split())), "Spark has ended")

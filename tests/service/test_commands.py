@@ -395,7 +395,7 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
         told = shell(*words, "--server", url, typed=line("a"))
         assert told.code == 2
         assert f"server {url}: cannot be reached: connection refused; `placewire serve" in told.err
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
 
 
 def test_a_server_that_is_something_else(shell: Shell) -> None:
@@ -540,20 +540,22 @@ def test_a_lost_server_doubles_nothing(shell: Shell, tmp_path: Path) -> None:
     service.until(lambda: service.gateway is not None and service.gateway.hub.listeners)
 
     def restart() -> None:
-        for _ in range(3):
-            time.sleep(0.3)
+        for number in (500, 1_500, 2_500):
+            service.until(lambda number=number: len(got) >= number)
             service.stop_gateway()
-            time.sleep(0.2)
+            time.sleep(0.2)  # clients find nobody there
             service.start_gateway()
 
     restarting = threading.Thread(target=restart)
     restarting.start()
     for part in range(40):
         typed = "".join(line(f"o{100 * part + n}") for n in range(100))
-        told = shell("publish", "-", "--server", service.url, typed=typed)
-        while "cannot be reached" in told.err:  # nobody was there yet: nothing was sent
-            time.sleep(0.1)
+        deadline = time.monotonic() + 60
+        while True:
             told = shell("publish", "-", "--server", service.url, typed=typed)
+            nobody = "cannot be reached" in told.err  # then nothing was sent
+            if not nobody or time.monotonic() > deadline:
+                break
         assert told.code == 0, told.err
     restarting.join()
     following.join(60)

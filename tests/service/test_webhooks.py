@@ -219,21 +219,21 @@ def test_slow_and_silent_ones_hold_up_nobody(service: Service, receiver: Receive
     hooked(service, "hare", receiver.url("/quick"))
     service.publish(thing("h", "hare"))
     service.until(lambda: counted(service, "hare") == (1, 0, 0, 0))
-    receiver.wait_s = 5.0
+    receiver.wait_s = 30.0
     silent = socket.create_server(("127.0.0.1", 0), backlog=512)
     unheard = f"http://127.0.0.1:{silent.getsockname()[1]}/"
     lanes = service.gateway.webhooks.lanes
     many = [f"slow{number}" for number in range(lanes.slow + lanes.quick + 20)]
-    for name in many:
+    for number, name in enumerate(many):
         service.subscribe(name, kind="boolean", where="snail")
-        put(service, name, unheard if hash(name) % 4 else receiver.url("/slow"))
+        put(service, name, unheard if number % 4 else receiver.url("/slow"))
     service.publish(thing("s", "snail"))
     service.until(lambda: service.gateway.webhooks.under_way >= lanes.slow)
     begun = time.monotonic()
     for number in range(20):
         service.publish(thing(f"h{number}", "hare"))
     service.until(lambda: counted(service, "hare") == (21, 0, 0, 0))
-    assert time.monotonic() - begun < 4.0
+    assert time.monotonic() - begun < receiver.wait_s
     assert numbers(receiver.of("/quick")) == list(range(1, 22))
     for name in many:
         service.http.delete(f"/v1/subscriptions/{name}/delivery")
@@ -496,7 +496,7 @@ def test_long_and_endless_replies_are_not_read(receiver: Receiver) -> None:
     receiver.body = b"x" * (1 << 24)
     begun = time.monotonic()
     assert send(Sender(allow_private=True), receiver.url())[0] == DELIVERED
-    assert time.monotonic() - begun < 3.0
+    assert time.monotonic() - begun < 20.0
 
 
 def raw_server(reply: bytes) -> int:
@@ -507,7 +507,8 @@ def raw_server(reply: bytes) -> int:
         connection, _ = server.accept()
         connection.recv(65_536)
         connection.sendall(reply)
-        time.sleep(5)
+        while connection.recv(65_536):  # until the client gives up
+            pass
         connection.close()
         server.close()
 

@@ -6,7 +6,6 @@ import datetime
 import json
 import shutil
 import struct
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from placewire.spark.columns import take_lines
 from placewire.spark.intake import read_points, write_changes
 from placewire.spark.sinks import CallSink
 from streams import split_log, write_tables
+from waits import until
 
 
 def follow(spark: SparkSession, folder: Path) -> DataFrame:
@@ -337,9 +337,12 @@ def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> Non
     stream = Stream(spark, state=state, workers=2, with_data=True)
     growing = spark.readStream.format("placewire").option("rows", "300").load(str(log))
     query = stream.start(events=growing, trigger={"processingTime": "0 seconds"})
-    while stream.coordinator is None or stream.coordinator.latest.next_seq < len(lines):
+
+    def caught_up() -> bool:
         assert query.isActive, query.exception()
-        time.sleep(0.1)
+        return stream.coordinator is not None and stream.coordinator.latest.next_seq >= len(lines)
+
+    until(caught_up, "every line is processed")
     query.stop()
     stream.closed.wait(10)
     assert stream.coordinator.latest.batch >= 3

@@ -96,6 +96,14 @@ def command_of(pid: int) -> bytes:
         return b""
 
 
+def is_running(pid: int | str) -> bool:
+    """Tell whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Consumer(threading.Thread):
     """Reads a stream of events and comes back where it was, however often it breaks off."""
 

@@ -37,6 +37,7 @@ class Receiver:
         self.got: list[Got] = []
         self.reply = reply
         self.wait_s = 0.0
+        self._closed = threading.Event()
         self.headers: dict[str, str] = {}
         self.body = b"thank you"
         self.server_name: str | None = None
@@ -78,7 +79,7 @@ class Receiver:
         headers = {name.lower(): value for name, value in handler.headers.items()}
         self.got.append(Got(handler.path, headers, body, time.monotonic(), status))
         if "slow" in handler.path:
-            time.sleep(self.wait_s)
+            self._closed.wait(self.wait_s)
         try:
             handler.send_response(status)
             for name, value in self.headers.items():
@@ -89,5 +90,6 @@ class Receiver:
             pass
 
     def close(self) -> None:
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()

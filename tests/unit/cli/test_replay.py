@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -552,44 +549,6 @@ def test_what_may_not_be_touched_is_refused(command: Command) -> None:
     log.chmod(0o600)
     command.results.touch(0o400)
     assert "cannot be written" in command.refused("replay", log, "--results", command.results)
-
-
-def processes_of(session: int) -> list[str]:
-    """The processes of a session, by what the system says of each."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it may end while we look
-            state, _, _, of, *_ = path.read_text().rpartition(")")[2].split()
-            if int(of) == session and state != "Z":
-                found.append(path.parent.name)
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("delay_s", [0.1, 1.2])
-def test_an_interrupt_while_spark_starts_leaves_nothing_behind(
-    command: Command, delay_s: float
-) -> None:
-    log = command.log(SMALL)
-    words = ["replay", str(log), "--results", str(command.results)]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "placewire.cli.main", *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    assert run.stderr is not None
-    while not (line := run.stderr.readline()).startswith("Spark runs on"):
-        assert line, "it ended early"
-    time.sleep(delay_s)
-    os.killpg(run.pid, signal.SIGINT)
-    assert run.wait(60) == 130
-    assert run.stderr.read() == "placewire: interrupted\n"
-    patience = time.monotonic() + 20
-    while (left := processes_of(run.pid)) and time.monotonic() < patience:
-        time.sleep(0.1)
-    assert left == []
 
 
 # --- a state that is not what it was ---
