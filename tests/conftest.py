@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from postgres_server import PostgresServer
 
-PROCESSES = Path(__file__).parent / "processes"
+SLOW_TIERS = {Path(__file__).parent / "processes", Path(__file__).parent / "bench"}
 
 load_profile()
 
@@ -31,9 +31,9 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of whole processes as slow."""
+    """Mark every test of the slow tiers."""
     for item in items:
-        if PROCESSES in item.path.parents:
+        if SLOW_TIERS.intersection(item.path.parents):
             item.add_marker(pytest.mark.slow)
 
 

@@ -95,10 +95,10 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plan", "workers", "rows", "inline"),
     [
-        ("shared", 1, 1, 40_000),
+        pytest.param("shared", 1, 1, 40_000, marks=pytest.mark.slow),
         ("shared", 2, 17, 0),
         ("shared", 3, 60, 0),
-        ("nearest=dkm", 7, 17, 0),
+        pytest.param("nearest=dkm", 7, 17, 0, marks=pytest.mark.slow),
         ("nearest=kop,boolean=kdt", 2, 40, 40_000),
         ("nearest=sop", 3, 40, 0),
         ("nearest=ps2", 2, 40, 0),

@@ -236,6 +236,7 @@ def recorded_ids(state: Path) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_from_a_table_to_a_table(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

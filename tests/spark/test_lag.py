@@ -21,6 +21,7 @@ from run_config import EVENTS, SINKS, write_config
 from streams import split_log
 
 
+@pytest.mark.slow
 def test_a_run_tells_how_far_it_is_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_run_tells_how_far_it_is_behind(
     assert json.loads(shown.stdout)["lag"]["sinks"]["table"] == 2
 
 
+@pytest.mark.slow
 def test_a_failing_sink_is_seen_to_lack_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ from placewire.state.manifest import Manifest, committed_batches, read_latest
 from sliding_logs import sliding_log
 
 pytestmark = pytest.mark.spark
+slow = pytest.mark.slow
 
 
 class Run(NamedTuple):
@@ -170,7 +171,9 @@ def expected_of(log: bytes, table: dict[str, Any] | None = None) -> Outcome:
 
 
 @pytest.mark.parametrize("plan", ["shared", "grid"])
-@pytest.mark.parametrize(("workers", "batches"), [(1, 1), (2, 3), (7, 2)])
+@pytest.mark.parametrize(
+    ("workers", "batches"), [(2, 3), pytest.param(1, 1, marks=slow), pytest.param(7, 2, marks=slow)]
+)
 def test_city_life_equals_the_oracle(
     spark: SparkSession, tmp_path: Path, city: bytes, plan: str, workers: int, batches: int
 ) -> None:
@@ -219,7 +222,12 @@ def test_a_run_goes_on_in_another_way(spark: SparkSession, tmp_path: Path, city:
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"), [("sstd", ()), ("ps2-local", (5, 5, 5, 2)), ("ps2-global", ())]
+    ("name", "asked"),
+    [
+        ("ps2-local", (5, 5, 5, 2)),
+        pytest.param("sstd", (), marks=slow),
+        pytest.param("ps2-global", (), marks=slow),
+    ],
 )
 def test_plans_and_workers_change_on_spark(
     spark: SparkSession, tmp_path: Path, city: bytes, name: str, asked: tuple[int, ...]
@@ -275,22 +283,22 @@ def test_a_log_without_a_valid_event(spark: SparkSession, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("plan", "workers", "rows"),
     [
-        ("grid", 3, 250),
-        ("kdtree", 2, 400),
-        ("rtree", 7, 400),
-        ("frequency", 7, 250),
-        ("hypergraph", 2, 400),
-        ("metric", 3, 400),
-        ("termhash", 7, 400),
+        pytest.param("grid", 3, 250, marks=slow),
+        pytest.param("kdtree", 2, 400, marks=slow),
+        pytest.param("rtree", 7, 400, marks=slow),
+        pytest.param("frequency", 7, 250, marks=slow),
+        pytest.param("hypergraph", 2, 400, marks=slow),
+        pytest.param("metric", 3, 400, marks=slow),
+        pytest.param("termhash", 7, 400, marks=slow),
         ("kdt", 7, 150),
-        ("agrid", 7, 250),
-        ("qt", 7, 250),
-        ("auto", 2, 400),
-        ("nearest=kop", 2, 250),
-        ("nearest=sop", 7, 250),
+        pytest.param("agrid", 7, 250, marks=slow),
+        pytest.param("qt", 7, 250, marks=slow),
+        pytest.param("auto", 2, 400, marks=slow),
+        pytest.param("nearest=kop", 2, 250, marks=slow),
+        pytest.param("nearest=sop", 7, 250, marks=slow),
         ("nearest=dkm,boolean=kdt", 7, 150),
-        ("nearest=ps2,boolean=agrid", 3, 250),
-        ("nearest=sstd", 7, 250),
+        pytest.param("nearest=ps2,boolean=agrid", 3, 250, marks=slow),
+        pytest.param("nearest=sstd", 7, 250, marks=slow),
     ],
 )
 def test_a_plan_that_is_made_of_what_was_seen(
@@ -308,13 +316,13 @@ def test_a_plan_that_is_made_of_what_was_seen(
     [
         ("shared", 1, 60, {"count": 20}),
         ("shared", 2, 1_000, {"time": "PT30S"}),
-        ("relevant=hash", 2, 60, {"time": "PT30S"}),
-        ("relevant=location", 7, 60, {"count": 5}),
-        ("relevant=keyword", 3, 60, {"count": 20}),
+        pytest.param("relevant=hash", 2, 60, {"time": "PT30S"}, marks=slow),
+        pytest.param("relevant=location", 7, 60, {"count": 5}, marks=slow),
+        pytest.param("relevant=keyword", 3, 60, {"count": 20}, marks=slow),
         ("relevant=prefix", 7, 40, {"count": 20}),
-        ("relevant=location+prefix", 4, 60, {"time": "PT30S"}),
-        ("relevant=prefix+location", 4, 60, {"count": 20}),
-        ("relevant=auto", 2, 60, {"count": 20}),
+        pytest.param("relevant=location+prefix", 4, 60, {"time": "PT30S"}, marks=slow),
+        pytest.param("relevant=prefix+location", 4, 60, {"count": 20}, marks=slow),
+        pytest.param("relevant=auto", 2, 60, {"count": 20}, marks=slow),
     ],
 )
 def test_windows_slide_on_spark(

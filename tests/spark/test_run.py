@@ -47,6 +47,7 @@ def test_every_folder_gets_the_same_results(spark: SparkSession, tmp_path: Path)
     assert lines_of(tmp_path / "lines") == expected.results
 
 
+@pytest.mark.slow
 def test_objects_and_subscriptions_from_columns(spark: SparkSession, tmp_path: Path) -> None:
     log = write_tables(tmp_path)
     text = "".join(
@@ -58,6 +59,7 @@ def test_objects_and_subscriptions_from_columns(spark: SparkSession, tmp_path: P
     assert lines_of(tmp_path / "lines") == expected.results
 
 
+@pytest.mark.slow
 def test_lines_without_a_type_and_csv(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "wishes").mkdir()
     wish = {"id": "s", "ts": "2026-03-01T12:00:00Z", "kind": "boolean", "where": "tea"}
@@ -91,6 +93,7 @@ columns = { id = "post", ts = "when", lon = "x", lat = "y", text = "body" }
     assert [d["event"] for d in dead[:2]] == ["no JSON", "{ }"]
 
 
+@pytest.mark.slow
 def test_a_sink_that_fails_gets_everything_in_the_end(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

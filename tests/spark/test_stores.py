@@ -98,12 +98,14 @@ def forget_mirrors() -> None:
     mirror._roots.clear()
 
 
+@pytest.mark.slow
 def test_a_run_with_its_state_elsewhere(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_there(spark, tmp_path, f"file://{tmp_path}/away/NAME", monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_run_with_its_state_in_a_bucket(
     spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_run_with_its_state_in_a_bucket(
     assert not [one for one in contents if SESAME.encode() in one]
 
 
+@pytest.mark.slow
 def test_tasks_that_may_not_read_the_state(
     spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_tasks_that_may_not_read_the_state(
     assert SESAME not in str(told)
 
 
+@pytest.mark.slow
 def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:
     """Files go by the numbers of batches, so two sinks would write over each other's."""
     split_log(tmp_path, 1, objects=300, subscriptions=60, bad=20, seed=5)
@@ -176,6 +180,7 @@ def test_a_folder_is_one_sinks(spark: SparkSession, tmp_path: Path) -> None:
         Run(spark, read_config(config), lambda *_: None).go(True)
 
 
+@pytest.mark.slow
 def test_a_sink_that_comes_later_gets_what_there_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_tables_of_objects_and_subscriptions(
     assert "region" in errors[4]
 
 
+@pytest.mark.slow
 def test_columns_by_other_names_points_and_terms(spark: SparkSession, tmp_path: Path) -> None:
     write_tables(tmp_path)
     shapes = [
@@ -188,6 +189,7 @@ def test_a_stream_goes_on_where_it_failed(spark: SparkSession, tmp_path: Path) -
     assert len(set(times)) > 4
 
 
+@pytest.mark.slow
 def test_the_order_of_a_batch_is_kept_when_it_is_repeated(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,7 @@ def test_marks_that_only_break_take_the_fast_way(slow_texts: list[str]) -> None:
     assert slow_texts == []
 
 
+@pytest.mark.slow
 def test_every_code_point_between_letters() -> None:
     # One text each where characters are assigned; far above, 64 a text with names that tell them
     # apart, since there every code point is unassigned or private.

@@ -100,6 +100,7 @@ def test_scripts_are_those_that_unicode_names() -> None:
             assert inside == is_cjk(char), hex(code)
 
 
+@pytest.mark.slow
 def test_every_code_point_beside_han() -> None:
     analyzer, reference = opened("cjk-bigram")
     for first in range(0, 0x34000, 0x4000):
