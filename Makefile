@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test lint kafka bench page clean
+.PHONY: setup demo test test-rest test-all lint kafka bench page clean
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 setup: $(STAMP)
 
@@ -21,12 +22,19 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/placewire demo
 
-test: setup lint kafka
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+# Lint, types, import contracts and every test that is not slow. Hypothesis repeats the same examples.
+test: setup lint
+	PLACEWIRE_TESTS=quick $(PYTEST)
+
+# What `make test` leaves out: slow tests, and property tests with many random examples.
+test-rest: setup kafka
+	PLACEWIRE_TESTS=thorough $(PYTEST) -m "slow or hypothesis"
+
+test-all: test test-rest
 
 # The jars that tests of Kafka need, by Maven coordinates, into .cache or PLACEWIRE_KAFKA_JARS.
 kafka: setup
-	@$(BIN)/python tests/kafka_jars.py
+	@$(BIN)/python tests/support/kafka_jars.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -35,7 +43,7 @@ lint: setup
 	$(BIN)/lint-imports --no-cache
 
 bench: setup
-	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench run $(or $(ARGS),all)
 
 # The libraries and outlines of the live map, from npm into the package; only to change their versions.
 page:

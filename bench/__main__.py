@@ -1,156 +1,69 @@
-"""`python -m bench [--data DIR] [--only NAME,..] [--full]`: one run, side by side."""
+"""The command line: `python -m bench list` and `python -m bench run NAME...`."""
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-import time
-from functools import partial
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench import (
-    analyzers,
-    anatomy,
-    boolean_peers,
-    churn,
-    continuous,
-    decoding,
-    drift,
-    drift_both,
-    drift_choices,
-    drift_cold,
-    drift_dealing,
-    drift_elastic,
-    drift_moves,
-    drift_spark,
-    endless,
-    endtoend,
-    growth,
-    hard,
-    hybrid,
-    kernel,
-    latency,
-    loading,
-    matching,
-    nearest,
-    nearest_growth,
-    nearest_sweeps,
-    partitioning,
-    plans,
-    recovery,
-    relevant,
-    relevant_buffers,
-    relevant_growth,
-    relevant_index,
-    relevant_plans,
-    relevant_sweeps,
-    routing,
-    service,
-    simulation,
-    snapshot,
-    snapshot_growth,
-    snapshot_plans,
-    snapshot_stream,
-    snapshot_sweeps,
-    throughput,
-    tornado,
-    webhooks,
-)
-from bench.settings import Choice
-
-EXPERIMENTS = {
-    "kernel": kernel.run,
-    "throughput": throughput.run,
-    "anatomy": anatomy.run,
-    "growth": growth.run,
-    "decoding": decoding.run,
-    "analyzers": analyzers.run,
-    "loading": loading.run,
-    "match": matching.run,
-    "churn": churn.run,
-    "hard": hard.run,
-    "latency": latency.run,
-    "plan-latency": latency.run_plans,
-    "partitioning": partitioning.run,
-    "hybrid": hybrid.run,
-    "levelling": partitioning.run_levelling,
-    "repeats": partitioning.run_repeats,
-    "plans": plans.run,
-    "routing": routing.run,
-    "tornado": tornado.run,
-    "nearest": nearest.run,
-    "nearest-sweeps": nearest_sweeps.run,
-    "nearest-growth": nearest_growth.run,
-    "snapshot": snapshot.run,
-    "snapshot-growth": snapshot_growth.run,
-    "snapshot-data": snapshot_growth.run_data,
-    "snapshot-plans": snapshot_plans.run,
-    "snapshot-theta": snapshot_sweeps.run_theta,
-    "snapshot-slices": snapshot_sweeps.run_slices,
-    "snapshot-stream": snapshot_stream.run,
-    "relevant": relevant.run,
-    "relevant-prunings": relevant_index.run,
-    "relevant-groups": relevant_index.run_groups,
-    "relevant-buffers": relevant_buffers.run,
-    "relevant-sweeps": relevant_sweeps.run,
-    "relevant-window": relevant_sweeps.run_window,
-    "relevant-growth": relevant_growth.run,
-    "relevant-plans": relevant_plans.run,
-    "endless": endless.run,
-    "endtoend": endtoend.run,
-    "simulation": simulation.run,
-    "recovery": recovery.run,
-    "service": service.run,
-    "webhooks": webhooks.run,
-    "continuous": continuous.run,
-    "drift": drift.run,
-    "drift-choices": drift_choices.run,
-    "drift-cost": drift_choices.run_cost,
-    "drift-cold": drift_cold.run,
-    "drift-both": drift_both.run,
-    "drift-dealing": drift_dealing.run,
-    "drift-elastic": drift_elastic.run,
-    "drift-moves": drift_moves.run,
-    "drift-spark": drift_spark.run,
-}
-# Only when named: they fetch what is of others.
-PEERS = {
-    "peers": boolean_peers.run,
-    "peers-monitor": boolean_peers.run_one("Lucene Monitor"),
-    "peers-sedona": boolean_peers.run_one("Sedona"),
-    "peers-tile38": boolean_peers.run_one("Tile38"),
-}
-# Only when named: they need minutes, and up to 16 GB.
-LARGE = {
-    f"nearest-{size // 1_000_000}m": partial(nearest_growth.run_sizes, sizes=(size,))
-    for size in (nearest_growth.MANY, *nearest_growth.LARGE)
-} | {"growth-10m": partial(growth.run_sizes, sizes=(growth.LARGE,))}
+from bench.catalog import CATALOG, markdown_list
+from bench.figures import Table
+from bench.harness import DEFAULT, FULL, QUICK, Experiment, run_experiments, select
+from placewire.model.errors import Unusable
 
 
-def main() -> None:
-    """Run the chosen experiments; each prints its table and keeps it under bench/out."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        help="a directory with posts_us.parquet, and venues_us.parquet for nearest",
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors are one line on stderr and exit code 2."""
+    chosen = make_parser().parse_args(arguments)
+    if chosen.command == "list":
+        print(markdown_list())
+        return 0
+    try:
+        run_experiments(
+            select(CATALOG, chosen.names),
+            data=chosen.data,
+            size=chosen.size,
+            json_file=chosen.json,
+            show=print_table,
+        )
+    except Unusable as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="list the experiments by package")
+    run = commands.add_parser("run", help="run experiments and print their tables")
+    run.add_argument(
+        "names", nargs="+", metavar="NAME", help="experiments, or `all`; see `python -m bench list`"
     )
-    parser.add_argument("--only", default=",".join(EXPERIMENTS), help="names, with commas")
-    parser.add_argument("--full", action="store_true", help="the large sizes, beyond ten minutes")
-    arguments = parser.parse_args()
-    names = arguments.only.split(",")
-    known = EXPERIMENTS | PEERS | LARGE
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        parser.error(f"unknown experiment {unknown[0]!r}; there are {', '.join(known)}")
-    with tempfile.TemporaryDirectory(prefix="placewire-bench-") as folder:
-        choice = Choice(arguments.data, arguments.full, Path(folder))
-        for name in names:
-            started = time.monotonic()
-            print(f"## {name} ({choice.name})\n", flush=True)
-            known[name](choice)
-            print(f"({name}: {time.monotonic() - started:.0f} s)\n", flush=True)
+    size = run.add_mutually_exclusive_group()
+    size.add_argument(
+        "--quick", dest="size", action="store_const", const=QUICK, help="small sizes, in seconds"
+    )
+    size.add_argument(
+        "--full", dest="size", action="store_const", const=FULL, help="large sizes, in hours"
+    )
+    run.add_argument(
+        "--data", type=Path, metavar="DIR", help="directory of real data sets (default: generated)"
+    )
+    run.add_argument("--json", type=Path, metavar="FILE", help="write all rows to a JSON file")
+    run.set_defaults(size=DEFAULT)
+    return parser
+
+
+def print_table(experiment: Experiment, table: Table) -> None:
+    """Print a table under its name."""
+    print(f"## {table.name}\n\n{table.markdown()}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,21 +1,23 @@
-"""A cluster on one core: each worker with an index of its own, one after another, timed apart.
+"""Simulate a cluster on one core: workers with their own index, run and timed one after another.
 
-What a cluster would see is the critical path: dispatch, then the busiest worker. Subscriptions are
-copied to every worker that must hold them, as the papers' systems do; the engine itself shares its
-segments instead. Matches of all workers together must be those of one index over everything.
-Times are this thread's time on its processor: what else runs on the machine is not in them.
+Throughput is by the critical path: dispatch, then the busiest worker. Subscriptions are copied to
+every worker that must hold them, as in the papers' systems; the engine itself shares its segments.
+All workers together must find the matches of one index over everything. Times are processor time
+of this thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from bench.clock import best_of
 from placewire.kinds.boolean.index import counts_among_rows
+from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import Probe, make_probe, match_segment
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.measures import Measures, Objects, Posted, find_holders, measure_plan
@@ -23,13 +25,12 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
-from placewire.plans.route.protocol import Route, Share, SpreadRoute
+from placewire.plans.route.protocol import Route, RoutedShare, SpreadRoute
 from placewire.plans.sample.sample import Sample
-from placewire.segments.segment import Segment, make_segment
+from placewire.segments.segment import Segment
 
 OBJECTS_AN_INSERT = 5  # PS2Stream's stream: an insert or a delete for every five objects
 DISPATCHERS = 4  # as PS2Stream has for its workers; every task of the engine is one
-REPEATS = 3
 SMALL = 1_000  # objects, and the inserts that come with them, of the batch whose latency is told
 
 
@@ -120,7 +121,7 @@ def run_route(
             # Posted as the router has it, by what is rare among all.
             part_counts = counts[take_slices(rows.literal_offsets, rows_held)[1]]
             started = time.thread_time()
-            segment = make_segment(part, part_counts)
+            segment = make_boolean_segment(part, part_counts)
             shared = segment, (time.thread_time() - started) / max(rows_held.size, 1)
         segment, insert_each_s = shared
         insert[worker] = insert_each_s * inserts * rows_held.size / max(rows.total, 1)
@@ -139,7 +140,9 @@ def run_route(
     )
 
 
-def match_share(objects: Probe, share: Share, segment: Segment, most: int | None = None) -> int:
+def match_share(
+    objects: Probe, share: RoutedShare, segment: Segment, most: int | None = None
+) -> int:
     """What a worker does with its share, or with the first few objects of it."""
     of = share.objects[:most]
     ends = int(share.term_offsets[of.size])
@@ -158,7 +161,7 @@ def match_share(objects: Probe, share: Share, segment: Segment, most: int | None
 
 def segment_bytes(segment: Segment) -> int:
     """What a worker keeps in memory."""
-    arrays = [*segment.rows, *segment.boolean, segment.directory_hash, segment.directory_row]
+    arrays = [*segment.rows, *segment.index, segment.directory_hash, segment.directory_row]
     return sum(array.nbytes for array in arrays)
 
 
@@ -170,13 +173,3 @@ def take_best(runs: Sequence[ClusterRun]) -> ClusterRun:
         insert_s=np.minimum.reduce([run.insert_s for run in runs]),
         small_batch_s=min(run.small_batch_s for run in runs),
     )
-
-
-def best_of(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The least seconds of a few runs."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.thread_time()
-        work()
-        seconds.append(time.thread_time() - started)
-    return min(seconds)

@@ -44,7 +44,7 @@ class Workload(NamedTuple):
     subscriptions: pa.Table
 
 
-class Rows(NamedTuple):
+class TextRows(NamedTuple):
     """Located texts to draw from; `ts` is None where the set has no usable times."""
 
     lon: np.ndarray
@@ -94,11 +94,11 @@ def real(
     timed = SETS[set_name]
     origin = f"{path.resolve()}:{path.stat().st_size}"
 
-    def read() -> Rows:
+    def read() -> TextRows:
         table = pq.read_table(path).combine_chunks()
         ts = table["ts"].cast(pa.int64()).to_numpy() if timed else None
         text = table["text"].combine_chunks()
-        return Rows(table["lon"].to_numpy(), table["lat"].to_numpy(), ts, text)
+        return TextRows(table["lon"].to_numpy(), table["lat"].to_numpy(), ts, text)
 
     return _cached(set_name, origin, read, (objects, subscriptions, skip), seed)
 
@@ -106,7 +106,7 @@ def real(
 def generated(objects: int, subscriptions: int, seed: int, skip: int = 0) -> Workload:
     """A made-up workload for machines without the data: 200 city clusters, a Zipf vocabulary."""
 
-    def make() -> Rows:
+    def make() -> TextRows:
         rng = np.random.default_rng([seed, 0])
         n = 2 * max(objects, min(subscriptions, 200_000), 1)
         centre_lon, centre_lat = rng.uniform(-120, -70, 200), rng.uniform(26, 48, 200)
@@ -114,7 +114,7 @@ def generated(objects: int, subscriptions: int, seed: int, skip: int = 0) -> Wor
         city = rng.choice(200, n, p=share / share.sum())
         lon = np.round(centre_lon[city] + rng.normal(0, 0.15, n), 6)
         lat = np.round(centre_lat[city] + rng.normal(0, 0.15, n), 6)
-        return Rows(lon, lat, None, _make_texts(rng, n))
+        return TextRows(lon, lat, None, _make_texts(rng, n))
 
     return _cached("generated", "", make, (objects, subscriptions, skip), seed)
 
@@ -139,7 +139,7 @@ def _make_texts(rng: np.random.Generator, n: int) -> pa.Array:
 
 
 def _cached(
-    name: str, origin: str, read: Callable[[], Rows], counts: tuple[int, int, int], seed: int
+    name: str, origin: str, read: Callable[[], TextRows], counts: tuple[int, int, int], seed: int
 ) -> Workload:
     """The workload of these arguments from the cache on disk, drawn and kept if not yet there."""
     sizes = "-".join(map(str, counts))
@@ -153,7 +153,7 @@ def _cached(
     return Workload(*(pq.read_table(file).combine_chunks() for file in files))
 
 
-def _draw(rows: Rows, counts: tuple[int, int, int], seed: int) -> Workload:
+def _draw(rows: TextRows, counts: tuple[int, int, int], seed: int) -> Workload:
     rng = np.random.default_rng([seed, 1])
     parity = np.arange(len(rows.lon)) % 2
     return Workload(
@@ -169,7 +169,7 @@ def _draw_rows(rng: np.random.Generator, candidates: np.ndarray, n: int) -> np.n
     return np.concatenate([candidates[:0], *orders])[:n]
 
 
-def _draw_objects(rng: np.random.Generator, rows: Rows, odd: np.ndarray, n: int) -> pa.Table:
+def _draw_objects(rng: np.random.Generator, rows: TextRows, odd: np.ndarray, n: int) -> pa.Table:
     row = np.sort(_draw_rows(rng, odd, n))
     if rows.ts is None:
         ts = EPOCH_US + STEP_US * np.arange(n)
@@ -191,7 +191,7 @@ def _draw_objects(rng: np.random.Generator, rows: Rows, odd: np.ndarray, n: int)
 
 
 def _draw_subscriptions(
-    rng: np.random.Generator, rows: Rows, even: np.ndarray, n: int, skip: int
+    rng: np.random.Generator, rows: TextRows, even: np.ndarray, n: int, skip: int
 ) -> pa.Table:
     texts = rows.text.take(pa.array(even)).to_pylist()
     offsets, codes, words = _row_terms(settle_text(text) for text in texts)

@@ -1,4 +1,7 @@
-"""What tests share: one Spark session for all of them, since a start costs seconds."""
+"""What all tiers share: the Hypothesis profile, the environment, and fixtures that start servers.
+
+Fixtures import what they start, so that a test that needs no Spark imports no Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,37 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
-from kafka_jars import find_jars
-from placewire.spark.session import make_session
-from postgres_server import PostgresServer, find_binaries
+from profiles import PROFILE, load_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from postgres_server import PostgresServer
+
+SLOW_TIERS = {Path(__file__).parent / "processes", Path(__file__).parent / "bench"}
+
+load_profile()
+
+
+def pytest_report_header() -> str:
+    return f"Hypothesis profile: {PROFILE} (PLACEWIRE_TESTS=quick|thorough)"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of the slow tiers."""
+    for item in items:
+        if SLOW_TIERS.intersection(item.path.parents):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_waits_for_the_disk() -> Iterator[None]:
-    """No test cuts the power: what a process has written, another one reads."""
+    """Skip fsync: no test cuts the power."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(os, "fdatasync", lambda _: None)
@@ -26,7 +48,7 @@ def no_waits_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_keys_of_this_machine() -> Iterator[None]:
-    """Stores get the keys that a test gives, and no process looks for others."""
+    """Hide the machine's AWS keys: object stores get only the keys that a test gives."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             patch.delenv(name)
@@ -38,7 +60,10 @@ def no_keys_of_this_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session with two cores, as on the smallest machine; with Kafka where it is."""
+    """A local session with two cores, as on the smallest machine; with Kafka if its jars exist."""
+    from kafka_jars import find_jars
+    from placewire.spark.session import make_session
+
     jars = ",".join(map(str, find_jars("connector")))
     session = make_session("local[2]", more={"spark.jars": jars} if jars else None)
     yield session
@@ -47,7 +72,9 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server, which a test may stop if it starts it again."""
+    """A PostgreSQL server. A test that stops it starts it again."""
+    from postgres_server import PostgresServer, find_binaries
+
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed: no initdb on the path")
@@ -57,3 +84,12 @@ def postgres() -> Iterator[PostgresServer]:
         server.start()
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URI of a folder in a bucket, with its keys; put the folder's name in."""
+    from s3_server import serve_bucket
+
+    with serve_bucket(tmp_path_factory.mktemp("s3") / "log") as uri:
+        yield uri

@@ -1,7 +1,7 @@
-"""Jars and compilers of the peers in Java, kept beside the workloads.
+"""Find or download jars and a Java compiler for the peers in Java, cached beside the workloads.
 
-Jars come by Maven coordinates with `mvn`; what is not there is said as `Unusable`, in the words of
-someone who would like to enable it.
+Jars are resolved by Maven coordinates with `mvn`. What is missing raises `Unusable`, which says how
+to enable it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pipeline with no matching: Parquet to Python and back to a count, the ceiling of the others.
+"""A pipeline without matching, Parquet to Python to a count: the ceiling of the others.
 
 Python touches the text, lon and lat of every object; it hands back one packed count a batch, or,
 with `rows`, every row, to show what crossing the border twice costs.

@@ -12,7 +12,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from bench.processor import processor_seconds
+from bench.clock import processor_seconds
 
 OBJECTS = r"""SELECT id, ST_Point(lon, lat) AS place,
 array_distinct(regexp_extract_all(lower(text), r'([\p{L}\p{N}_]+)', 1)) AS words FROM objects"""

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from bench.clock import own_seconds
 from bench.peers import Answer
 from bench.workload import CACHE, Workload, analyze
 from placewire.model.errors import Unusable
@@ -100,9 +101,7 @@ def match(workload: Workload, wire: Wire, server: int, repeats: int) -> Answer:
 
 def spent(server: int) -> float:
     """Seconds of processors of this process and of the server."""
-    fields = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+    return time.process_time() + own_seconds(server)
 
 
 class Wire:

@@ -63,6 +63,8 @@ class Word(NamedTuple):
     @property
     def is_folded(self) -> bool:
         """Whether its letters are others here than there, beside what is no word here."""
+        if "İ" in self.written:  # `i` there; `i` and a dot above here, and the dot ends a word
+            return True
         terms = (self.node,) if isinstance(self.node, str) else self.node[1]
         return "".join(map(str, terms)) != re.sub(r"\W", "", self.lowered)
 

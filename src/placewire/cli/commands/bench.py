@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
-import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,49 +31,31 @@ def bench(
 
 
 def run_bench(only: str | None, data: Path | None, full: bool, as_json: bool) -> None:
-    """Run `python -m bench` in this process; raises Unusable if there is none."""
-    program = find_bench()
-    words = [*(["--only", only] if only else []), *(["--data", str(data)] if data else [])]
-    words += ["--full"] if full else []
-    former, sys.argv = sys.argv, ["placewire bench", *words]
-    try:
-        if not as_json:
-            program.main()
-            return
-        text = io.StringIO()
-        with contextlib.redirect_stdout(text):
-            program.main()
-    finally:
-        sys.argv = former
-    for table in read_tables(text.getvalue()):
-        print(json.dumps(table))
+    """Run experiments by name, or all; raises Unusable if the benchmarks are not here."""
+    harness, catalog = (find_module(name) for name in ("harness", "catalog"))
+
+    def show(experiment: Any, table: Any) -> None:
+        if as_json:
+            columns, rows = list(table.columns), table.cells()
+            told = {"experiment": experiment.name, "columns": columns, "rows": rows}
+            print(json.dumps(told), flush=True)
+        else:
+            print(f"## {table.name}\n\n{table.markdown()}", flush=True)
+
+    harness.run_experiments(
+        harness.select(catalog.CATALOG, only.split(",") if only else ["all"]),
+        data=data,
+        size=harness.FULL if full else harness.DEFAULT,
+        show=show,
+    )
 
 
-def read_tables(text: str) -> Iterator[dict[str, Any]]:
-    """Read the markdown tables that the benchmarks print."""
-    experiment = ""
-    columns: list[str] = []
-    rows: list[list[str]] = []
-    for line in [*text.splitlines(), ""]:
-        if line.startswith("## "):
-            experiment = line[3:].partition(" (")[0]
-        if line.startswith("| "):
-            cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
-            if not columns:
-                columns = cells
-            elif not set("".join(cells)) <= set("-:"):
-                rows.append(cells)
-        elif columns:
-            yield {"experiment": experiment, "columns": columns, "rows": rows}
-            columns, rows = [], []
-
-
-def find_bench() -> Any:
-    """Import the program of the benchmarks; raises Unusable."""
+def find_module(name: str) -> Any:
+    """A module of the benchmarks; raises Unusable if they are not in the current directory."""
     sys.path.insert(0, str(Path.cwd()))
     try:
-        if importlib.util.find_spec("bench.settings") is not None:
-            return importlib.import_module("bench.__main__")
+        if importlib.util.find_spec(f"bench.{name}") is not None:
+            return importlib.import_module(f"bench.{name}")
     except ImportError as error:
         if error.name is not None and not error.name.startswith("bench"):
             raise Unusable(f"bench: needs {error.name}: pip install 'placewire[bench]'") from None

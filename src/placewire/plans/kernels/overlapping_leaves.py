@@ -1,8 +1,8 @@
-"""Leaves that ranges of plan cells overlap: by neighbours, by scanning a grid, by a tree of boxes.
+"""Leaves that ranges of plan cells overlap, found from neighbour to neighbour.
 
-All three return offsets i64[m + 1], the leaves i32 of each range (each once) and the number of
-steps: looks at a leaf, a grid cell or a tree node. Ranges i32[m, 4] are first column, first row,
-last column, last row (all inside); first > last column crosses the antimeridian.
+Returns offsets i64[m + 1], the leaves i32 of each range (each once) and the number of steps: looks
+at a leaf. Ranges i32[m, 4] are first column, first row, last column, last row (all inside);
+first > last column crosses the antimeridian.
 """
 
 from __future__ import annotations
@@ -20,18 +20,6 @@ def found_with_room(found: np.ndarray, count: int) -> np.ndarray:
     wider = np.empty(2 * found.size, found.dtype)
     wider[:count] = found
     return wider
-
-
-@inlined
-def range_overlaps_box(ranges: np.ndarray, i: int, box: np.ndarray) -> bool:
-    """Whether range `i` touches a box of first column, first row, end column, end row."""
-    if ranges[i, 1] >= box[3] or ranges[i, 3] < box[1]:
-        return False
-    before = ranges[i, 0] < box[2]
-    behind = ranges[i, 2] >= box[0]
-    if ranges[i, 0] <= ranges[i, 2]:
-        return before and behind
-    return before or behind
 
 
 @kernel
@@ -92,83 +80,5 @@ def neighbours_overlapping_ranges(
                 if boxes[leaf, 2] <= east:
                     stack[top] = leaf_at[boxes[leaf, 2], max(south, boxes[leaf, 1])]
                     top += 1
-        offsets[i + 1] = count
-    return offsets, found[:count].copy(), steps
-
-
-@kernel
-def cells_overlapping_ranges(
-    column_of: np.ndarray,
-    row_of: np.ndarray,
-    cell_offsets: np.ndarray,
-    cell_leaf: np.ndarray,
-    boxes: np.ndarray,
-    ranges: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """Scan every cell of a grid that a range overlaps and take each leaf listed there once.
-
-    The grid need not have a line wherever leaves end: a cell lists all leaves that touch it, row by
-    row in a column, and `boxes` i32[leaves, 4] (plan cells, ends outside) decide.
-    """
-    columns = column_of[-1] + 1
-    rows = row_of[-1] + 1
-    offsets = np.zeros(ranges.shape[0] + 1, np.int64)
-    found = np.empty(ranges.shape[0] + 16, np.int32)
-    seen = np.full(boxes.shape[0], -1, np.int64)
-    count = 0
-    steps = 0
-    for i in range(ranges.shape[0]):
-        west = column_of[ranges[i, 0]]
-        across = column_of[ranges[i, 2]] - west + 1
-        if ranges[i, 0] > ranges[i, 2]:
-            # Both ends may be in one column of the grid: it is scanned once.
-            across = min(across + columns, columns)
-        for at in range(west, west + across):
-            column = at if at < columns else at - columns
-            for row in range(row_of[ranges[i, 1]], row_of[ranges[i, 3]] + 1):
-                steps += 1
-                cell = column * rows + row
-                for k in range(cell_offsets[cell], cell_offsets[cell + 1]):
-                    leaf = cell_leaf[k]
-                    if seen[leaf] != i and range_overlaps_box(ranges, i, boxes[leaf]):
-                        found = found_with_room(found, count)
-                        found[count] = leaf
-                        count += 1
-                        seen[leaf] = i
-        offsets[i + 1] = count
-    return offsets, found[:count].copy(), steps
-
-
-@kernel
-def nodes_overlapping_ranges(
-    boxes: np.ndarray, child_first: np.ndarray, child_end: np.ndarray, ranges: np.ndarray
-) -> tuple:  # type: ignore[type-arg]
-    """Descend a packed tree of boxes i32[nodes, 4] (ends outside) from its last node, the root.
-
-    The children of a node are nodes child_first up to child_end; a node without any, whose
-    child_end is -1, stands for leaf child_first.
-    """
-    offsets = np.zeros(ranges.shape[0] + 1, np.int64)
-    found = np.empty(ranges.shape[0] + 16, np.int32)
-    stack = np.empty(boxes.shape[0], np.int32)
-    count = 0
-    steps = 0
-    for i in range(ranges.shape[0]):
-        stack[0] = boxes.shape[0] - 1
-        top = 1
-        while top > 0:
-            top -= 1
-            steps += 1
-            node = stack[top]
-            if not range_overlaps_box(ranges, i, boxes[node]):
-                continue
-            if child_end[node] < 0:
-                found = found_with_room(found, count)
-                found[count] = child_first[node]
-                count += 1
-                continue
-            for child in range(child_first[node], child_end[node]):
-                stack[top] = child
-                top += 1
         offsets[i + 1] = count
     return offsets, found[:count].copy(), steps

@@ -1,0 +1,95 @@
+"""Manifests: commits, round trips and damaged files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from manifests import make_manifest
+from placewire.model.errors import Unusable
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import (
+    Counters,
+    PieceEntry,
+    SegmentEntry,
+    committed_batches,
+    manifest_path,
+    read_latest,
+    read_manifest,
+    write_manifest,
+)
+
+# --- the directory and its lock ---
+
+
+def test_manifests_come_back(state: StateDir) -> None:
+    manifest = make_manifest(
+        12,
+        "b000000012-block0-aa.plw",
+        now_us=-5,
+        segments=[SegmentEntry("s", 10, 3, "d")],
+        pieces=[PieceEntry(0, "f", "p", "s", 4)],
+        late_dead="l",
+        plan={"name": "grid", "file": "g", "version": 1},
+        counters=Counters(1, 2, 3, 4, 5),
+    )
+    write_manifest(state, manifest)
+    assert read_manifest(state, 12) == manifest
+    assert read_latest(state) == manifest
+    assert manifest.file_names() == {"b000000012-block0-aa.plw", "s", "d", "f", "l", "g"}
+
+
+def test_a_batch_is_committed_once(state: StateDir) -> None:
+    write_manifest(state, make_manifest(0))
+    with pytest.raises(Unusable, match="committed by another writer"):
+        write_manifest(state, make_manifest(0))
+
+
+def test_the_newest_manifest_counts(state: StateDir) -> None:
+    assert read_latest(state) is None
+    for batch in (0, 9, 10, 1_000_000):
+        write_manifest(state, make_manifest(batch))
+    (state.manifests / ".000001000001.json.ab12").write_bytes(b"{")  # died while writing
+    assert committed_batches(state) == [0, 9, 10, 1_000_000]
+    latest = read_latest(state)
+    assert latest is not None
+    assert latest.batch == 1_000_000
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[]", b'{"batch":"0"}', b"\xff"])
+def test_a_broken_manifest_is_refused_in_one_line(state: StateDir, content: bytes) -> None:
+    manifest_path(state, 0).write_bytes(content)
+    with pytest.raises(Unusable, match="manifest 0") as caught:
+        read_latest(state)
+    assert "\n" not in str(caught.value)
+
+
+AT_ONCE = """
+import sys, threading
+from pathlib import Path
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import read_manifest
+
+sys.setswitchinterval(1e-6)
+state, start = StateDir(Path(sys.argv[1])), threading.Barrier(8)
+
+def read():
+    start.wait()
+    for _ in range(3):
+        read_manifest(state, 0)
+
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_may_read_their_first_manifest_at_the_same_moment(state: StateDir) -> None:
+    """A gateway's recorder and its queries; a decoder that both would make brings them down."""
+    write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 1, 1)]))
+    for _ in range(8):
+        subprocess.run([sys.executable, "-c", AT_ONCE, str(state.root)], check=True)

@@ -1,0 +1,29 @@
+"""Unit tests load no Spark: each package's tests start in seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from checkout import ROOT
+
+COLLECT = """
+import pytest
+
+sys.modules["pyspark"] = None  # an import fails where it stands
+options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+ended = pytest.main([*options, *sys.argv[1:]])
+print("ended", int(ended))
+"""
+
+
+def test_tests_without_spark_do_not_import_it() -> None:
+    tiers = ["tests/unit", "tests/law", "tests/service"]
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECT, *tiers],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == "ended 0", done.stdout[-4000:] + done.stderr[-2000:]
