@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 from bench.workload import Workload, object_lines, subscribe_events
 from placewire.model.errors import Unusable
 
-TESTS = Path(__file__).parents[2] / "tests"  # the broker is theirs
+TESTS = Path(__file__).parents[2] / "tests" / "support"  # the broker is theirs
 TS = "2026-01-01T00:00:00Z"
 SCHEMA = "id string, ts timestamp, lon double, lat double, text string"
 OBJECT_ID = re.compile(rb'"(?:object|id)":"o(\d+)"')

@@ -388,7 +388,7 @@ class Dealt:
             found = store.find(part, probe, event)
             assert found.measure is not None
             seq = block.first_seq + event[found.object].astype(np.int64)
-            entrants = store.enter(found.row, seq, found.distance)
+            entrants = store.enter(found.row, seq, found.measure)
             numbers = entrants.row.astype(np.int64)
             if store is not self.base:
                 numbers = self.base.segment.rows.total + young.number[numbers]

@@ -16,6 +16,7 @@ from placewire.plans.boolean.fine_grid import make_grid
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves, single_leaf
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import SIDE
+from profiles import examples
 
 WORLD_RANGE = (0, 0, SIDE - 1, SIDE - 1)
 
@@ -98,7 +99,7 @@ def tilings_and_ranges(draw: st.DrawFn) -> tuple[Leaves, np.ndarray]:
 
 
 @given(tilings_and_ranges())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_all_routes_find_the_leaves_of_any_tiling(case: tuple[Leaves, np.ndarray]) -> None:
     leaves, cells = case
     wanted = overlap_by_force(leaves.box, cells)
@@ -107,7 +108,6 @@ def test_all_routes_find_the_leaves_of_any_tiling(case: tuple[Leaves, np.ndarray
 
 
 @given(tilings_and_ranges())
-@settings(max_examples=100, deadline=None)
 def test_a_step_or_two_a_leaf(case: tuple[Leaves, np.ndarray]) -> None:
     leaves, cells = case
     route = make_dominant_route(leaves)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_route import city, objects_of, placed, places, tilings
 
 from bench.papers.sstd.cluster import parts_overlapping
 from placewire.kernels.jit import read_only
@@ -22,6 +21,8 @@ from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_le
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.route.placement import nearest_part, place_by_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
+from profiles import examples
+from routes import city, objects_of, placed, places, tilings
 
 HALF = SIDE // 2
 A, B, C, D = (np.uint64(part << 32 | 7) for part in range(4))  # hashed, each goes to its part of 4
@@ -86,7 +87,7 @@ def test_every_plan_places_by_the_rule(name: str, workers: int) -> None:
     assert parts.tolist() == place_by_tables(make_tables(leaves), *objects).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(tilings(), placed, st.randoms())
 def test_any_tiling_any_order(leaves: Leaves, some: list, random) -> None:
     objects, _, _ = objects_of(some)
@@ -155,7 +156,7 @@ def test_across_the_antimeridian() -> None:
     assert parts_overlapping(stripes, (10.001, 0.0, 10.0, 10.0)).tolist() == [0, 1, 2, 3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(tilings(), placed, places, places)
 def test_a_query_reaches_every_object_in_its_box(
     leaves: Leaves, some: list, one: tuple[float, float], other: tuple[float, float]
