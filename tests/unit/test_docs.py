@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -142,10 +143,30 @@ def test_analyzers_are_documented() -> None:
     assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
-def test_files_named_by_the_architecture_exist() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    for name in re.findall(r"`([a-z]+/[a-z_]+\.py)`", text):
-        assert (ROOT / "src" / "placewire" / name).exists(), name
+def test_files_named_in_the_docs_exist() -> None:
+    for page in PAGES:
+        named = re.findall(r"(?<![\w./*-])((?:[\w-]+/)+[\w-]+\.py)\b", page.read_text())
+        missing = [name for name in sorted(set(named)) if not any(resolve(name))]
+        assert missing == [], page.name
+
+
+def resolve(name: str) -> Iterator[bool]:
+    """Whether a file exists, from the root of the checkout or of the package."""
+    for folder in (ROOT, ROOT / "src" / "placewire", ROOT / "tests"):
+        yield (folder / name).is_file()
+
+
+def test_packages_list_their_modules() -> None:
+    package = ROOT / "src" / "placewire"
+    for init in sorted(package.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(init.read_text())) or ""
+        assert text, f"{init}: has no docstring"
+        lists = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", text, re.M)
+        named = set(re.findall(r"`(\w+)`", " ".join(lists)))
+        modules = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        modules |= {path.parent.name for path in init.parent.glob("*/__init__.py")}
+        if lists:
+            assert sorted(named) == sorted(modules), init.parent.relative_to(package)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
