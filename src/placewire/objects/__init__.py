@@ -10,4 +10,5 @@ Snapshot queries, reports of frequent terms and refills of relevant results read
 - `score_layers`: an index of one file by norm, built when relevance searches make it worthwhile
 - `window`: the sliding window, and how it moves through a batch
 - `archive`: write objects that leave the store to Parquet files
+- `kernels`: the compiled parts
 """
