@@ -143,17 +143,12 @@ def test_analyzers_are_documented() -> None:
     assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
-def test_files_named_in_the_docs_exist() -> None:
-    for page in PAGES:
-        named = re.findall(r"(?<![\w./*-])((?:[\w-]+/)+[\w-]+\.py)\b", page.read_text())
-        missing = [name for name in sorted(set(named)) if not any(resolve(name))]
-        assert missing == [], page.name
-
-
-def resolve(name: str) -> Iterator[bool]:
-    """Whether a file exists, from the root of the checkout or of the package."""
-    for folder in (ROOT, ROOT / "src" / "placewire"):
-        yield (folder / name).is_file()
+def test_files_named_in_docs_and_source_exist() -> None:
+    for page in [*PAGES, *sorted(ROOT.glob("src/**/*.py"))]:
+        named = re.findall(r"(?<![\w./*-])((?:[\w-]+/)+[\w-]+\.(?:py|md))\b", page.read_text())
+        roots = (ROOT, ROOT / "src" / "placewire", page.parent)
+        missing = {name for name in named if not any((root / name).is_file() for root in roots)}
+        assert missing == set(), page
 
 
 def test_packages_list_their_modules() -> None:
