@@ -35,7 +35,7 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
     }
     if o.data_bytes.size:
         arrays |= {"object.data_offsets": o.data_offsets, "object.data_bytes": o.data_bytes}
-    if any(kind_numbered(entry.kind).needs_times for entry in context.segments):
+    if any(kind_numbered(entry.kind).uses_window for entry in context.segments):
         arrays["object.ts_us"] = o.ts_us
     if context.keep_objects:
         arrays |= {

@@ -114,7 +114,7 @@ class Coordinator:
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST_US
-            if any(kind_numbered(entry.kind).needs_times for entry in self.latest.segments):
+            if any(kind_numbered(entry.kind).uses_window for entry in self.latest.segments):
                 horizon = window.horizon(
                     self.latest.store, self.latest.next_seq, self.latest.now_us
                 )

@@ -118,6 +118,8 @@ class Settler:
         for kind in all_kinds():
             if kind.number in present:
                 batch.begun[kind.number] = kind.begin(self.memory[kind.number], batch)
+        if not any(kind_numbered(kind).uses_window for kind in present):
+            self.window.skip()
         updates: dict[int, list[tuple[str, Any]]] = {kind: [] for kind in present}
         for live, ends in zip(list(self.live.segments), resolved.ended, strict=True):
             found = [summary for summary in summaries if summary.piece.segment == live.name]

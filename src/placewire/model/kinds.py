@@ -127,7 +127,7 @@ class Kind:
     query_optional: tuple[str, ...] = ()
     matched = True  # whether objects are matched with its index
     exact = False  # whether a match is a result, and not only a candidate for one
-    needs_times = False  # whether settling needs the times of objects
+    uses_window = False  # whether its results follow the sliding window
     form = KindForm({})
 
     # Decode: an event to a row.

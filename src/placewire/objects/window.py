@@ -62,6 +62,10 @@ class SlidingWindow:
         ratio = self.arrived / self.left if self.left else MOST_GROWTH
         return float(np.clip(ratio, 1.0 / MOST_GROWTH, MOST_GROWTH))
 
+    def skip(self) -> None:
+        """A batch passes that no subscription follows: read the window again when one does."""
+        self.seqs = None
+
     def load(self, store: Sequence[StoreEntry], before_seq: int) -> NDArray[np.int64]:
         """The seqs of the window before an event, from the store if they are not known."""
         if self.seqs is None:

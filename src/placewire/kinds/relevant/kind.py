@@ -57,7 +57,7 @@ class RelevantKind(Kind):
     number, name = 3, "relevant"
     needed, optional = (*POINT, "alpha"), ("reach_m",)
     query_needed, query_optional = (*POINT, "alpha"), ("reach_m",)
-    needs_times = True
+    uses_window = True
 
     looks_back = True
     left_out = "the object's score is below what it still needs"
