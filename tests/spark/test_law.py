@@ -246,8 +246,8 @@ def test_plans_and_workers_change_on_spark(
     check_equals(run, expected_of(city))
     latest = read_latest(StateDir(tmp_path / "state"))
     assert latest is not None
-    assert latest.plan["version"] > 2
-    assert latest.plan["workers"] == (asked[-1] if asked else 3)
+    assert latest.leaf_plan.version > 2
+    assert latest.leaf_plan.workers == (asked[-1] if asked else 3)
 
 
 def test_begun_in_process_and_finished_on_spark(

@@ -16,7 +16,6 @@ from placewire.batch.dead_letters import dead_letter_arrays, refuse_leaps
 from placewire.batch.resize import Resizer
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
-from placewire.ingest.log import Offset
 from placewire.kinds.shard import Spread
 from placewire.model.errors import Unusable
 from placewire.model.kinds import kind_numbered
@@ -57,6 +56,7 @@ from placewire.storage.manifest import (
     Counters,
     LinesEntry,
     Manifest,
+    Offset,
     read_latest,
     read_manifest,
     write_manifest,
@@ -110,7 +110,7 @@ class Coordinator:
                 claim_archive(place, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.resizer = Resizer(workers, names.boolean)
-            opening = self.resizer.opening(self.latest.plan)
+            opening = self.resizer.opening(self.latest.leaf_plan.workers)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST_US
@@ -150,9 +150,9 @@ class Coordinator:
         if batch > self.latest.batch:
             return False
         known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
-        if Offset(**known.offset) != end:
+        if known.offset != end:
             raise Unusable(
-                f"state {self.state}: batch {batch} was committed up to {known.offset},"
+                f"state {self.state}: batch {batch} was committed up to {known.offset._asdict()},"
                 f" and is now planned up to {end._asdict()}"
             )
         return True
@@ -278,8 +278,8 @@ class Coordinator:
         self.planners.hear(batch, ran.workers, self.live)
         self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
         clock_us = now_us if now_us is not None else FAR_PAST_US
-        plans = self.planners.next_versions(batch, self.live, clock_us)
-        plans["plan"] |= self.resizer.prepare(
+        plans, signals = self.planners.next_versions(batch, self.live, clock_us)
+        next_plan = self.resizer.prepare(
             batch, clock_us, self.planners, self.live, latest, self._retained
         )
         manifest = Manifest(
@@ -288,12 +288,12 @@ class Coordinator:
             key=latest.key,
             settings=latest.settings,
             source=self.source(end),
-            offset=end._asdict(),
+            offset=end,
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch, latest.next_seq),
             rewrites=dict(self.live.rewrites.named),
-            **plans,
+            plans=plans,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
@@ -305,7 +305,8 @@ class Coordinator:
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
-        )
+            signals=signals,
+        ).with_next_plan(next_plan)
         write_manifest(self.state, manifest)
         self.store.archive_left()
         return manifest
@@ -351,9 +352,9 @@ def first_manifest(settings: Settings, plan: str) -> Manifest:
         batch=-1,
         epoch=0,
         key=saved.key if saved else (secrets.randbits(64), secrets.randbits(64)),
-        settings=settings._asdict(),
+        settings=settings,
         source="",
-        offset=Offset()._asdict(),
+        offset=Offset(),
         next_seq=0,
         now_us=None,
     )
@@ -367,10 +368,10 @@ def check_same(
         {
             re.sub("_(us|count|digest)$", "", name)
             for name, value in settings._asdict().items()
-            if latest.settings.get(name) != value and name != "lexicon"
+            if getattr(latest.settings, name) != value and name != "lexicon"
         }
     )
     if changed:
         raise Unusable(f"state {state}: was made with other settings: {', '.join(changed)}")
-    if latest.batch >= 0 and latest.source != source(Offset(**latest.offset)):
+    if latest.batch >= 0 and latest.source != source(latest.offset):
         raise Unusable(f"state {state}: was made from another log")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
-from placewire.ingest.log import BlockRef, Offset
+from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import Source
 from placewire.plans.messages import BatchContext, Ran, Routed, WorkerSummary
 from placewire.storage.manifest import Manifest
@@ -40,7 +40,7 @@ def replay_log(
 ) -> Iterator[Manifest]:
     """Run what is left of a log, batch by batch."""
     while True:
-        start = Offset(**coordinator.latest.offset)
+        start = coordinator.latest.offset
         blocks = max(workers, coordinator.planners.workers)
         refs = log.plan_capped(start, batch_rows, coordinator.cap_rows(batch_rows), blocks)
         if not refs:

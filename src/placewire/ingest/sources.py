@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 
 from placewire.ingest.columns import COLUMNS, decode_columns
 from placewire.ingest.decode import DecodedBlock, decode_lines
-from placewire.ingest.log import CHUNK_BYTES, BlockRef, Offset, batch_end, plan_batch, read_bytes
+from placewire.ingest.log import CHUNK_BYTES, BlockRef, batch_end, plan_batch, read_bytes
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.storage.intake_record import FOLDER, IntakeBatch
 from placewire.storage.journal import Mark, list_files, read_id
 from placewire.storage.layout import StateDir, open_lexicon
+from placewire.storage.manifest import Offset
 from placewire.storage.mirror import here
 from placewire.text.analyzer import Analyzer, open_analyzer
 

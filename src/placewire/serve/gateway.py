@@ -316,7 +316,7 @@ class Gateway:
             "latency_ms": self.latency.quantiles_ms(),
             "streams": self.broadcaster.listeners,
             "subscriptions": self.count_live(),
-            "workers": manifest.plan.get("workers", 1) if manifest is not None else 1,
+            "workers": (manifest.leaf_plan.workers or 1) if manifest is not None else 1,
         }
 
     def count_live(self) -> int:

@@ -196,7 +196,7 @@ class OfflineWriter:
         manifest = read_latest(self.state)
         if manifest is not None and not folder.exists():
             raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
-        settings = Settings(**manifest.settings) if manifest is not None else Settings()
+        settings = manifest.settings if manifest is not None else Settings()
         writer = JournalWriter(folder)
         try:
             if manifest is not None:

@@ -24,13 +24,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from placewire.ingest.log import BlockRef, Offset, batch_end, check_lines, plan_batch, read_bytes
+from placewire.ingest.log import BlockRef, batch_end, check_lines, plan_batch, read_bytes
 from placewire.ingest.sources import BATCH_BYTES
 from placewire.kernels.json.objects import find_lines
 from placewire.model.errors import Unusable
 from placewire.sinks.files import files_of
 from placewire.sinks.table import SCHEMA
 from placewire.storage.filesystem import Folder, as_uri
+from placewire.storage.manifest import Offset
 
 EVENTS = "seq bigint, value binary"
 RESULTS = "results"  # the folder of a state

@@ -10,16 +10,21 @@ from placewire.plans.names import UNPLANNED
 from placewire.plans.ref import read_plan
 from placewire.status.status import LeafLoads, Standing
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import LeafPlanEntry
 
 WORLD = [-180.0, -90.0, 180.0, 90.0]
 MOST_LEAVES = 1_000
-SAID = ("version", "workers", "why", "sized")
 
 
 def plan_facts(state: StateDir, standing: Standing) -> dict[str, Any]:
     """The plan of a state as of a commit."""
-    entry = standing.manifest.plan
-    told = {name: entry[name] for name in SAID if name in entry}
+    entry = standing.manifest.leaf_plan
+    told: dict[str, Any] = {
+        "version": entry.version,
+        "workers": entry.workers,
+        "why": entry.why,
+        **({"sized": entry.sized} if entry.sized else {}),
+    }
     told |= {"leaves": leaf_facts(state, standing), "loads": worker_loads(standing)}
     if standing.asked is not None:
         told["asked"] = standing.asked.wish()
@@ -34,15 +39,14 @@ def worker_loads(standing: Standing) -> list[float]:
     return [round(share, 6) for share in (loads / (float(loads.sum()) or 1.0)).tolist()]
 
 
-def name_in_force(entry: dict[str, Any]) -> str:
+def name_in_force(entry: LeafPlanEntry) -> str:
     """The plan by its method: another one than the run began with, if somebody asked for it."""
-    name = str(entry["name"])
-    if "file" not in entry:
-        return name if name in UNPLANNED or entry.get("waits") else "shared"
-    if entry.get("method", "stripes") != "stripes":
-        return str(entry["method"])
-    # Stripes are what there is until enough was seen for the plan itself.
-    return name if "next_why" in entry else str(entry.get("by_hand") or name)
+    if not entry.file:
+        return entry.name if entry.name in UNPLANNED or entry.waits else "shared"
+    if entry.method != "stripes":
+        return entry.method
+    # Stripes are in force until enough was seen for the plan itself.
+    return entry.name if entry.next is not None else entry.by_hand or entry.name
 
 
 def leaf_facts(state: StateDir, standing: Standing) -> list[dict[str, Any]]:
@@ -50,10 +54,10 @@ def leaf_facts(state: StateDir, standing: Standing) -> list[dict[str, Any]]:
 
     Of a plan that does not cut that is the world; the share is 0 where nothing is counted yet.
     """
-    entry = standing.manifest.plan
-    if "file" not in entry:
+    entry = standing.manifest.leaf_plan
+    if not entry.file:
         return [{"leaf": 0, "worker": 0, "workers": [0], "box": WORLD, "load": 1.0, "terms": False}]
-    loads = standing.loads or unloaded(state, entry["file"])
+    loads = standing.loads or unloaded(state, entry.file)
     shares = loads.load / (float(loads.load.sum()) or 1.0)
     told = []
     for leaf in loads.heaviest(MOST_LEAVES):

@@ -24,7 +24,13 @@ from placewire.plans.sample.sample import SIDE
 from placewire.segments.counts import SubscriptionCounts
 from placewire.sinks.delivery import SinkCursor, read_cursor
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
+from placewire.storage.manifest import (
+    LeafPlanEntry,
+    Manifest,
+    PlanEntry,
+    WorkersEntry,
+    read_latest,
+)
 from placewire.storage.notes import Lag, PlanRequest, read_lag, read_waiting
 
 KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
@@ -125,7 +131,7 @@ def look(state: StateDir) -> Standing:
     step = max(1, codes.size // MOST_OBJECTS)
     return Standing(
         manifest, live, [last[kind] for kind in sorted(last)], look_at_leaves(state, manifest),
-        np.sort(codes[::step]), look_at_lag(state, manifest), read_waiting(state, manifest.plan),
+        np.sort(codes[::step]), look_at_lag(state, manifest), read_waiting(state, manifest),
     )  # fmt: skip
 
 
@@ -143,14 +149,14 @@ def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
 
 def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
     """The boolean plan's leaves, if workers counted by them."""
-    plan: dict[str, Any] = manifest.plan
-    if "file" not in plan or manifest.signals is None or manifest.signals.file is None:
+    plan = manifest.leaf_plan
+    if not plan.file or manifest.signals is None or manifest.signals.file is None:
         return None
-    leaves = read_plan(state.file(plan["file"])).leaves
+    leaves = read_plan(state.file(plan.file)).leaves
     signals = Signals(state, manifest.signals)
     if signals.counts.shape[1:] != (leaves.total, leaves.workers):
         return None
-    cost: LoadModel = read_cost(plan["cost"]) if "cost" in plan else calibrate().load
+    cost: LoadModel = read_cost(plan.cost) if plan.cost is not None else calibrate().load
     objects, candidates = signals.counts[:2]
     loads = cost.per_object * objects + cost.per_posting * candidates
     return LeafLoads(leaves, signals.counts, signals.held, loads)
@@ -158,31 +164,35 @@ def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
 BY_WORKER = ("subscriptions", *COUNTS)
-SAID = (
-    "name", "method", "by_hand", "workers", "sized", "version", "why", "changed", "next_why",
-    "next_workers",
-)  # fmt: skip
-
-BESIDE = ("method", "version", "subscriptions")
-
 Metric = tuple[str, str, dict[str, float]]
 
 
-def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
-    manifest = standing.manifest
-    return {
-        "boolean": manifest.plan,
-        "nearest": manifest.near_plan,
-        "relevant": manifest.relevant_plan,
-    }
-
-
-def told_of(entry: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a plan."""
-    told = {name: entry[name] for name in SAID if name in entry}
-    if "beside" in entry:
-        told["beside"] = {name: entry["beside"][name] for name in BESIDE}
-    return told
+def describe_plan(plan: PlanEntry) -> dict[str, Any]:
+    """Return a plan's part of the status."""
+    leaves = plan if isinstance(plan, LeafPlanEntry) else LeafPlanEntry()
+    facts: dict[str, Any] = {"name": plan.name}
+    if plan.method:
+        facts["method"] = plan.method
+    if leaves.by_hand:
+        facts["by_hand"] = leaves.by_hand
+    facts["workers"] = plan.workers
+    if leaves.sized:
+        facts["sized"] = leaves.sized
+    facts |= {"version": plan.version, "why": plan.why}
+    if leaves.changed is not None:
+        facts["changed"] = leaves.changed
+    if leaves.next is not None:
+        facts["next_why"] = leaves.next.why
+        if leaves.next.workers is not None:
+            facts["next_workers"] = leaves.next.workers
+    if leaves.previous is not None:
+        previous = leaves.previous
+        facts["beside"] = {
+            "method": previous.method,
+            "version": previous.version,
+            "subscriptions": previous.subscriptions,
+        }
+    return facts
 
 
 def to_facts(standing: Standing, most: int) -> dict[str, Any]:
@@ -195,7 +205,7 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
         "results": manifest.counters.results,
         "dead_letters": manifest.counters.dead_letters,
         "subscriptions": standing.subscriptions,
-        "plans": {kind: told_of(entry) for kind, entry in plans_of(standing).items()},
+        "plans": {kind: describe_plan(plan) for kind, plan in manifest.plans.items()},
         "workers": {
             KINDS[entry.kind]: {
                 "batch": entry.batch,
@@ -272,13 +282,11 @@ def add_loads(families: Families, standing: Standing, most: int) -> None:
     """The plans in force, and what workers and leaves did."""
     add = families.add
     versions = {
-        f'{{kind="{kind}"}}': float(entry["version"])
-        for kind, entry in plans_of(standing).items()
-        if entry
+        f'{{kind="{kind}"}}': float(plan.version) for kind, plan in standing.manifest.plans.items()
     }
     add("plan_version", "gauge", "the plan in force", versions)
-    beside = standing.manifest.plan.get("beside", {})
-    older = {"": float(beside.get("subscriptions", 0))}
+    previous = standing.manifest.leaf_plan.previous
+    older = {"": float(previous.subscriptions if previous is not None else 0)}
     add("older_plan_subscriptions", "gauge", "go by an older plan beside the one in force", older)
     for count in BY_WORKER:
         values = {

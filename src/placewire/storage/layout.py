@@ -40,8 +40,8 @@ from placewire.storage.mirror import (
 )
 from placewire.text.lexicon import Lexicon, read_lexicon
 
-VERSION = 1
-EXPECTED = {"what": "placewire state", "version": VERSION}
+FORMAT = 2  # of the state directory, its manifests and its files
+EXPECTED = {"what": "placewire state", "version": FORMAT}
 
 
 class StateDir:
@@ -86,10 +86,11 @@ class StateDir:
         """Refuse a directory that is something else, and leave it as it is; raises Unusable."""
         try:
             found = msgspec.json.decode(read_file(self.root / "FORMAT"))
+            if not isinstance(found, dict) or found.keys() != EXPECTED.keys():
+                raise Unusable(f"state {self}: FORMAT is not readable")
+            check_format(self, found["version"])
             if found != EXPECTED:
-                raise Unusable(
-                    f"state {self}: needs placewire state version {VERSION}, got {found}"
-                )
+                raise Unusable(f"state {self}: FORMAT is not readable")
         except (FileNotFoundError, NotADirectoryError):
             self._check_empty()
         except (msgspec.DecodeError, UnicodeError):
@@ -189,6 +190,15 @@ class StateDir:
 
     def file(self, name: str) -> Path:
         return self.files / name
+
+
+def check_format(state: StateDir, found: object) -> None:
+    """Reject a state of another format; raises Unusable."""
+    if found != FORMAT:
+        raise Unusable(
+            f"state {state}: has format {found}, and this version of placewire reads format"
+            f" {FORMAT}; start with a new state directory"
+        )
 
 
 def is_ours(path: Path) -> bool:

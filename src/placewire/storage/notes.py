@@ -14,7 +14,7 @@ from placewire.model.errors import Unusable
 from placewire.storage.filesystem import Unreachable
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir, write_file
-from placewire.storage.manifest import read_latest
+from placewire.storage.manifest import Manifest, read_latest
 from placewire.storage.mirror import read_file
 
 NOTE = "SERVER.json"
@@ -94,7 +94,7 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> PlanRequest:
     Of what was asked for before and nobody has taken up, the other one stays.
     """
     latest = read_latest(state)
-    waiting = read_waiting(state, {} if latest is None else latest.plan)
+    waiting = read_waiting(state, latest)
     if waiting is not None:
         plan, workers = plan or waiting.plan, workers or waiting.workers
     asked = PlanRequest(secrets.token_hex(8), plan, workers)
@@ -105,10 +105,11 @@ def ask_plan(state: StateDir, plan: str = "", workers: int = 0) -> PlanRequest:
     return asked
 
 
-def read_waiting(state: StateDir, plan: dict[str, Any]) -> PlanRequest | None:
-    """What is asked for and not taken up yet, by the boolean plan of the last manifest."""
+def read_waiting(state: StateDir, latest: Manifest | None) -> PlanRequest | None:
+    """Read the plan request that no commit up to the latest has taken up, if there is one."""
     asked = read_asked(state)
-    return None if asked is None or asked.id == plan.get("asked") else asked
+    taken = "" if latest is None else latest.leaf_plan.asked
+    return None if asked is None or asked.id == taken else asked
 
 
 def read_asked(state: StateDir) -> PlanRequest | None:

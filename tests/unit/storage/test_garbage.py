@@ -6,6 +6,7 @@ from manifests import make_manifest
 from placewire.storage.garbage import KEEP_MANIFESTS, sweep
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import (
+    LeafPlanEntry,
     PieceEntry,
     SegmentEntry,
     committed_batches,
@@ -67,7 +68,7 @@ def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
             make_manifest(
                 batch,
                 segments=[SegmentEntry(old, 5, 1, dead)],
-                plan={"file": plan},
+                plans={"boolean": LeafPlanEntry(name="grid", file=plan, live=plan)},
                 late_dead=late if batch == 10 else None,
                 pieces=[PieceEntry(0, old, "p", merged, 1)] if batch == 9 else [],
             ),

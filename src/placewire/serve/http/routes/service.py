@@ -157,7 +157,7 @@ async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     """The boolean plan in use: its leaves, their workers and their share of the load."""
     standing = await asyncio.to_thread(read_state, gateway)
     if standing is None:
-        asked = await asyncio.to_thread(read_waiting, gateway.state, {})
+        asked = await asyncio.to_thread(read_waiting, gateway.state, None)
         answer = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
         return reply(answer if asked is None else answer | {"asked": asked.wish()})
     answer = await asyncio.to_thread(plan_facts, gateway.state, standing)
