@@ -1,8 +1,7 @@
-"""Placewire: a wire service for places.
+"""Placewire matches geo-tagged text against millions of standing subscriptions.
 
-People say where and which words; Placewire tells them, the moment it happens, of every geo-tagged
-text that fits. The rooms of the house stand in the order in which data walks through them: model,
-kernels, text, index, plan, route, state, engine, spark, cli. `docs/architecture.md` tells the walk.
+The names below are the public API and are loaded on first use. `docs/architecture.md` follows an
+object and a subscription through the packages.
 """
 
 from __future__ import annotations
@@ -15,13 +14,22 @@ if TYPE_CHECKING:
     from placewire.model.settings import Settings
     from placewire.queries.snapshot import Snapshot
     from placewire.serve.client import Client, connect
+    from placewire.sinks.delta import DeltaSink
+    from placewire.sinks.files import FolderSink
     from placewire.spark.datasource import register
+    from placewire.spark.delta_source import read_delta
+    from placewire.spark.kafka import KafkaSink, read_kafka
     from placewire.spark.match import match, refused_objects
+    from placewire.spark.sinks import CallSink
     from placewire.spark.stream import Stream
 
 __all__ = [
+    "CallSink",
     "Client",
+    "DeltaSink",
+    "FolderSink",
     "InvalidEvent",
+    "KafkaSink",
     "Results",
     "Settings",
     "Snapshot",
@@ -31,6 +39,8 @@ __all__ = [
     "explain",
     "match",
     "open_snapshot",
+    "read_delta",
+    "read_kafka",
     "refused_objects",
     "register",
     "replay",
@@ -38,6 +48,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CallSink": "placewire.spark.sinks",
+    "DeltaSink": "placewire.sinks.delta",
+    "FolderSink": "placewire.sinks.files",
+    "KafkaSink": "placewire.spark.kafka",
+    "read_delta": "placewire.spark.delta_source",
+    "read_kafka": "placewire.spark.kafka",
     "Client": "placewire.serve.client",
     "connect": "placewire.serve.client",
     "Results": "placewire.api",

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TablePlace, check_readable, in_one_line
+from placewire.storage.delta_tables import TablePlace, check_readable, join_causes
 from placewire.storage.filesystem import Unreachable
 
 
@@ -125,7 +125,7 @@ class DeltaLog:
             ) from None
         except OSError as error:
             raise Unreachable(
-                f"{self.place.label}: version {version} cannot be read: {in_one_line(error)}"
+                f"{self.place.label}: version {version} cannot be read: {join_causes(error)}"
             ) from None
         adds = [facts for name, facts in actions if name == "add" and facts["dataChange"]]
         removes = [facts for name, facts in actions if name == "remove" and facts["dataChange"]]

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from placewire.ingest.delta_log import DataFile, DeltaLog, Forgiven, Position, check_table
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TablePlace, in_one_line
+from placewire.storage.delta_tables import TablePlace, join_causes
 from placewire.storage.filesystem import Unreachable
 
 FORMAT = "placewire_delta"
@@ -132,9 +132,9 @@ def read_file(place: TablePlace, file: DataFile, schema: pa.Schema) -> Iterator[
     except FileNotFoundError:
         raise Unusable(f"{label} is gone before it was read; begin a new state") from None
     except OSError as error:
-        raise Unreachable(f"{label} cannot be read: {in_one_line(error)}") from None
+        raise Unreachable(f"{label} cannot be read: {join_causes(error)}") from None
     except pa.ArrowException as error:
-        raise Unusable(f"{label} cannot be read: {in_one_line(error)}") from None
+        raise Unusable(f"{label} cannot be read: {join_causes(error)}") from None
 
 
 def fit(batch: pa.RecordBatch, values: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -100,7 +100,7 @@ class TablePlace:
                 lasting and not isinstance(error, (CommitFailedError, OSError))
             )
             kind = Unusable if ends else Unreachable
-            raise kind(f"{self.label}: {what}: {in_one_line(error)}") from None
+            raise kind(f"{self.label}: {what}: {join_causes(error)}") from None
 
 
 def check_readable(
@@ -117,7 +117,7 @@ def check_readable(
         raise Unusable(f"{label}: columns that are mapped are not read here: {MAPPING} is {mode}")
 
 
-def in_one_line(error: Exception) -> str:
-    """An error of delta-rs, which tells causes below each other."""
+def join_causes(error: Exception) -> str:
+    """Join the lines of a delta-rs error, which lists causes below each other."""
     lines = COLOURS.sub("", str(error)).splitlines()
     return ": ".join(line.strip() for line in lines if line.strip()) or type(error).__name__

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from placewire.model.errors import Unusable
+from placewire.model.errors import Unusable, first_line
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 OBJECTS = ("s3", "gcs", "abfs")  # pyarrow's types of file systems that have objects
@@ -196,7 +196,3 @@ def sync(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

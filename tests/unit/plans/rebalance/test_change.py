@@ -189,7 +189,7 @@ def test_workers_by_hand_stay_whatever_the_range(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [-3, 100_000])
 def test_a_note_beyond_reason_is_ignored(workers: int, tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 2)
-    (tmp_path / "state" / NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
+    (tmp_path / "state" / ASKING_NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
     assert goes_on(tmp_path, "kdt", 4, 3).planners.workers == 4
 
 
