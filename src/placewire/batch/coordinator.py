@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from placewire.batch.dead_letters import dead_letter_arrays, refuse_leaps
+from placewire.batch.dead_letters import dead_letter_arrays, reject_leaps
 from placewire.batch.resize import Resizer
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
@@ -49,7 +49,7 @@ from placewire.queries.answer import (
 from placewire.segments.live import LiveSegments
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.storage.filesystem import Folder
-from placewire.storage.garbage import sweep
+from placewire.storage.garbage_collection import collect_garbage
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import (
     BlockEntry,
@@ -66,7 +66,7 @@ from placewire.text.analyzer import open_analyzer
 Run = Callable[[BatchContext], Ran]
 
 KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
-SWEEP_EVERY = 8
+COLLECT_EVERY = 8
 
 
 class Coordinator:
@@ -185,8 +185,8 @@ class Coordinator:
         ran.blocks.sort(key=lambda block: block.index)
         manifest = self._commit(batch, end, ran)
         self.latest = manifest
-        if batch % SWEEP_EVERY == 0:
-            self.sweep()
+        if batch % COLLECT_EVERY == 0:
+            self.collect_garbage()
         return manifest
 
     def _retained(self, most: int = RECENT) -> Columns:
@@ -252,7 +252,7 @@ class Coordinator:
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
         answers = self._answer(batch, facts)
-        refused = refuse_leaps(
+        refused = reject_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
         late_dead = self.state.new_name(batch, "refused") if refused else None
@@ -328,14 +328,14 @@ class Coordinator:
             )
         return write_answers(self.state, batch, asked, answered)
 
-    def sweep(self) -> None:
+    def collect_garbage(self) -> None:
         """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
 
         def spared() -> set[str]:
             pending = {self.live.pending.name} if self.live.pending else set()
             return pending | self.store.spared
 
-        sweep(self.state, self.delivered, spared)
+        collect_garbage(self.state, self.delivered, spared)
         forget_deleted()
 
     def close(self) -> None:

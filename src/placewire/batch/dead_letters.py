@@ -26,7 +26,7 @@ def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, NDArray[Any]]
     }
 
 
-def refuse_leaps(
+def reject_leaps(
     blocks: Sequence[tuple[int, Sequence[LeapEntry]]],
     clocks: Sequence[BlockClock],
     max_ahead_us: int,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placewire.model.times import SECOND_US, parse_duration
 
 if TYPE_CHECKING:
-    from placewire.storage.notes import Lag, SourceLag
+    from placewire.storage.runtime_files import Lag, SourceLag
 
 METRES_PER_KM = 1000.0
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))

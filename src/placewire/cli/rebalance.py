@@ -13,7 +13,7 @@ from placewire.plans.boolean.methods import METHODS
 from placewire.plans.names import PLANS
 from placewire.status.status import open_state
 from placewire.storage.manifest import LeafPlanEntry, read_latest
-from placewire.storage.notes import ask_plan, read_asked
+from placewire.storage.runtime_files import read_request, request_plan
 
 POLL_EVERY_S = 0.1
 UNCHANGED, IN_FORCE, REQUESTED = "there already", "in force", "asked for"
@@ -54,12 +54,12 @@ def ask_state(
     entry = LeafPlanEntry() if before is None else before.leaf_plan
     if workers is not None and entry.name and entry.name not in PLANS["boolean"]:
         raise Unusable(f"workers: a saved plan has its own, {entry.workers}, got {workers}")
-    note = read_asked(state)
+    note = read_request(state)
     resizes = entry.next is not None and entry.next.workers is not None
     waiting = resizes or (note is not None and note.id != entry.asked)
     if workers is not None and entry.workers == workers and not waiting:
         return UNCHANGED, None
-    asked = ask_plan(state, plan or "", workers or 0)
+    asked = request_plan(state, plan or "", workers or 0)
 
     def first_batch() -> int | None:
         latest = read_latest(state)

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TablePlace, check_readable, join_causes
+from placewire.storage.delta_tables import TableLocation, check_readable, join_causes
 from placewire.storage.filesystem import Unreachable
 
 
@@ -48,7 +48,7 @@ class Forgiven(NamedTuple):
 class DeltaLog:
     """The files of a table by its versions; `known` is the version whose columns the stream has."""
 
-    def __init__(self, place: TablePlace, known: int, forgiven: Forgiven) -> None:
+    def __init__(self, place: TableLocation, known: int, forgiven: Forgiven) -> None:
         self.place = place
         self.known = known
         self.forgiven = forgiven
@@ -168,7 +168,7 @@ class DeltaLog:
         return DataFile(unquote(path), values)
 
 
-def check_table(place: TablePlace, table: Any) -> None:
+def check_table(place: TableLocation, table: Any) -> None:
     """A snapshot that would be read wrong is refused; raises Unusable."""
     protocol = table.protocol()
     features = protocol.reader_features or ()

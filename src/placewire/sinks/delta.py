@@ -13,7 +13,7 @@ from placewire.ingest.delta_log import log_file, read_actions
 from placewire.model.errors import Unusable
 from placewire.sinks.delivery import Delivered
 from placewire.sinks.table import DEAD_SCHEMA, SCHEMA
-from placewire.storage.delta_tables import TablePlace
+from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import sync
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class DeltaSink:
     ) -> None:
         self.name = name
         self.dead = dead
-        self.place = TablePlace(f"sink {name}:", path, options)
+        self.place = TableLocation(f"sink {name}:", path, options)
         self.checked = False
 
     @property
@@ -63,7 +63,7 @@ class DeltaSink:
         known = table.transaction_version(app)
         if known is not None and known >= delivered.batch:
             return
-        rows = fill(delivered.table, self._find_fields(table))
+        rows = align_columns(delivered.table, self._find_fields(table))
         number = CommitProperties(app_transactions=[Transaction(app, delivered.batch)])
         before = table.version()
         with self.place.telling("cannot be written", lasting=False):
@@ -128,7 +128,7 @@ def sync_file(file: Path, folder: Path) -> None:
             return
 
 
-def fill(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def align_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows in a table's columns and their order; null in those that the rows lack."""
     columns = [
         rows[field.name].cast(field.type)

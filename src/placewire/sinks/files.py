@@ -196,7 +196,7 @@ def flatten(table: pa.Table) -> pa.Table:
     return table
 
 
-def files_of(place: Folder) -> dict[int, str]:
+def list_batch_files(place: Folder) -> dict[int, str]:
     """The names of a folder's files by the numbers of their batches."""
     found = (NUMBERED.fullmatch(name) for name in place.list())
     return {int(name[1]): name[0] for name in found if name}

@@ -1,7 +1,7 @@
-"""Delta tables, by delta-rs: how they are opened, and what is told when they cannot be.
+"""Open Delta tables with delta-rs, and report its errors in one line.
 
-The package is optional and has no JVM. A table lies in a folder of this machine, or in a store by
-its URI; options are those of delta-rs for its store.
+The package `deltalake` is optional and needs no JVM. A table is in a local folder or in a store,
+given by its URI; options are those of delta-rs for the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 MAPPING = "delta.columnMapping.mode"
-# Features whose tables are read right: of some only as long as they are not made use of.
+# Features whose tables are read correctly, some only while the table makes no use of them.
 READABLE = {
     "columnMapping",
     "deletionVectors",
@@ -33,8 +33,8 @@ LAST_READER = 3  # the version of the protocol that names features
 COLOURS = re.compile("\x1b\\[\\d+m|\u21b3")
 
 
-class TablePlace:
-    """Where a table is, as who says `label`."""
+class TableLocation:
+    """The path and store options of a table; messages begin with `label`."""
 
     def __init__(self, who: str, path: str, options: Mapping[str, str] | None = None) -> None:
         if importlib.util.find_spec("deltalake") is None:
@@ -51,11 +51,11 @@ class TablePlace:
 
     @property
     def folder(self) -> Path | None:
-        """The folder, if it is one of this machine."""
+        """The folder, if it is a local one."""
         return None if "://" in self.path else Path(self.path)
 
     def find(self) -> DeltaTable | None:
-        """The table, None if there is none yet; raises Unusable."""
+        """Open the table; None if it does not exist yet. Raises Unusable."""
         from deltalake import DeltaTable
 
         with self.telling("cannot be opened"):
@@ -64,7 +64,7 @@ class TablePlace:
             return DeltaTable(self.path, storage_options=self.options)
 
     def open(self, version: int | None = None) -> DeltaTable:
-        """The table, now or as of a version; raises Unusable."""
+        """Open the latest or a given version of the table; raises Unusable."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
@@ -76,7 +76,7 @@ class TablePlace:
                 raise Unusable(f"{self.label}: has no Delta table") from None
 
     def files(self) -> fs.FileSystem:
-        """The files of the table, by paths from its folder."""
+        """Return the file system of the table's folder."""
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
@@ -85,7 +85,7 @@ class TablePlace:
 
     @contextlib.contextmanager
     def telling(self, what: str, lasting: bool = True) -> Iterator[None]:
-        """Tell what goes wrong in one line; if not `lasting`, another time it may not."""
+        """Turn delta-rs errors into one line; if not `lasting`, a retry may succeed."""
         from deltalake.exceptions import (
             CommitFailedError,
             DeltaError,
@@ -106,7 +106,7 @@ class TablePlace:
 def check_readable(
     label: str, reader: int, features: Collection[str], configuration: Mapping[str, str | None]
 ) -> None:
-    """A table whose rows would be read wrong is refused; raises Unusable."""
+    """Reject a table whose rows would be read incorrectly; raises Unusable."""
     unknown = sorted(set(features) - READABLE)
     if unknown:
         raise Unusable(f"{label}: needs what is not read here: {', '.join(unknown)}")

@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeltaEntry(Entry, frozen=True):
-    """What a batch changed in the results of one segment's rows: a file, and a label in it."""
+    """The changes of a batch to the results of one segment's rows: a file and a label in it."""
 
     file: str
     label: str
@@ -39,9 +39,9 @@ class DeltaEntry(Entry, frozen=True):
 
 
 class SegmentEntry(Entry, frozen=True):
-    """A live segment: its file, how many rows it has, and the file of those that have ended.
+    """A live segment: its file, its number of rows, and the file of its tombstones.
 
-    One of `nearest` or `relevant` subscriptions has the deltas of what they hold since then.
+    `deltas` are the changes to the results of its rows since the segment was written.
     """
 
     name: str
@@ -63,7 +63,7 @@ class PieceEntry(Entry, frozen=True):
 
 
 class ResultObjectsEntry(Entry, frozen=True):
-    """Ids of objects that may be in results: those of a stretch of the log, by seq."""
+    """Ids of objects that may be in results, from one range of the log, by seq."""
 
     name: str
     first_seq: int
@@ -71,16 +71,16 @@ class ResultObjectsEntry(Entry, frozen=True):
 
 
 class UpdatesEntry(Entry, frozen=True):
-    """The batch's updates of `nearest` results, by (seq, subscription id)."""
+    """The batch's updates of results, by (seq, subscription id)."""
 
     file: str
     updates: int
 
 
 class StoreEntry(Entry, frozen=True):
-    """A file of retained objects: how many, of which part of the log, of which times.
+    """A file of retained objects, with their number and their ranges of seq and time.
 
-    Their parts are those of plan file `plan`, if they were placed by one.
+    Its parts are those of the plan file `plan`, if a plan divided them.
     """
 
     name: str
@@ -93,14 +93,14 @@ class StoreEntry(Entry, frozen=True):
 
 
 class LinesEntry(Entry, frozen=True):
-    """Results of the batch that are written as JSON Lines already, in order."""
+    """Results of the batch that are stored as JSON Lines, in order."""
 
     file: str
     lines: int
 
 
 class BlockEntry(Entry, frozen=True):
-    """One block of the batch's outbox: where its objects' ids and its dead letters are."""
+    """One block of the batch's outbox: the file of its object ids and dead letters."""
 
     file: str
     first_seq: int
@@ -118,7 +118,7 @@ class Counters(Entry, frozen=True):
 
 
 class WorkersEntry(Entry, frozen=True):
-    """What the workers did in one batch for subscriptions of one kind, an entry for each."""
+    """Counts of the work in one batch for subscriptions of one kind, by worker."""
 
     batch: int
     kind: int
@@ -131,7 +131,7 @@ class WorkersEntry(Entry, frozen=True):
 
 
 class SignalsEntry(Entry, frozen=True):
-    """The last batches by worker, and the file of what was done lately by leaf."""
+    """Counts of the last batches by worker, and the file of recent counts by leaf."""
 
     history: list[WorkersEntry] = []
     file: str | None = None

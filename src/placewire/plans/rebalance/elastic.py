@@ -10,7 +10,7 @@ from typing import NamedTuple
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.planner import named_plan
 from placewire.storage.manifest import WorkersEntry
-from placewire.storage.notes import MOST_WORKERS
+from placewire.storage.runtime_files import MOST_WORKERS
 
 BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
 AIM_S = 0.25  # what each has to do when there are as many as there should be

@@ -24,7 +24,7 @@ from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import LeafPlanEntry, Manifest
-from placewire.storage.notes import ask_plan
+from placewire.storage.runtime_files import request_plan
 
 EAGER = read_rebalance("ps2-global")._replace(eager=True)
 
@@ -60,7 +60,7 @@ def run(
         for number, manifest in enumerate(replay_log(coordinator, LogSource(str(log)), rows, 3)):
             sink.deliver(manifest)
             coordinator.delivered = manifest.batch
-            coordinator.sweep()
+            coordinator.collect_garbage()
             seen.append(manifest)
             ask(manifest, state)
             if len(seen) == most:
@@ -148,7 +148,7 @@ def test_a_plan_or_workers_by_hand_end_it(tmp_path: Path) -> None:
 
     def ask(manifest: Manifest, state: StateDir) -> None:
         if manifest.leaf_plan.previous is not None and len(asked) < 2:
-            ask_plan(state, **({"workers": 5} if asked else {"plan": "qt"}))
+            request_plan(state, **({"workers": 5} if asked else {"plan": "qt"}))
             asked.append(manifest.leaf_plan)
 
     seen = run(tmp_path, ask=ask, churn=0.1)
