@@ -1,4 +1,4 @@
-"""The coordinator: one batch after another, each committed by its manifest."""
+"""The coordinator: run batches in order and commit each with a manifest."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ from placewire.text.analyzer import open_analyzer
 
 Run = Callable[[BatchContext], Ran]
 
-KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
+KEEP_ROWS = 50_000  # objects of smaller batches are always kept: a second pass costs more
 COLLECT_EVERY = 8
 
 
 class Coordinator:
-    """The one writer of a state directory.
+    """The only writer of a state directory.
 
-    `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
-    Without `workers` there are as many as a saved plan is for, or one; of a range, as many as the
-    load asks for.
+    `source` returns a fingerprint of the log up to an offset: a state resumes only with its own
+    log. Without `workers` the number is that of a saved plan, or 1; within a range it follows the
+    load.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Coordinator:
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
-            place = None
+            archive_folder = None
             if archive is not None:
-                place = Folder(archive)
-                claim_archive(place, self.latest.key)
+                archive_folder = Folder(archive)
+                claim_archive(archive_folder, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.resizer = Resizer(workers, names.boolean)
-            opening = self.resizer.opening(self.latest.leaf_plan.workers)
+            opening = self.resizer.initial_workers(self.latest.leaf_plan.workers)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST_US
@@ -127,7 +127,7 @@ class Coordinator:
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
                 open_lexicon(state, settings),
-                place,
+                archive_folder,
                 self.latest.leaving,
             )
             self.planners.boolean.changer.retained = self._retained
@@ -146,7 +146,7 @@ class Coordinator:
             raise
 
     def committed(self, batch: int, end: Offset) -> bool:
-        """Whether the batch is committed already; raises Unusable if with another end."""
+        """Return whether a batch is committed; raises Unusable if it was with another end."""
         if batch > self.latest.batch:
             return False
         known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
@@ -158,15 +158,15 @@ class Coordinator:
         return True
 
     def cap_rows(self, rows: int) -> int:
-        """How many of the `rows` events that a batch may have the next should have with objects."""
+        """Return how many of at most `rows` events the next batch should take."""
         return self.settler.cap_batch(rows, self.latest.now_us, self.latest.batch < 0)
 
     def spread_by(self, spread: Spread) -> None:
-        """Let work that can be done in portions be spread, over Spark's tasks for example."""
+        """Set how work is spread, for example over Spark tasks."""
         self.settler.spread = spread
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
-        """Run one batch and commit it; a batch that is committed already is left alone."""
+        """Run one batch and commit it; skip a batch that is committed."""
         latest = self.latest
         if self.committed(batch, end):
             return latest
@@ -175,10 +175,10 @@ class Coordinator:
         few = end.seq - latest.next_seq <= KEEP_ROWS
         keep = self.expect_changes or self.planners.sampling or few
         ran = run(self._context(batch, latest.now_us, keep))
-        now_us = self._opening(ran.blocks)
+        now_us = self._initial_clock(ran.blocks)
         changed = any(b.subscribes or b.unsubscribes for b in ran.blocks)
         if now_us != latest.now_us or (changed and not keep):
-            # A log's first times leap, or changes came unannounced: once more, knowing better.
+            # The log's first times leap, or unexpected changes came: run again with that known.
             ran = run(self._context(batch, now_us, True))
         self.expect_changes = changed
         self.settler.note_matched(sum(block.objects for block in ran.blocks), ran.pieces)
@@ -190,7 +190,7 @@ class Coordinator:
         return manifest
 
     def _retained(self, most: int = RECENT) -> Columns:
-        """Some of the objects that the state retains now."""
+        """Return a sample of the retained objects."""
         return take_retained(self.state, self.store.entries, most)
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
@@ -215,10 +215,10 @@ class Coordinator:
             rewrites=tuple(self.live.rewrites.named.values()),
         )
 
-    def _opening(self, blocks: list[BlockSummary]) -> int | None:
-        """The clock before the batch: for a log's first events, their own first time.
+    def _initial_clock(self, blocks: list[BlockSummary]) -> int | None:
+        """Return the clock before the batch; for a log's first events, their first time.
 
-        That is needed only if some event leaps past it; otherwise None is as good.
+        That time matters only if an event leaps past it; otherwise None is returned.
         """
         if self.latest.now_us is not None:
             return self.latest.now_us
@@ -232,7 +232,7 @@ class Coordinator:
 
     def _commit(self, batch: int, end: Offset, ran: Ran) -> Manifest:
         latest, blocks = self.latest, ran.blocks
-        opening = self._opening(blocks)
+        opening = self._initial_clock(blocks)
         clocks = run_clock(
             [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
         )
@@ -276,7 +276,7 @@ class Coordinator:
         )
         self.planners.count_sent(blocks)
         self.planners.hear(batch, ran.workers, self.live)
-        self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
+        self.planners = self.resizer.switch(batch, self.planners, self.live, self.settler)
         clock_us = now_us if now_us is not None else FAR_PAST_US
         plans, signals = self.planners.next_versions(batch, self.live, clock_us)
         next_plan = self.resizer.prepare(
@@ -312,7 +312,7 @@ class Coordinator:
         return manifest
 
     def _answer(self, batch: int, facts: list[BlockFacts]) -> LinesEntry | None:
-        """Answer the batch's queries from the store, which has the batch's objects already."""
+        """Answer the batch's queries from the store, which includes the batch's objects."""
         asked = gather_queries(facts)
         if not asked:
             return None
@@ -329,7 +329,7 @@ class Coordinator:
         return write_answers(self.state, batch, asked, answered)
 
     def collect_garbage(self) -> None:
-        """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
+        """Delete unneeded files; `delivered` is the last batch that all sinks have."""
 
         def spared() -> set[str]:
             pending = {self.live.pending.name} if self.live.pending else set()
@@ -339,14 +339,14 @@ class Coordinator:
         forget_deleted()
 
     def close(self) -> None:
-        """Stop merging and give up the directory."""
+        """Stop compaction and release the lock."""
         self.live.close()
         self.store.close()
         os.close(self._lock)
 
 
 def first_manifest(settings: Settings, plan: str) -> Manifest:
-    """The state before the first batch, with a fresh key for hashes or that of a saved plan."""
+    """Return the manifest before the first batch, with a new hash key or a saved plan's."""
     saved = named_plan(plan)
     return Manifest(
         batch=-1,
@@ -363,7 +363,7 @@ def first_manifest(settings: Settings, plan: str) -> Manifest:
 def check_same(
     state: StateDir, latest: Manifest, settings: Settings, source: Callable[[Offset], str]
 ) -> None:
-    """A state belongs to one log and one set of settings."""
+    """Reject a state that was made with another log or other settings; raises Unusable."""
     changed = sorted(
         {
             re.sub("_(us|count|digest)$", "", name)

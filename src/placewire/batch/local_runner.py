@@ -1,4 +1,4 @@
-"""The in-process runner: the same steps as on Spark, one after another in this process."""
+"""Run batches in this process, with the same steps as on Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewire.storage.manifest import Manifest
 
 
 def run_blocks(context: BatchContext, refs: list[BlockRef]) -> Ran:
-    """Dispatch blocks, then let each worker match what was routed to it."""
+    """Dispatch blocks, then match each worker's routed objects."""
     summaries, pieces = [], []
     workers: list[WorkerSummary] = []
     inboxes: dict[int, list[Routed]] = {}
@@ -38,7 +38,7 @@ def replay_log(
     workers: int = 1,
     after: Callable[[Manifest], None] | None = None,
 ) -> Iterator[Manifest]:
-    """Run what is left of a log, batch by batch."""
+    """Run the rest of a log, batch by batch."""
     while True:
         start = coordinator.latest.offset
         blocks = max(workers, coordinator.planners.workers)

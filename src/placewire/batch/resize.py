@@ -1,4 +1,4 @@
-"""Resizing: another number of workers is prepared with one commit and takes over with the next."""
+"""Change the number of workers: prepare with one commit, switch with the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewire.storage.manifest import Manifest, NextPlanEntry
 
 
 class Resizer:
-    """Changes the number of workers, as somebody asks for by hand or, within a range, the load."""
+    """Changes the number of workers on request or, within a range, by load."""
 
     def __init__(self, workers: int | WorkerRange | None, plan: str) -> None:
         self.elastic: Elastic | None = None
@@ -24,7 +24,7 @@ class Resizer:
         else:
             self.given = workers
 
-    def opening(self, former: int) -> int | None:
+    def initial_workers(self, former: int) -> int | None:
         """Return the number of workers to start with; None leaves it to the plan.
 
         `former` is that of the last commit, 0 in a new state.
@@ -32,10 +32,10 @@ class Resizer:
         return self.given if self.elastic is None else self.elastic.opening(former)
 
     def wanted(self, planners: Planners) -> tuple[int, str]:
-        """How many workers there should be, and why if they are others."""
+        """Return the wanted number of workers, and the reason if it differs."""
         asked = planners.boolean.wanted_workers
         if asked:
-            self.elastic = None  # who asks by hand knows better than the load
+            self.elastic = None  # a request overrides the load
             return asked, f"workers {planners.workers} to {asked}: asked for by hand"
         if self.elastic is None:
             return planners.workers, ""
@@ -65,12 +65,12 @@ class Resizer:
         coming.refill(latest, retained)
         return coming.prepare(batch, live, now_us)
 
-    def go_over(
+    def switch(
         self, batch: int, planners: Planners, live: LiveSegments, settler: Settler
     ) -> Planners:
-        """Let the workers take over that were prepared with the last commit, if there are any.
+        """Switch to the workers that the last commit prepared, if any.
 
-        Gives the planners in force from now on.
+        Returns the planners in force from now on.
         """
         coming = planners.coming
         if coming is None:

@@ -176,7 +176,7 @@ def check_table(place: TableLocation, table: Any) -> None:
         place.label, protocol.min_reader_version, features, table.metadata().configuration
     )
     if "deletionVectors" in features:
-        with place.telling("its deletion vectors cannot be read"):
+        with place.reporting_errors("its deletion vectors cannot be read"):
             rows = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all().num_rows
         if rows:
             raise Unusable(f"{place.label}: has deletion vectors, which are not read")

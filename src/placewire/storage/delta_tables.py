@@ -58,7 +58,7 @@ class TableLocation:
         """Open the table; None if it does not exist yet. Raises Unusable."""
         from deltalake import DeltaTable
 
-        with self.telling("cannot be opened"):
+        with self.reporting_errors("cannot be opened"):
             if not DeltaTable.is_deltatable(self.path, storage_options=self.options):
                 return None
             return DeltaTable(self.path, storage_options=self.options)
@@ -69,7 +69,7 @@ class TableLocation:
         from deltalake.exceptions import TableNotFoundError
 
         what = "cannot be opened" if version is None else f"version {version} cannot be opened"
-        with self.telling(what):
+        with self.reporting_errors(what):
             try:
                 return DeltaTable(self.path, version=version, storage_options=self.options)
             except TableNotFoundError:
@@ -80,11 +80,11 @@ class TableLocation:
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
-        with self.telling("cannot be opened"):
+        with self.reporting_errors("cannot be opened"):
             return fs.PyFileSystem(DeltaStorageHandler(self.path, self.options))
 
     @contextlib.contextmanager
-    def telling(self, what: str, lasting: bool = True) -> Iterator[None]:
+    def reporting_errors(self, what: str, lasting: bool = True) -> Iterator[None]:
         """Turn delta-rs errors into one line; if not `lasting`, a retry may succeed."""
         from deltalake.exceptions import (
             CommitFailedError,
