@@ -20,7 +20,7 @@ from bench.workload import Workload, write_objects_log
 from placewire.batch import dispatch as dispatcher
 from placewire.batch import match as pieces
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import Offset, batch_end
+from placewire.ingest.log import batch_end
 from placewire.ingest.sources import LogSource
 from placewire.plans.messages import BatchContext, Ran, Routed
 from placewire.sinks.outbox import result_lines
@@ -88,7 +88,7 @@ def measure_batches(workload: Workload, folder: Path, rows: int) -> list[Measure
     found = []
     with processor_time():
         for blocks in BLOCKS:
-            refs = LogSource(str(log)).plan(Offset(**coordinator.latest.offset), rows, blocks)
+            refs = LogSource(str(log)).plan(coordinator.latest.offset, rows, blocks)
             kept: list[tuple[Ran, float]] = []
 
             def run(context: BatchContext, refs=refs, kept=kept) -> Ran:  # type: ignore[no-untyped-def]
@@ -158,7 +158,7 @@ def measure_routing(workload: Workload, folder: Path, rows: int, workers: int) -
 
     with processor_time():
         for _ in range(6):
-            refs = LogSource(str(log)).plan(Offset(**coordinator.latest.offset), rows, 8)
+            refs = LogSource(str(log)).plan(coordinator.latest.offset, rows, 8)
             if not refs:
                 break
             coordinator.step(coordinator.latest.batch + 1, batch_end(refs), run)

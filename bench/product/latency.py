@@ -133,10 +133,12 @@ def follow(
         nonlocal last
         if manifest.pieces:
             gather_matches(coordinator.state, list(manifest.pieces))
-        now, plan = time.monotonic(), manifest.plan
-        changed = plan.get("changed") == manifest.batch
+        now, plan = time.monotonic(), manifest.leaf_plan
+        changed = plan.changed == manifest.batch
         batches.append(
-            FollowedBatch(manifest.next_seq - first, now, now - last, "next_why" in plan, changed)
+            FollowedBatch(
+                manifest.next_seq - first, now, now - last, plan.next is not None, changed
+            )
         )
         coordinator.delivered = manifest.batch
         last = now

@@ -20,7 +20,6 @@ from bench.harness import Setup
 from bench.peers import passthrough, spark_sql
 from bench.workload import Workload, write_objects_log, write_objects_parquet
 from placewire.batch.coordinator import Coordinator
-from placewire.ingest.log import Offset
 from placewire.ingest.sources import LogSource
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.model.settings import Settings
@@ -29,7 +28,7 @@ from placewire.segments.segment import write_segment
 from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest, SegmentEntry
+from placewire.storage.manifest import Manifest, Offset, SegmentEntry
 from placewire.text.analyzer import Analyzer
 
 

@@ -19,13 +19,22 @@ if TYPE_CHECKING:
     from placewire.model.settings import Settings
     from placewire.queries.snapshot import Snapshot
     from placewire.serve.client import Client, connect
+    from placewire.sinks.delta import DeltaSink
+    from placewire.sinks.files import FolderSink
     from placewire.spark.datasource import register
+    from placewire.spark.delta_source import read_delta
+    from placewire.spark.kafka import KafkaSink, read_kafka
     from placewire.spark.match import match, refused_objects
+    from placewire.spark.sinks import CallSink
     from placewire.spark.stream import Stream
 
 __all__ = [
+    "CallSink",
     "Client",
+    "DeltaSink",
+    "FolderSink",
     "InvalidEvent",
+    "KafkaSink",
     "Results",
     "Settings",
     "Snapshot",
@@ -35,6 +44,8 @@ __all__ = [
     "explain",
     "match",
     "open_snapshot",
+    "read_delta",
+    "read_kafka",
     "refused_objects",
     "register",
     "replay",
@@ -42,6 +53,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CallSink": "placewire.spark.sinks",
+    "DeltaSink": "placewire.sinks.delta",
+    "FolderSink": "placewire.sinks.files",
+    "KafkaSink": "placewire.spark.kafka",
+    "read_delta": "placewire.spark.delta_source",
+    "read_kafka": "placewire.spark.kafka",
     "Client": "placewire.serve.client",
     "connect": "placewire.serve.client",
     "Results": "placewire.api",

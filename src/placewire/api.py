@@ -15,7 +15,7 @@ import msgspec
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.explain.explain import explain as explain_pair
-from placewire.ingest.log import Offset, check_growth, check_lines, identify_log
+from placewire.ingest.log import check_growth, check_lines, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
@@ -148,7 +148,7 @@ def replay(
         )
         try:
             sink = FileSink(coordinator.state, with_data)
-            check_growth(path, Offset(**coordinator.latest.offset))
+            check_growth(path, coordinator.latest.offset)
             sink.deliver(coordinator.latest)
             if begun is not None:
                 begun(coordinator.latest)

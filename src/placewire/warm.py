@@ -17,7 +17,7 @@ import msgspec
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
-from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log, plan_batch
+from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
 from placewire.objects.score_layers import build_strata
@@ -125,7 +125,7 @@ def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> 
             assert latest is not None
             batch = latest.batch + 1
             # Rows of one block are taken as they lie in its file, rows of several are copied.
-            refs = plan_batch(str(log), Offset(**latest.offset), rows, 1 << 20, 1 + batch % 2)
+            refs = plan_batch(str(log), latest.offset, rows, 1 << 20, 1 + batch % 2)
             if not refs:
                 return
             manifest = coordinator.step(

@@ -147,7 +147,7 @@ def test_plans_may_change_between_two_lives(tmp_path: Path, hasty: None) -> None
 def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
     """A worker does not get objects that none of its circles may want."""
     from placewire.batch.local_runner import run_blocks
-    from placewire.ingest.log import Offset, batch_end
+    from placewire.ingest.log import batch_end
 
     path = tmp_path / "log.jsonl"
     asked = [
@@ -171,7 +171,7 @@ def test_a_plan_prunes_the_broadcast(tmp_path: Path) -> None:
     )
     sent = []
     log = LogSource(str(path))
-    while refs := log.plan(Offset(**coordinator.latest.offset), 20, 1):
+    while refs := log.plan(coordinator.latest.offset, 20, 1):
 
         def run(context: Any, refs: Any = refs) -> Any:
             ran = run_blocks(context, refs)

@@ -22,7 +22,7 @@ MOMENTS = [
     ("placewire.batch.match", "fetch", "before", 1),
     ("placewire.batch.match", "fetch", "after", 3),
     ("placewire.plans.rebalance.signals", "write_arrays", "after", 3),
-    ("placewire.batch.coordinator", "sweep", "after", 1),
+    ("placewire.batch.coordinator", "collect_garbage", "after", 1),
 ]
 
 

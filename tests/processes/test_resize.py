@@ -32,8 +32,8 @@ MOMENTS = [
         for count in (6, 7, 8)
         for when in ("before", "after")
     ),
-    ("placewire.batch.coordinator", "sweep", "before", 2),
-    ("placewire.batch.coordinator", "sweep", "after", 2),
+    ("placewire.batch.coordinator", "collect_garbage", "before", 2),
+    ("placewire.batch.coordinator", "collect_garbage", "after", 2),
 ]
 
 

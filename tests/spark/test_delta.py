@@ -24,7 +24,7 @@ from placewire.spark import runner as running
 from placewire.spark.config import read_config
 from placewire.spark.delta_source import read_delta, read_file
 from placewire.spark.runner import Run
-from placewire.storage.delta_tables import TablePlace
+from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import Unreachable
 from placewire.storage.intake_record import Intake, IntakeBatch
 from run_config import SINKS, lines_of, write_config
@@ -50,7 +50,7 @@ def table_of(*numbers: int, **more: Any) -> pa.Table:
 
 
 def log_of(path: Path, known: int = 1 << 40, **forgiven: bool) -> DeltaLog:
-    return DeltaLog(TablePlace("source", str(path)), known, Forgiven(**forgiven))
+    return DeltaLog(TableLocation("source", str(path)), known, Forgiven(**forgiven))
 
 
 def read_all(path: Path, log: DeltaLog, most: int = 2, at: Position | None = None) -> list[int]:

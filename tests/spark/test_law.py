@@ -32,7 +32,7 @@ from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import count_hosts, count_machines
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, committed_batches, read_latest
-from placewire.storage.notes import ask_plan
+from placewire.storage.runtime_files import request_plan
 from sliding_logs import sliding_log
 
 pytestmark = pytest.mark.spark
@@ -137,7 +137,7 @@ def run_on_spark(
             sink.deliver(manifest)
             coordinator.delivered = manifest.batch
             for number in islice(numbers, 1):
-                ask_plan(state, workers=number)
+                request_plan(state, workers=number)
 
         replay_on_spark(
             spark, coordinator, LogSource(str(path)), batch_rows=rows, workers=workers, after=after
@@ -246,8 +246,8 @@ def test_plans_and_workers_change_on_spark(
     check_equals(run, expected_of(city))
     latest = read_latest(StateDir(tmp_path / "state"))
     assert latest is not None
-    assert latest.plan["version"] > 2
-    assert latest.plan["workers"] == (asked[-1] if asked else 3)
+    assert latest.leaf_plan.version > 2
+    assert latest.leaf_plan.workers == (asked[-1] if asked else 3)
 
 
 def test_begun_in_process_and_finished_on_spark(

@@ -188,7 +188,7 @@ def test_a_sink_that_comes_later_gets_what_there_is(
     late = [(path, path.read_bytes()) for path in sorted((tmp_path / "source").iterdir())[10:]]
     for path, _ in late:
         path.unlink()
-    monkeypatch.setattr("placewire.batch.coordinator.SWEEP_EVERY", 2)
+    monkeypatch.setattr("placewire.batch.coordinator.COLLECT_EVERY", 2)
     one = '[[sink]]\nname = "a"\nformat = "jsonl"\npath = "a"\n'
     config = tmp_path / "wire.toml"
     config.write_text('state = "state"\n' + EVENTS + one)

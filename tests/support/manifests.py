@@ -8,6 +8,7 @@ from placewire.model.settings import Settings
 from placewire.storage.manifest import (
     BlockEntry,
     Manifest,
+    Offset,
 )
 
 # --- manifests ---
@@ -18,9 +19,9 @@ def make_manifest(batch: int, *files: str, **more: Any) -> Manifest:
         "batch": batch,
         "epoch": 1,
         "key": (2**64 - 1, 1),
-        "settings": Settings()._asdict(),
+        "settings": Settings(),
         "source": "x",
-        "offset": {"seq": 1, "byte": 2},
+        "offset": Offset(1, 2),
         "next_seq": 1,
         "now_us": None,
         "blocks": [BlockEntry(file, 0, 0) for file in files],

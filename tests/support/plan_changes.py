@@ -30,6 +30,6 @@ def play(log: Path, state: StateDir, plan: str, rebalance: str) -> tuple[bytes, 
     for manifest in replay_log(coordinator, LogSource(str(log)), 40, 3):
         sink.deliver(manifest)
         coordinator.delivered = manifest.batch
-    version = coordinator.latest.plan["version"]
+    version = coordinator.latest.leaf_plan.version
     coordinator.close()
     return sink.results.read_bytes(), version

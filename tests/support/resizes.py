@@ -15,7 +15,7 @@ from placewire.plans.rebalance.elastic import Elastic, WorkerRange
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
-from placewire.storage.notes import ask_plan
+from placewire.storage.runtime_files import request_plan
 
 PLAN = "boolean=kdt,nearest=dkm,relevant=prefix"
 ASKED = {4: 5, 8: 2, 12: 7}  # after which batch how many workers are asked for by hand
@@ -46,7 +46,7 @@ def play(log: Path, state: StateDir, way: str) -> tuple[bytes, list[Manifest]]:
             sink.deliver(manifest)
             coordinator.delivered = manifest.batch
             if way == "hand" and manifest.batch in ASKED:
-                ask_plan(state, workers=ASKED[manifest.batch])
+                request_plan(state, workers=ASKED[manifest.batch])
             if way == "resuming" and (manifest.batch + 1) % 5 == 0:
                 left = True
                 break

@@ -23,7 +23,7 @@ from bench.product.rebalance.logs import Size, busy_place, object_event, stamp, 
 from bench.workload import Workload
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import NEAREST, RELEVANT
@@ -139,7 +139,7 @@ def play(
     beats: list[AssignmentBatch] = []
     seen = 0
     try:
-        while refs := source.plan(Offset(**coordinator.latest.offset), size.batch, WORKERS):
+        while refs := source.plan(coordinator.latest.offset, size.batch, WORKERS):
             version, started = planner.version, time.process_time()
             manifest = coordinator.step(
                 coordinator.latest.batch + 1,

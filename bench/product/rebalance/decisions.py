@@ -20,7 +20,7 @@ from bench.product.rebalance.drift import NEVER, PLANS, WORKERS, play
 from bench.product.rebalance.logs import Size, write_drift
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.plans.boolean.fine_grid import fit_grid
@@ -232,7 +232,7 @@ def count_bytes(
     source = LogSource(str(log))
     sizes: dict[str, float] = {}
     try:
-        while refs := source.plan(Offset(**coordinator.latest.offset), size.batch, WORKERS):
+        while refs := source.plan(coordinator.latest.offset, size.batch, WORKERS):
             ran = []
 
             def step(context: object, refs: object = refs, ran: list = ran) -> object:

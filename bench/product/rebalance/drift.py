@@ -22,7 +22,7 @@ from bench.harness import Setup
 from bench.product.rebalance.logs import DRIFTS, Size, write_drift
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log
+from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
@@ -98,7 +98,7 @@ def play(
     whys: list[str] = []
     readings = None
     try:
-        while refs := source.plan(Offset(**coordinator.latest.offset), size.batch, WORKERS):
+        while refs := source.plan(coordinator.latest.offset, size.batch, WORKERS):
             routed: list[float] = []
 
             def step(
@@ -123,15 +123,15 @@ def play(
             if did:
                 counts = zip(did[0].objects, did[0].candidates, strict=True)
                 counted = [1e-9 * (PRICES.probe * o + PRICES.candidate * c) for o, c in counts]
-            changed = manifest.plan.get("changed") == manifest.batch
+            changed = manifest.leaf_plan.changed == manifest.batch
             beats.append(
                 DriftBatch(
                     objects, max(busy), sum(busy), max(counted), sum(counted), whole_s,
-                    routed[-1], changed, "beside" in manifest.plan,
+                    routed[-1], changed, manifest.leaf_plan.previous is not None,
                 )
             )  # fmt: skip
             if changed:
-                whys.append(manifest.plan["why"])
+                whys.append(manifest.leaf_plan.why)
             coordinator.delivered = manifest.batch
             if batches is not None and len(beats) == batches:
                 break
@@ -326,8 +326,8 @@ def replay_drift(
     def after(manifest: Manifest) -> None:
         coordinator.delivered = manifest.batch
         at.append((manifest.counters.objects, time.monotonic()))
-        if "changed" in manifest.plan:
-            changes.add(manifest.plan["changed"])
+        if manifest.leaf_plan.changed is not None:
+            changes.add(manifest.leaf_plan.changed)
         for entry in manifest.signals.history if manifest.signals else []:
             if entry.kind == BOOLEAN and entry.batch == manifest.batch:
                 objects, candidates = np.array(entry.objects), np.array(entry.candidates)

@@ -20,7 +20,7 @@ from bench.harness import Setup
 from bench.workload import write_log
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import Offset, batch_end, identify_log
+from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
@@ -137,7 +137,7 @@ def play(
     try:
         for number, rows in enumerate((subscriptions, *batch_sizes(slow))):
             workers = coordinator.planners.workers
-            refs = source.plan(Offset(**coordinator.latest.offset), rows, workers)
+            refs = source.plan(coordinator.latest.offset, rows, workers)
             started = time.process_time()
             with processor_time():
                 manifest = coordinator.step(

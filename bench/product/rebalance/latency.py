@@ -37,7 +37,7 @@ from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.spark.session import make_session
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
-from placewire.storage.notes import ask_plan
+from placewire.storage.runtime_files import request_plan
 
 WORKERS = 4
 PLAN = "qt"
@@ -156,7 +156,7 @@ def follow_case(
     def ask(tick: int) -> None:
         nonlocal asked
         if tick * TICK_S >= WARM_S + asked * EVERY_S:
-            ask_plan(coordinator.state, BY_HAND[asked % len(BY_HAND)])
+            request_plan(coordinator.state, BY_HAND[asked % len(BY_HAND)])
             asked += 1
 
     ticks = join_ticks(lines[standing:], size.batch)

@@ -1,4 +1,4 @@
-"""A block's file and its retained objects: what later steps and later batches need of it."""
+"""Write a block's file and its retained objects, for later steps and later batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from placewire.text.analyzer import open_analyzer
 
 
 def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArray[Any]]:
-    """A block's file: what results, changes, dead letters and later matching need of it."""
+    """Return the arrays of a block's file: ids, changes, queries, dead letters, a sample."""
     o = block.objects
     arrays: dict[str, NDArray[Any]] = {
         "object.event": o.event,
@@ -58,7 +58,7 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
 
 
 def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
-    """A few of a block's objects, at even steps along the curve: all over the place."""
+    """Sample a block's objects evenly along the space-filling curve."""
     chosen = choose_evenly(np.arange(block.objects.total), most)
     offsets, at = take_slices(block.objects.term_offsets, chosen)
     return {
@@ -71,7 +71,7 @@ def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
 def store_block(
     context: BatchContext, block: DecodedBlock, ref: BlockRef
 ) -> tuple[StoreEntry | None, NDArray[np.float64]]:
-    """Write a block's objects as they are retained; gives their norms too, by the block's order."""
+    """Write a block's retained objects; returns the entry and the norms in block order."""
     if block.objects.total == 0:
         return None, np.empty(0)
     state = StateDir.at(context.root)
@@ -90,7 +90,7 @@ def store_block(
 
 
 def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> NDArray[np.float64]:
-    """The norm of each object of a block; without a lexicon every term weighs 1."""
+    """Return the norm of each object of a block; without a lexicon every term weighs 1."""
     if retained.norm.size == 0:
         return np.sqrt(np.diff(block.objects.term_offsets).astype(np.float64))
     norms = np.empty(block.objects.total)

@@ -1,4 +1,4 @@
-"""The coordinator: one batch after another, each committed by its manifest."""
+"""The coordinator: run batches in order and commit each with a manifest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from placewire.batch.dead_letters import dead_letter_arrays, refuse_leaps
+from placewire.batch.dead_letters import dead_letter_arrays, reject_leaps
 from placewire.batch.resize import Resizer
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
-from placewire.ingest.log import Offset
 from placewire.kinds.shard import Spread
 from placewire.model.errors import Unusable
 from placewire.model.kinds import kind_numbered
@@ -50,13 +49,14 @@ from placewire.queries.answer import (
 from placewire.segments.live import LiveSegments
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.storage.filesystem import Folder
-from placewire.storage.garbage import sweep
+from placewire.storage.garbage_collection import collect_garbage
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import (
     BlockEntry,
     Counters,
     LinesEntry,
     Manifest,
+    Offset,
     read_latest,
     read_manifest,
     write_manifest,
@@ -65,16 +65,16 @@ from placewire.text.analyzer import open_analyzer
 
 Run = Callable[[BatchContext], Ran]
 
-KEEP_ROWS = 50_000  # objects of a batch this small are always kept: a second pass costs more
-SWEEP_EVERY = 8
+KEEP_ROWS = 50_000  # objects of smaller batches are always kept: a second pass costs more
+COLLECT_EVERY = 8
 
 
 class Coordinator:
-    """The one writer of a state directory.
+    """The only writer of a state directory.
 
-    `source` gives a fingerprint of the log up to an offset: a state goes on only with its own log.
-    Without `workers` there are as many as a saved plan is for, or one; of a range, as many as the
-    load asks for.
+    `source` returns a fingerprint of the log up to an offset: a state resumes only with its own
+    log. Without `workers` the number is that of a saved plan, or 1; within a range it follows the
+    load.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Coordinator:
             self.latest = read_latest(state) or first_manifest(settings, names.boolean)
             check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
-            place = None
+            archive_folder = None
             if archive is not None:
-                place = Folder(archive)
-                claim_archive(place, self.latest.key)
+                archive_folder = Folder(archive)
+                claim_archive(archive_folder, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
             self.resizer = Resizer(workers, names.boolean)
-            opening = self.resizer.opening(self.latest.plan)
+            opening = self.resizer.initial_workers(self.latest.leaf_plan.workers)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
             horizon = FAR_PAST_US
@@ -127,7 +127,7 @@ class Coordinator:
                 self.latest.store,
                 slice_us or -(-settings.retention_us // SLICES),
                 open_lexicon(state, settings),
-                place,
+                archive_folder,
                 self.latest.leaving,
             )
             self.planners.boolean.changer.retained = self._retained
@@ -146,27 +146,27 @@ class Coordinator:
             raise
 
     def committed(self, batch: int, end: Offset) -> bool:
-        """Whether the batch is committed already; raises Unusable if with another end."""
+        """Return whether a batch is committed; raises Unusable if it was with another end."""
         if batch > self.latest.batch:
             return False
         known = read_manifest(self.state, batch) if batch < self.latest.batch else self.latest
-        if Offset(**known.offset) != end:
+        if known.offset != end:
             raise Unusable(
-                f"state {self.state}: batch {batch} was committed up to {known.offset},"
+                f"state {self.state}: batch {batch} was committed up to {known.offset._asdict()},"
                 f" and is now planned up to {end._asdict()}"
             )
         return True
 
     def cap_rows(self, rows: int) -> int:
-        """How many of the `rows` events that a batch may have the next should have with objects."""
+        """Return how many of at most `rows` events the next batch should take."""
         return self.settler.cap_batch(rows, self.latest.now_us, self.latest.batch < 0)
 
     def spread_by(self, spread: Spread) -> None:
-        """Let work that can be done in portions be spread, over Spark's tasks for example."""
+        """Set how work is spread, for example over Spark tasks."""
         self.settler.spread = spread
 
     def step(self, batch: int, end: Offset, run: Run) -> Manifest:
-        """Run one batch and commit it; a batch that is committed already is left alone."""
+        """Run one batch and commit it; skip a batch that is committed."""
         latest = self.latest
         if self.committed(batch, end):
             return latest
@@ -175,22 +175,22 @@ class Coordinator:
         few = end.seq - latest.next_seq <= KEEP_ROWS
         keep = self.expect_changes or self.planners.sampling or few
         ran = run(self._context(batch, latest.now_us, keep))
-        now_us = self._opening(ran.blocks)
+        now_us = self._initial_clock(ran.blocks)
         changed = any(b.subscribes or b.unsubscribes for b in ran.blocks)
         if now_us != latest.now_us or (changed and not keep):
-            # A log's first times leap, or changes came unannounced: once more, knowing better.
+            # The log's first times leap, or unexpected changes came: run again with that known.
             ran = run(self._context(batch, now_us, True))
         self.expect_changes = changed
         self.settler.note_matched(sum(block.objects for block in ran.blocks), ran.pieces)
         ran.blocks.sort(key=lambda block: block.index)
         manifest = self._commit(batch, end, ran)
         self.latest = manifest
-        if batch % SWEEP_EVERY == 0:
-            self.sweep()
+        if batch % COLLECT_EVERY == 0:
+            self.collect_garbage()
         return manifest
 
     def _retained(self, most: int = RECENT) -> Columns:
-        """Some of the objects that the state retains now."""
+        """Return a sample of the retained objects."""
         return take_retained(self.state, self.store.entries, most)
 
     def _context(self, batch: int, now_us: int | None, keep: bool) -> BatchContext:
@@ -215,10 +215,10 @@ class Coordinator:
             rewrites=tuple(self.live.rewrites.named.values()),
         )
 
-    def _opening(self, blocks: list[BlockSummary]) -> int | None:
-        """The clock before the batch: for a log's first events, their own first time.
+    def _initial_clock(self, blocks: list[BlockSummary]) -> int | None:
+        """Return the clock before the batch; for a log's first events, their first time.
 
-        That is needed only if some event leaps past it; otherwise None is as good.
+        That time matters only if an event leaps past it; otherwise None is returned.
         """
         if self.latest.now_us is not None:
             return self.latest.now_us
@@ -232,7 +232,7 @@ class Coordinator:
 
     def _commit(self, batch: int, end: Offset, ran: Ran) -> Manifest:
         latest, blocks = self.latest, ran.blocks
-        opening = self._opening(blocks)
+        opening = self._initial_clock(blocks)
         clocks = run_clock(
             [(b.last_now_us, b.leaps) for b in blocks], opening, self.settings.max_ahead_us
         )
@@ -252,7 +252,7 @@ class Coordinator:
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
         answers = self._answer(batch, facts)
-        refused = refuse_leaps(
+        refused = reject_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
         late_dead = self.state.new_name(batch, "refused") if refused else None
@@ -276,10 +276,10 @@ class Coordinator:
         )
         self.planners.count_sent(blocks)
         self.planners.hear(batch, ran.workers, self.live)
-        self.planners = self.resizer.go_over(batch, self.planners, self.live, self.settler)
+        self.planners = self.resizer.switch(batch, self.planners, self.live, self.settler)
         clock_us = now_us if now_us is not None else FAR_PAST_US
-        plans = self.planners.next_versions(batch, self.live, clock_us)
-        plans["plan"] |= self.resizer.prepare(
+        plans, signals = self.planners.next_versions(batch, self.live, clock_us)
+        next_plan = self.resizer.prepare(
             batch, clock_us, self.planners, self.live, latest, self._retained
         )
         manifest = Manifest(
@@ -288,12 +288,12 @@ class Coordinator:
             key=latest.key,
             settings=latest.settings,
             source=self.source(end),
-            offset=end._asdict(),
+            offset=end,
             next_seq=end.seq,
             now_us=now_us,
             segments=self.live.save(batch, latest.next_seq),
             rewrites=dict(self.live.rewrites.named),
-            **plans,
+            plans=plans,
             blocks=[BlockEntry(b.file, b.first_seq, b.dead) for b in blocks],
             pieces=settled.pieces,
             updates=settled.updates,
@@ -305,13 +305,14 @@ class Coordinator:
             late_dead=late_dead,
             changes=settled.changes,
             counters=counters,
-        )
+            signals=signals,
+        ).with_next_plan(next_plan)
         write_manifest(self.state, manifest)
         self.store.archive_left()
         return manifest
 
     def _answer(self, batch: int, facts: list[BlockFacts]) -> LinesEntry | None:
-        """Answer the batch's queries from the store, which has the batch's objects already."""
+        """Answer the batch's queries from the store, which includes the batch's objects."""
         asked = gather_queries(facts)
         if not asked:
             return None
@@ -327,33 +328,33 @@ class Coordinator:
             )
         return write_answers(self.state, batch, asked, answered)
 
-    def sweep(self) -> None:
-        """Delete files that nobody needs; sinks say with `delivered` how far they have read."""
+    def collect_garbage(self) -> None:
+        """Delete unneeded files; `delivered` is the last batch that all sinks have."""
 
         def spared() -> set[str]:
             pending = {self.live.pending.name} if self.live.pending else set()
             return pending | self.store.spared
 
-        sweep(self.state, self.delivered, spared)
+        collect_garbage(self.state, self.delivered, spared)
         forget_deleted()
 
     def close(self) -> None:
-        """Stop merging and give up the directory."""
+        """Stop compaction and release the lock."""
         self.live.close()
         self.store.close()
         os.close(self._lock)
 
 
 def first_manifest(settings: Settings, plan: str) -> Manifest:
-    """The state before the first batch, with a fresh key for hashes or that of a saved plan."""
+    """Return the manifest before the first batch, with a new hash key or a saved plan's."""
     saved = named_plan(plan)
     return Manifest(
         batch=-1,
         epoch=0,
         key=saved.key if saved else (secrets.randbits(64), secrets.randbits(64)),
-        settings=settings._asdict(),
+        settings=settings,
         source="",
-        offset=Offset()._asdict(),
+        offset=Offset(),
         next_seq=0,
         now_us=None,
     )
@@ -362,15 +363,15 @@ def first_manifest(settings: Settings, plan: str) -> Manifest:
 def check_same(
     state: StateDir, latest: Manifest, settings: Settings, source: Callable[[Offset], str]
 ) -> None:
-    """A state belongs to one log and one set of settings."""
+    """Reject a state that was made with another log or other settings; raises Unusable."""
     changed = sorted(
         {
             re.sub("_(us|count|digest)$", "", name)
             for name, value in settings._asdict().items()
-            if latest.settings.get(name) != value and name != "lexicon"
+            if getattr(latest.settings, name) != value and name != "lexicon"
         }
     )
     if changed:
         raise Unusable(f"state {state}: was made with other settings: {', '.join(changed)}")
-    if latest.batch >= 0 and latest.source != source(Offset(**latest.offset)):
+    if latest.batch >= 0 and latest.source != source(latest.offset):
         raise Unusable(f"state {state}: was made from another log")

@@ -1,4 +1,4 @@
-"""Dead letters on their way to the outbox: of a block's own checks, and of the clock's."""
+"""Store dead letters: events that a block's validation or the clock rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewire.model.subscriptions import lengths_to_offsets
 
 
 def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, NDArray[Any]]:
-    """Dead letters as the arrays of a file."""
+    """Return dead letters as arrays of a file."""
     errors = [letter.error.encode("utf-8", "replace") for letter in letters]
     lines = [letter.line for letter in letters]
     return {
@@ -26,12 +26,12 @@ def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, NDArray[Any]]
     }
 
 
-def refuse_leaps(
+def reject_leaps(
     blocks: Sequence[tuple[int, Sequence[LeapEntry]]],
     clocks: Sequence[BlockClock],
     max_ahead_us: int,
 ) -> list[DeadLetter]:
-    """The events that the clock refused, by seq, given the first seq and leaps of each block."""
+    """Return the events that the clock rejected, from the first seq and the leaps of each block."""
     letters = []
     for (first_seq, leaps), clock in zip(blocks, clocks, strict=True):
         ahead = dict(zip(clock.refused_event.tolist(), clock.refused_ahead_us, strict=True))

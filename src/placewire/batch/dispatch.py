@@ -1,4 +1,4 @@
-"""The dispatcher: decode a block, match it where it was read or route its objects to workers."""
+"""Dispatch a block: decode it, then match it here or route its objects to workers."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
 
 
 def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
-    """The routes of the kinds whose objects are not matched where they are read.
+    """Open the routes of the kinds whose objects are sent to workers.
 
-    Each with its kind, and whether it is of a plan that is kept beside the one in force.
+    Each comes with its kind, and whether it belongs to the previous plan that is kept.
     """
     routes = [(kind, False, ref.open(context.root)) for kind, ref in context.routes.items()]
     if context.beside is not None:
@@ -116,5 +116,5 @@ def route_block(
 
 
 def count_sent(routed: list[Routed], kind: int) -> int:
-    """How many objects were sent for one kind, each once for every worker that gets it."""
+    """Count the objects sent for one kind, once for every receiving worker."""
     return sum(int(part.object.size) for part in routed if part.kind == kind)

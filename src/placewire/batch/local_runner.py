@@ -1,4 +1,4 @@
-"""The in-process runner: the same steps as on Spark, one after another in this process."""
+"""Run batches in this process, with the same steps as on Spark."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
-from placewire.ingest.log import BlockRef, Offset
+from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import Source
 from placewire.plans.messages import BatchContext, Ran, Routed, WorkerSummary
 from placewire.storage.manifest import Manifest
 
 
 def run_blocks(context: BatchContext, refs: list[BlockRef]) -> Ran:
-    """Dispatch blocks, then let each worker match what was routed to it."""
+    """Dispatch blocks, then match each worker's routed objects."""
     summaries, pieces = [], []
     workers: list[WorkerSummary] = []
     inboxes: dict[int, list[Routed]] = {}
@@ -38,9 +38,9 @@ def replay_log(
     workers: int = 1,
     after: Callable[[Manifest], None] | None = None,
 ) -> Iterator[Manifest]:
-    """Run what is left of a log, batch by batch."""
+    """Run the rest of a log, batch by batch."""
     while True:
-        start = Offset(**coordinator.latest.offset)
+        start = coordinator.latest.offset
         blocks = max(workers, coordinator.planners.workers)
         refs = log.plan_capped(start, batch_rows, coordinator.cap_rows(batch_rows), blocks)
         if not refs:

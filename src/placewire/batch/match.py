@@ -1,4 +1,4 @@
-"""Pieces: what a batch's objects match in the live segments, here or at a worker."""
+"""Match a batch's objects with the live segments, where they were read or at a worker."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def match_here(
 def match_routed(
     context: BatchContext, worker: int, parts: Sequence[Routed]
 ) -> tuple[list[PieceSummary], list[WorkerSummary]]:
-    """A worker's part of the batch: match the routed objects, and write matches and tally."""
+    """Run a worker's part of the batch: match routed objects, write matches and counts."""
     state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"worker{worker}")
     arrays: dict[str, NDArray[Any]] = {}
@@ -96,13 +96,13 @@ def match_routed(
 
 
 def concerns(context: BatchContext, entry: SegmentEntry, part: Routed) -> bool:
-    """Whether routed objects are for a segment: by their kind, and by the plan that it goes by."""
+    """Return whether routed objects are for a segment, by its kind and its plan."""
     older = context.beside is not None and entry.name in context.beside.segments
     return entry.kind == part.kind and older == part.beside
 
 
 def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> Target:
-    """A worker's parts of a live segment, with its thresholds and ended rows."""
+    """Open a worker's parts of a live segment, with its thresholds and tombstones."""
     state = StateDir.at(context.root)
     [(segment, dead)] = open_segments(state, [entry])
     total = len(kind_numbered(entry.kind).parts(segment))
@@ -122,9 +122,9 @@ def add_pieces(
     worker: int,
     match_s: float,
 ) -> None:
-    """Put the matches of one block into a file's arrays, a piece for every segment that has any.
+    """Add the matches of one block to a file's arrays, one piece per segment.
 
-    A kind with candidates is told of those that were probed in vain, too.
+    A piece without matches is kept if a kind that is not exact needs its number of candidates.
     """
     for number, (entry, matches) in enumerate(found):
         told = matches.candidates and not kind_numbered(entry.kind).exact
@@ -149,5 +149,5 @@ def add_pieces(
 
 
 def surely_valid(block: DecodedBlock) -> NDArray[np.bool_]:
-    """Which objects of a block no clock can refuse any more."""
+    """Return a mask of the objects that the clock cannot reject."""
     return ~np.isin(block.objects.event, [leap.event for leap in block.leaps])

@@ -1,9 +1,8 @@
-"""Resizing: another number of workers is prepared with one commit and takes over with the next."""
+"""Change the number of workers: prepare with one commit, switch with the next."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from placewire.batch.settle import Settler
 from placewire.plans.boolean.planner import named_plan
@@ -11,11 +10,11 @@ from placewire.plans.planners import Planners
 from placewire.plans.rebalance.elastic import Elastic, WorkerRange
 from placewire.plans.sample.sampler import Columns
 from placewire.segments.live import LiveSegments
-from placewire.storage.manifest import Manifest
+from placewire.storage.manifest import Manifest, NextPlanEntry
 
 
 class Resizer:
-    """Changes the number of workers, as somebody asks for by hand or, within a range, the load."""
+    """Changes the number of workers on request or, within a range, by load."""
 
     def __init__(self, workers: int | WorkerRange | None, plan: str) -> None:
         self.elastic: Elastic | None = None
@@ -25,15 +24,18 @@ class Resizer:
         else:
             self.given = workers
 
-    def opening(self, saved: dict[str, Any]) -> int | None:
-        """With how many workers to begin; None: as the plan has it."""
-        return self.given if self.elastic is None else self.elastic.opening(saved)
+    def initial_workers(self, former: int) -> int | None:
+        """Return the number of workers to start with; None leaves it to the plan.
+
+        `former` is that of the last commit, 0 in a new state.
+        """
+        return self.given if self.elastic is None else self.elastic.opening(former)
 
     def wanted(self, planners: Planners) -> tuple[int, str]:
-        """How many workers there should be, and why if they are others."""
+        """Return the wanted number of workers, and the reason if it differs."""
         asked = planners.boolean.wanted_workers
         if asked:
-            self.elastic = None  # who asks by hand knows better than the load
+            self.elastic = None  # a request overrides the load
             return asked, f"workers {planners.workers} to {asked}: asked for by hand"
         if self.elastic is None:
             return planners.workers, ""
@@ -48,28 +50,27 @@ class Resizer:
         live: LiveSegments,
         latest: Manifest,
         retained: Callable[[int], Columns],
-    ) -> dict[str, Any]:
-        """Prepare for another number of workers, if that is wanted, as from the next commit on.
+    ) -> NextPlanEntry | None:
+        """Prepare another number of workers for the next commit, if one is wanted.
 
-        Gives what the manifest says of it. The sample is kept, so that the plans are there at once.
+        Returns its entry for the manifest. The sample is kept, so that plans are ready at once.
         """
         wanted, why = self.wanted(planners)
         fixed = not planners.boolean.by_hand and named_plan(planners.names.boolean) is not None
         if wanted == planners.workers or fixed:
             planners.boolean.wanted_workers = 0
-            return {}
+            return None
         planners.boolean.next = None
         planners.coming = coming = planners.resized(wanted, why, latest)
         coming.refill(latest, retained)
-        said = coming.prepare(batch, live, now_us)
-        return said if planners.boolean.wanted_workers == 0 else said | {"wanted_workers": wanted}
+        return coming.prepare(batch, live, now_us)
 
-    def go_over(
+    def switch(
         self, batch: int, planners: Planners, live: LiveSegments, settler: Settler
     ) -> Planners:
-        """Let the workers take over that were prepared with the last commit, if there are any.
+        """Switch to the workers that the last commit prepared, if any.
 
-        Gives the planners in force from now on.
+        Returns the planners in force from now on.
         """
         coming = planners.coming
         if coming is None:

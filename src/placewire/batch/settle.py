@@ -29,7 +29,7 @@ Release = Callable[[LiveSegment, NDArray[np.int64]], None]
 
 
 class Settled(NamedTuple):
-    """What a batch's changes came to."""
+    """The outcome of a settled batch."""
 
     pieces: list[PieceEntry]
     updates: UpdatesEntry | None
@@ -45,7 +45,7 @@ class Settled(NamedTuple):
 
 
 class Settler:
-    """Settles one batch after another on the live segments of the one writer."""
+    """Settles batches in order on the live segments."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Settler:
         self.result_objects = ResultObjects(state, result_objects)
         self.window = window
         self.store = store
-        self.release = release  # tells the plans which rows have ended
+        self.release = release  # removes ended rows from the plans
         self.scans = scans
         self.spread: Spread = work_here
         self.memory = {kind.number: kind.open(state) for kind in all_kinds()}
 
     def cap_batch(self, rows: int, now_us: int | None, first: bool) -> int:
-        """How many of `rows` events the next batch should have; a `first` one may have any kind."""
+        """Return how many of `rows` events the next batch takes; a `first` one has any kind."""
         size = self.window.size(self.store.entries, now_us)
         for kind in all_kinds():
             some = self.live.of_kind(kind.number)
@@ -77,13 +77,13 @@ class Settler:
         return rows
 
     def note_matched(self, objects: int, pieces: list[PieceSummary]) -> None:
-        """Let kinds remember what matching a batch took."""
+        """Report the matching of a batch to each kind."""
         for kind in all_kinds():
             some = self.live.of_kind(kind.number)
             kind.note_matched(self.memory[kind.number], some, objects, pieces)
 
     def retention_us(self) -> int:
-        """How long live subscriptions need objects to be retained."""
+        """Return how long live subscriptions need objects to be retained."""
         return max(kind.retention_us(self.live.of_kind(kind.number)) for kind in all_kinds())
 
     def settle(
@@ -95,7 +95,7 @@ class Settler:
         now_us: int | None,
         advances: Advances,
     ) -> Settled:
-        """Apply the batch's changes, and make its matches and updates final."""
+        """Apply the batch's changes and finalise its matches, updates and reports."""
         changes, rows = gather_changes(facts)
         resolved = resolve_changes(changes, rows, self.live.pairs())
         batch = SettleBatch(
@@ -158,7 +158,7 @@ class Settler:
 
 
 def write_matches(state: StateDir, batch: int, results: list[KindResults]) -> list[PieceEntry]:
-    """All final matches of a batch; those that are in no file yet are written to one."""
+    """Return the final matches of a batch; write those that are in no file yet."""
     pieces = [piece for one in results for piece in one.pieces]
     name = state.new_name(batch, "settled")
     arrays: dict[str, NDArray[Any]] = {}

@@ -95,9 +95,9 @@ def open_writer(target: CommandTarget) -> Iterator[Client | OfflineWriter]:
     """
     if target.state is not None:
         from placewire.status.status import open_state
-        from placewire.storage.notes import running_server
+        from placewire.storage.runtime_files import find_server
 
-        url = running_server(open_state(target.state))
+        url = find_server(open_state(target.state))
         if not url:
             from placewire.serve.offline import OfflineWriter
 

@@ -42,7 +42,7 @@ from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Reservoir, choose_evenly
 from placewire.plans.sample.survey import Survey, survey_files
 from placewire.status.plan_facts import plan_facts
-from placewire.status.status import open_state, read_standing
+from placewire.status.status import open_state, read_status
 
 ALL, AUTO = "all", "auto"
 KERNEL_ROWS = 500  # enough to load every kernel before anything is timed
@@ -240,7 +240,7 @@ def save_plan(path: Path, made: MeasuredPlan, key: tuple[int, int]) -> None:
 def show_plan(target: CommandTarget, most: int, as_json: bool) -> None:
     """Print the boolean plan in force and its heaviest leaves; raises Unusable."""
     if target.state is not None:
-        facts = plan_facts(open_state(target.state), read_standing(target.state))
+        facts = plan_facts(open_state(target.state), read_status(target.state))
     else:
         with open_client(target) as client:
             facts = client.plan()

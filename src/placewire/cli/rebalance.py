@@ -12,8 +12,8 @@ from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.names import PLANS
 from placewire.status.status import open_state
-from placewire.storage.manifest import read_latest
-from placewire.storage.notes import ask_plan, read_asked
+from placewire.storage.manifest import LeafPlanEntry, read_latest
+from placewire.storage.runtime_files import read_request, request_plan
 
 POLL_EVERY_S = 0.1
 UNCHANGED, IN_FORCE, REQUESTED = "there already", "in force", "asked for"
@@ -51,22 +51,25 @@ def ask_state(
     """Leave the request in a state and wait; return the outcome and its first batch."""
     state = open_state(root)
     before = read_latest(state)
-    entry = {} if before is None else before.plan
-    if workers is not None and entry.get("name", "shared") not in PLANS["boolean"]:
-        raise Unusable(f"workers: a saved plan has its own, {entry['workers']}, got {workers}")
-    note = read_asked(state)
-    waiting = "next_workers" in entry or (note is not None and note.id != entry.get("asked"))
-    if workers is not None and entry.get("workers") == workers and not waiting:
+    entry = LeafPlanEntry() if before is None else before.leaf_plan
+    if workers is not None and entry.name and entry.name not in PLANS["boolean"]:
+        raise Unusable(f"workers: a saved plan has its own, {entry.workers}, got {workers}")
+    note = read_request(state)
+    resizes = entry.next is not None and entry.next.workers is not None
+    waiting = resizes or (note is not None and note.id != entry.asked)
+    if workers is not None and entry.workers == workers and not waiting:
         return UNCHANGED, None
-    asked = ask_plan(state, plan or "", workers or 0)
+    asked = request_plan(state, plan or "", workers or 0)
 
     def first_batch() -> int | None:
         latest = read_latest(state)
-        entry = {} if latest is None else latest.plan
-        done = entry.get("asked") == asked.id and "next_why" not in entry
+        if latest is None:
+            return None
+        entry = latest.leaf_plan
+        done = entry.asked == asked.id and entry.next is None
         if workers is not None:
-            done = done and entry.get("workers") == workers
-        return latest.batch if latest is not None and done else None
+            done = done and entry.workers == workers
+        return latest.batch if done else None
 
     return poll(first_batch, wait_s)
 

@@ -26,7 +26,7 @@ from placewire.plans.boolean.planner import named_plan
 from placewire.plans.names import PLANS, UNPLANNED, parse_plans
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
-from placewire.storage.manifest import Manifest
+from placewire.storage.manifest import LeafPlanEntry, Manifest, RowPlanEntry
 
 WARMING_TIMEOUT_S = 20.0
 
@@ -79,18 +79,16 @@ def run_replay(options: ReplayOptions) -> CommandSummary:
         dead = options.dead_letters or Path(folder) / "dead.jsonl"
 
         def show_batch(manifest: Manifest) -> None:
-            plan, former = manifest.plan, last[0].plan if last else manifest.plan
-            if plan["workers"] != former["workers"]:
-                progress.print_line(f"after batch {manifest.batch}: {plan.get('sized', '')}")
+            plan = manifest.leaf_plan
+            if last and plan.workers != last[0].leaf_plan.workers:
+                progress.print_line(f"after batch {manifest.batch}: {plan.sized}")
             last[:] = [manifest]
-            if manifest.plan.get("changed") == manifest.batch:
-                progress.print_line(
-                    f"rebalanced after batch {manifest.batch}: {manifest.plan['why']}"
-                )
+            if plan.changed == manifest.batch:
+                progress.print_line(f"rebalanced after batch {manifest.batch}: {plan.why}")
             done = manifest.counters.events - before
             rate = done / max(time.monotonic() - progress.started, 1e-9)
             progress.update(
-                manifest.offset["byte"],
+                manifest.offset.byte,
                 f"{manifest.counters.events} events, {rate:.0f}/s,"
                 f" {manifest.counters.results} results",
             )
@@ -151,30 +149,25 @@ def read_first_error(dead: Path) -> str:
 def print_plans(text: str, manifest: Manifest) -> None:
     """Print which plan was made for each kind, and why; `text` is the option `--plan`."""
     names = parse_plans(text)
-    entries = {
-        "boolean": manifest.plan,
-        "nearest": manifest.near_plan,
-        "relevant": manifest.relevant_plan,
-    }
-    for kind, entry in entries.items():
+    for kind, entry in manifest.plans.items():
         name = getattr(names, kind)
         asked = name in PLANS[kind] and name not in UNPLANNED
         label = text if text == name and kind == "boolean" else f"{kind}={name}"
-        if entry.get("by_hand"):
-            label = str(entry["by_hand"])
-        said = entry.get("why", "")
-        if said and entry.get("made") == manifest.batch:
+        if isinstance(entry, LeafPlanEntry) and entry.by_hand:
+            label = entry.by_hand
+        said = entry.why
+        if said and entry.made == manifest.batch:
             said += "; the log ended before a batch ran by it (see --batch-rows)"
         elif asked and not said and manifest.counters.events < SAMPLE_EVENTS:
             said = f"not made, the log is too short for a sample of {SAMPLE_EVENTS} events"
         elif asked and not said and text != "auto":
             said = f"not made, there were no {kind} subscriptions or too few objects"
-        if "broadcast" in entry:
-            said += f"; {entry['sent']:,} objects sent, {entry['broadcast']:,} by plain broadcast"
-        elif "objects" in entry:
-            each = entry["sent"] / entry["objects"]
-            said += f"; an object was sent to {each:.2f} of {entry['workers']} workers"
-        if said and (kind == "boolean" or entry.get("why") or text != "auto"):
+        if isinstance(entry, RowPlanEntry) and entry.broadcast:
+            said += f"; {entry.sent:,} objects sent, {entry.broadcast:,} by plain broadcast"
+        elif isinstance(entry, RowPlanEntry) and entry.objects:
+            each = entry.sent / entry.objects
+            said += f"; an object was sent to {each:.2f} of {entry.workers} workers"
+        if said and (kind == "boolean" or entry.why or text != "auto"):
             print(f"plan {label}: {said}", file=sys.stderr)
 
 

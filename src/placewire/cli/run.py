@@ -19,7 +19,7 @@ from placewire.plans.names import parse_plans
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.spark.config import RunConfig, read_config, settings_of_config
-from placewire.storage.notes import Lag
+from placewire.storage.runtime_files import Lag
 
 if TYPE_CHECKING:
     from placewire.spark.runner import Run

@@ -17,7 +17,7 @@ from placewire.model.times import parse_duration
 from placewire.plans.names import parse_plans
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
-from placewire.storage.notes import address_of
+from placewire.storage.runtime_files import make_url
 from placewire.warm import warm_kernels
 
 PARTS = ("all", "gateway", "pipeline")
@@ -87,7 +87,7 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
     command = [sys.executable, "-m", "placewire.cli.main", "serve", *given, "--held"]
     children = [Child(part, [*command, "--part", part]) for part in ("gateway", "pipeline")]
     if options.seconds is not None:
-        url = address_of(options.host, options.port)
+        url = make_url(options.host, options.port)
         call_when_ready(url, stopping, lambda: start_timer(options, stopping))
     return supervise(children, stopping, say)
 
@@ -132,7 +132,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
 
     def ready() -> None:
         start_timer(options, stopping)
-        url = address_of(options.host, options.port)
+        url = make_url(options.host, options.port)
         if options.json:
             facts = {"ready": True, "url": url, "state": str(options.state)}
             print(json.dumps(facts), flush=True)

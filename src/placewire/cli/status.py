@@ -15,8 +15,8 @@ from placewire.cli.format import format_figure, format_lag, format_request
 from placewire.cli.maps import can_draw, draw_load_map
 from placewire.cli.output import Heading, print_table
 from placewire.model.errors import Unusable
-from placewire.status.status import Standing, read_standing, to_facts, to_metrics
-from placewire.storage.notes import Lag
+from placewire.status.status import StateStatus, describe_status, format_metrics, read_status
+from placewire.storage.runtime_files import Lag
 
 Facts = dict[str, Any]
 
@@ -52,11 +52,11 @@ def run_status(options: StatusOptions) -> None:
     if options.target.state is None:
         run_server_status(options)
         return
-    standing = read_standing(options.target.state)
+    standing = read_status(options.target.state)
     if options.metrics:
-        sys.stdout.write(to_metrics(standing, options.leaves))
+        sys.stdout.write(format_metrics(standing, options.leaves))
     else:
-        print_facts(to_facts(standing, options.leaves), options)
+        print_facts(describe_status(standing, options.leaves), options)
     if options.map is not None:
         draw_loads(options.map, standing)
 
@@ -80,7 +80,7 @@ def print_facts(facts: Facts, options: StatusOptions) -> None:
         print_status(Console(highlight=False), facts)
 
 
-def draw_loads(path: Path, standing: Standing) -> None:
+def draw_loads(path: Path, standing: StateStatus) -> None:
     """Draw the load of each leaf; raises Unusable."""
     if standing.loads is None:
         raise Unusable(

@@ -70,7 +70,7 @@ def open_context(state: StateDir | None, settings: Settings | None) -> ExplainCo
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state.root}: has no committed batch yet")
-    kept = Settings(**manifest.settings)
+    kept = manifest.settings
     if settings is not None and settings != kept:
         raise Unusable(f"state {state.root}: has settings of its own, and others were given")
     return ExplainContext(

@@ -11,9 +11,11 @@ from placewire.explain.cost import find_posts, reaches
 from placewire.explain.object import Seen
 from placewire.explain.subscription import Subscribed
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
+from placewire.model.kinds import kind_numbered
 from placewire.plans.ref import PlanRef, read_plan, route_of_entry
 from placewire.plans.sample.sample import SIDE
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import LeafPlanEntry
 
 
 def explain_plan(
@@ -23,23 +25,24 @@ def explain_plan(
     manifest, state = ground.manifest, ground.state
     if manifest is None or state is None:
         return None
-    plan = manifest.plan_of(subscribed.kind)
-    if "workers" not in plan:
+    plan = manifest.plans.get(kind_numbered(subscribed.kind).name)
+    if plan is None:
         return None
     root = str(state.root)
     told: dict[str, Any] = {
-        "name": plan["name"],
-        "version": plan["version"],
-        "workers": plan["workers"],
+        "name": plan.name,
+        "version": plan.version,
+        "workers": plan.workers,
     }
-    if "file" in plan and "live" in plan:
-        beside = plan.get("beside", {})
-        at = subscribed.indexed
-        if at is not None and at.live.entry.name in beside.get("segments", ()):
-            told |= {"name": beside["method"], "version": beside["version"]}
-            plan = plan | beside
-        leaves = read_plan(state.file(plan["file"])).leaves
-        leaf_ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
+    if isinstance(plan, LeafPlanEntry):
+        if not plan.file:
+            return told
+        file, live, previous, at = plan.file, plan.live, plan.previous, subscribed.indexed
+        if previous is not None and at is not None and at.live.entry.name in previous.segments:
+            told |= {"name": previous.method, "version": previous.version}
+            file, live = previous.file, previous.live
+        leaves = read_plan(state.file(file)).leaves
+        leaf_ref = PlanRef(plan.workers, leaves.summary, file, live)
         return told | look_at_leaf(leaf_ref, root, subscribed, seen)
     ref = route_of_entry(plan, root)
     if ref is None:
@@ -48,8 +51,8 @@ def explain_plan(
     codes, _, _, _, offsets, terms = seen.columns(0)
     told["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
     parts = {post.part for post in find_posts(subscribed)} if subscribed.indexed else set()
-    if not plan.get("leaves"):
-        told["subscription_is_at"] = sorted(part % plan["workers"] for part in parts)
+    if not plan.leaves:
+        told["subscription_is_at"] = sorted(part % plan.workers for part in parts)
     return told
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TablePlace, check_readable, in_one_line
+from placewire.storage.delta_tables import TableLocation, check_readable, join_causes
 from placewire.storage.filesystem import Unreachable
 
 
@@ -48,7 +48,7 @@ class Forgiven(NamedTuple):
 class DeltaLog:
     """The files of a table by its versions; `known` is the version whose columns the stream has."""
 
-    def __init__(self, place: TablePlace, known: int, forgiven: Forgiven) -> None:
+    def __init__(self, place: TableLocation, known: int, forgiven: Forgiven) -> None:
         self.place = place
         self.known = known
         self.forgiven = forgiven
@@ -125,7 +125,7 @@ class DeltaLog:
             ) from None
         except OSError as error:
             raise Unreachable(
-                f"{self.place.label}: version {version} cannot be read: {in_one_line(error)}"
+                f"{self.place.label}: version {version} cannot be read: {join_causes(error)}"
             ) from None
         adds = [facts for name, facts in actions if name == "add" and facts["dataChange"]]
         removes = [facts for name, facts in actions if name == "remove" and facts["dataChange"]]
@@ -168,7 +168,7 @@ class DeltaLog:
         return DataFile(unquote(path), values)
 
 
-def check_table(place: TablePlace, table: Any) -> None:
+def check_table(place: TableLocation, table: Any) -> None:
     """A snapshot that would be read wrong is refused; raises Unusable."""
     protocol = table.protocol()
     features = protocol.reader_features or ()
@@ -176,7 +176,7 @@ def check_table(place: TablePlace, table: Any) -> None:
         place.label, protocol.min_reader_version, features, table.metadata().configuration
     )
     if "deletionVectors" in features:
-        with place.telling("its deletion vectors cannot be read"):
+        with place.reporting_errors("its deletion vectors cannot be read"):
             rows = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all().num_rows
         if rows:
             raise Unusable(f"{place.label}: has deletion vectors, which are not read")

@@ -15,19 +15,13 @@ from numpy.typing import NDArray
 
 from placewire.kernels.json.objects import count_lines, find_lines
 from placewire.model.errors import Unusable
+from placewire.storage.manifest import Offset
 
 CHUNK_BYTES = 1 << 24
 BLOCK_BYTES = 1 << 23
 FINGERPRINT_BYTES = 1 << 16
 PARQUET_MAGIC = b"PAR1"
 GZIP_MAGIC = b"\x1f\x8b"
-
-
-class Offset(NamedTuple):
-    """A place in the log between two lines."""
-
-    seq: int = 0
-    byte: int = 0
 
 
 class BlockRef(NamedTuple):

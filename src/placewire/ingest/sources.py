@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 
 from placewire.ingest.columns import COLUMNS, decode_columns
 from placewire.ingest.decode import DecodedBlock, decode_lines
-from placewire.ingest.log import CHUNK_BYTES, BlockRef, Offset, batch_end, plan_batch, read_bytes
+from placewire.ingest.log import CHUNK_BYTES, BlockRef, batch_end, plan_batch, read_bytes
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.storage.intake_record import FOLDER, IntakeBatch
 from placewire.storage.journal import Mark, list_files, read_id
 from placewire.storage.layout import StateDir, open_lexicon
-from placewire.storage.mirror import here
+from placewire.storage.manifest import Offset
+from placewire.storage.mirror import fetch_local
 from placewire.text.analyzer import Analyzer, open_analyzer
 
 BATCH_BYTES = 1 << 28
@@ -213,11 +214,11 @@ def decode_block(context: DecodeContext, ref: BlockRef) -> DecodedBlock:
     if ref.format == "parquet":
         return decode_row_group(ref, analyzer, context.now_us, context.ahead_us)
     if ref.format == "arrow":
-        with pa.memory_map(str(here(state.root / ref.path))) as file:
+        with pa.memory_map(str(fetch_local(state.root / ref.path))) as file:
             table = pa.ipc.open_file(file).read_all()
         return decode_columns(table, analyzer, context.now_us, context.ahead_us)
     # A log's path is whole; that of a block of the intake is from the state on.
-    raw = read_bytes(str(here(state.root / ref.path)), ref.start, ref.end)
+    raw = read_bytes(str(fetch_local(state.root / ref.path)), ref.start, ref.end)
     return decode_lines(
         raw,
         ref.first_seq,

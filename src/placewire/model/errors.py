@@ -12,3 +12,13 @@ class InvalidEvent(ValueError):
 
 class Unusable(Exception):
     """A file, a setting or a state directory cannot be used; the command ends with exit code 2."""
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or its type if it has none."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's message with its lines joined, or its type if it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

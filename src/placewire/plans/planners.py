@@ -26,7 +26,14 @@ from placewire.plans.sample.sampler import Columns, Sampler
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest
+from placewire.storage.manifest import (
+    LeafPlanEntry,
+    Manifest,
+    NextPlanEntry,
+    PlanEntry,
+    RowPlanEntry,
+    SignalsEntry,
+)
 
 USUAL_REBALANCE = RebalanceRule()
 
@@ -60,16 +67,22 @@ class Planners:
         self.signals = Signals(state, latest.signals)
         self.rebalancer = Rebalancer(rebalance, self.signals)
         self.boolean = Planner(
-            state, names.boolean, workers, latest.plan, latest.key, self.sampler, self.rebalancer
+            state,
+            names.boolean,
+            workers,
+            latest.leaf_plan,
+            latest.key,
+            self.sampler,
+            self.rebalancer,
         )
         self.workers = self.boolean.workers
         self.holdings = Holdings(self.workers)
         self.older = Holdings(self.workers)  # of segments that go by a plan beside the one in force
         self.near = NearPlanner(
-            state, names.nearest, self.workers, latest.near_plan, latest.key, self.sampler
+            state, names.nearest, self.workers, latest.row_plan("nearest"), latest.key, self.sampler
         )
         self.relevant = RelevantPlanner(
-            state, names.relevant, self.workers, latest.relevant_plan, self.sampler
+            state, names.relevant, self.workers, latest.row_plan("relevant"), self.sampler
         )
         self.near.rebalancer = self.relevant.rebalancer = self.rebalancer
         self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
@@ -77,14 +90,17 @@ class Planners:
 
     def resized(self, workers: int, why: str, latest: Manifest) -> Planners:
         """Planners of another number of workers that go on with what these know."""
-        own = {"name": self.boolean.name, "by_hand": self.boolean.by_hand}
-        former = msgspec.structs.replace(
-            latest,
-            plan=own | {"asked": self.boolean.asked, "version": self.boolean.version},
-            near_plan={"name": self.near.name, "version": self.near.version},
-            relevant_plan={"name": self.relevant.name, "version": self.relevant.version},
-            signals=None,
-        )
+        plans: dict[str, PlanEntry] = {
+            "boolean": LeafPlanEntry(
+                name=self.boolean.name,
+                version=self.boolean.version,
+                asked=self.boolean.asked,
+                by_hand=self.boolean.by_hand,
+            ),
+            "nearest": RowPlanEntry(name=self.near.name, version=self.near.version),
+            "relevant": RowPlanEntry(name=self.relevant.name, version=self.relevant.version),
+        }
+        former = msgspec.structs.replace(latest, plans=plans, signals=None)
         coming = Planners(
             self.state,
             self.names,
@@ -99,8 +115,8 @@ class Planners:
         coming.boolean.sized = why
         return coming
 
-    def prepare(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
-        """Make the plans before they are in force; gives what the manifest says of it."""
+    def prepare(self, batch: int, live: LiveSegments, now_us: int) -> NextPlanEntry:
+        """Make the plans before they are in force, and return their entry for the manifest."""
         self.near.prepare(batch, live, now_us)
         self.relevant.prepare(batch, live, now_us)
         file = self.boolean.prepare(
@@ -109,9 +125,12 @@ class Planners:
         files = [self.near.rule_file, self.relevant.rule_file]
         if self.near.leaves is not None:
             files += [self.near.leaves.file, self.near.leaves.live]
-        said: dict[str, Any] = {"next_workers": self.workers, "next_why": self.boolean.sized}
-        said["next_files"] = [name for name in files if name]
-        return said | ({"next": file} if file else {})
+        return NextPlanEntry(
+            why=self.boolean.sized,
+            file=file,
+            workers=self.workers,
+            files=[name for name in files if name],
+        )
 
     def refill(self, latest: Manifest, retained: Callable[[int], Columns]) -> None:
         """Let a plan that is still to be made begin with what the state retains."""
@@ -231,22 +250,19 @@ class Planners:
             self.near.count_sent(sum(b.sent_by_kind.get(NEAREST, 0) for b in blocks), objects)
         self.relevant.count_sent(sum(b.sent_by_kind.get(RELEVANT, 0) for b in blocks), objects)
 
-    def next_versions(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
-        """The plans' entries for the manifest, by field; plans are made once enough was seen."""
+    def next_versions(
+        self, batch: int, live: LiveSegments, now_us: int
+    ) -> tuple[dict[str, PlanEntry], SignalsEntry]:
+        """Make plans once enough was seen; return the manifest's entries, plans by kind."""
         for planner in (self.near, self.relevant):
             if live.swap_rewrites((planner.kind,)):
                 planner.forget_map()
-        near_plan = self.near.next_version(batch, live, now_us)
-        relevant_plan = self.relevant.next_version(batch, live, now_us)
+        near = self.near.next_version(batch, live, now_us)
+        relevant = self.relevant.next_version(batch, live, now_us)
         # Last, since planning may take a merge over, whose index is of earlier thresholds.
         live.reindex_rows(batch)
-        plan = self.boolean.next_version(
+        boolean = self.boolean.next_version(
             batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
         )
         signals = self.signals.save(batch, self.boolean.leaves if self.tallying else None)
-        return {
-            "plan": plan,
-            "near_plan": near_plan,
-            "relevant_plan": relevant_plan,
-            "signals": signals,
-        }
+        return {"boolean": boolean, "nearest": near, "relevant": relevant}, signals

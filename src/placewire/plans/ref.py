@@ -16,6 +16,7 @@ from placewire.plans.route.radius_route import RadiusRoute
 from placewire.plans.route.term_route import TermRoute
 from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import RowPlanEntry
 
 
 class RouteRef(Protocol):
@@ -161,13 +162,13 @@ def read_plan(path: Path) -> SavedPlan:
     return SavedPlan(leaves, (k0, k1), cost)
 
 
-def route_of_entry(plan: dict[str, Any], root: str) -> RouteRef | None:
-    """The route of a plan that divides subscriptions, by its entry in the manifest."""
-    if plan.get("leaves"):
-        leaves = PlanRef(plan["workers"], NOTHING, plan["leaves"], plan["live"])
-        return NearRef(plan["workers"], root, leaves=leaves)
-    if plan.get("balls"):
-        return NearRef(plan["workers"], root, circles=plan["balls"])
-    if plan.get("terms"):
-        return RelevantRef(plan["workers"], root, plan["terms"])
+def route_of_entry(plan: RowPlanEntry, root: str) -> RouteRef | None:
+    """Return the route of a plan that divides subscriptions; None if objects stay in place."""
+    if plan.leaves:
+        leaves = PlanRef(plan.workers, NOTHING, plan.leaves, plan.live)
+        return NearRef(plan.workers, root, leaves=leaves)
+    if plan.circles:
+        return NearRef(plan.workers, root, circles=plan.circles)
+    if plan.terms:
+        return RelevantRef(plan.workers, root, plan.terms)
     return None

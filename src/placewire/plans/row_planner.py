@@ -7,7 +7,6 @@ the first subscription of their kind before they plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from placewire.plans.names import UNPLANNED
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.sample.sampler import FEW, Sampler
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import RowPlanEntry
 
 MOST_RESTS = 64
 
@@ -43,19 +43,18 @@ class DealingPlanner:
         self.rebalancer: Rebalancer | None = None
         self.rests = 1  # how many times as long to wait before the next time
 
-    def goes_on(self, saved: dict[str, Any]) -> bool:
+    def goes_on(self, saved: RowPlanEntry) -> bool:
         """Take over the plan that the last commit named, if it is this one.
 
         Versions go on from the last in any case.
         """
-        if saved.get("name") != self.name or saved.get("workers") != self.workers:
-            stays = saved.get("name") == self.name and self.name in UNPLANNED
-            self.version = max(self.version, int(saved.get("version", -1)) + (not stays))
+        if saved.name != self.name or saved.workers != self.workers:
+            stays = saved.name == self.name and self.name in UNPLANNED
+            self.version = max(self.version, saved.version + (not stays))
             return False
-        self.version = int(saved["version"])
-        self.waits = bool(saved.get("waits", self.version == 0))
-        self.method, self.why = saved["method"], saved["why"]
-        self.rule_file = saved.get("rule", "")
+        self.version, self.waits = saved.version, saved.waits
+        self.method, self.why = saved.method, saved.why
+        self.rule_file = saved.rule
         return True
 
     @property
@@ -90,19 +89,15 @@ class DealingPlanner:
             self.rests = min(2 * self.rests, MOST_RESTS)
         return counted
 
-    def entry(self) -> dict[str, Any]:
-        """What the manifest says of the plan."""
-        entry: dict[str, Any] = {
-            "name": self.name,
-            "method": self.method,
-            "workers": self.workers,
-            "version": self.version,
-            "why": self.why,
-        }
-        if self.waits:
-            entry["waits"] = True
-        if self.made is not None:
-            entry["made"] = self.made
-        if self.rule_file:
-            entry["rule"] = self.rule_file
-        return entry
+    def entry(self) -> RowPlanEntry:
+        """Return the plan's entry for the manifest, without what is a kind's own."""
+        return RowPlanEntry(
+            name=self.name,
+            method=self.method,
+            workers=self.workers,
+            version=self.version,
+            why=self.why,
+            waits=self.waits,
+            made=self.made,
+            rule=self.rule_file,
+        )

@@ -50,7 +50,7 @@ class Snapshot:
             self.closed = False
             self.manifest: Manifest | None = manifest
             self.sections = sections
-            self.settings = Settings(**manifest.settings) if manifest is not None else Settings()
+            self.settings = manifest.settings if manifest is not None else Settings()
             # Only for its tokens: the store knows words, not hashes.
             self.analyzer = open_analyzer(self.settings, (0, 0))
             self.lexicon = open_lexicon(self.state, self.settings)

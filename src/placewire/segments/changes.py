@@ -1,4 +1,4 @@
-"""Changes of a batch: who replaces whom, who leaves, and from which seq to which a row is live."""
+"""Resolve the subscription changes of a batch: which rows they end, and at which seq."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BatchChanges(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """Ends: of the batch's own rows (i64[n], NEVER_SEQ if none), and of committed rows."""
+    """End seqs of the batch's own rows (i64[n], NEVER_SEQ if live), and of committed rows."""
 
     row_end: NDArray[np.int64]
     ended: list[tuple[NDArray[np.int64], NDArray[np.int64]]]  # per segment: rows, end seqs
@@ -54,7 +54,7 @@ NO_CHANGES = BatchChanges(
 
 
 def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionRows]:
-    """The changes and new rows of all blocks, without those that the clock refused."""
+    """Gather the changes and new rows of all blocks, without those that the clock rejected."""
     changes: list[BatchChanges] = []
     rows: list[SubscriptionRows] = []
     base = 0
@@ -89,7 +89,7 @@ def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionR
 
 
 def concat_changes(parts: Sequence[BatchChanges]) -> BatchChanges:
-    """Changes of blocks in log order."""
+    """Concatenate the changes of blocks, in log order."""
     return BatchChanges(
         seq=np.concatenate([p.seq for p in parts]),
         now_us=np.concatenate([p.now_us for p in parts]),

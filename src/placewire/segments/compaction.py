@@ -1,4 +1,8 @@
-"""Compaction: few segments, none mostly dead, and no commit that waits for a large merge."""
+"""Compaction: merge segments by size tier and drop ended rows.
+
+`Rewrites` holds segments that were rewritten in the background and replace theirs with the next
+commit.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ class MergedSegment(NamedTuple):
 
 
 def tier_of(rows: int) -> int:
-    """Segments of one tier are within a factor of FAN_IN of each other."""
+    """Return the size tier of a segment; sizes in a tier differ by at most a factor of FAN_IN."""
     tier = 0
     while rows > SMALLEST_TIER << (2 * tier):
         tier += 1
@@ -37,10 +41,10 @@ def tier_of(rows: int) -> int:
 
 
 def choose_merge(entries: Sequence[SegmentEntry], stale: Sequence[bool] = ()) -> list[int]:
-    """The positions of segments of one kind to merge next, or none.
+    """Choose the positions of segments of one kind to merge next; may be empty.
 
-    FAN_IN segments of one tier make one of the next; one that is mostly dead, or whose index is
-    `stale`, is written anew.
+    FAN_IN segments of a tier become one of the next. A segment with many tombstones or a `stale`
+    index is rewritten alone.
     """
     by_tier: dict[int, list[int]] = {}
     for position, entry in enumerate(entries):
@@ -55,7 +59,7 @@ def choose_merge(entries: Sequence[SegmentEntry], stale: Sequence[bool] = ()) ->
 
 
 class MergeSource(NamedTuple):
-    """A segment to merge, its ended rows, and what its rows hold now."""
+    """A segment to merge, its tombstones, and the current results of its rows."""
 
     segment: Segment
     dead: NDArray[np.uint64]
@@ -63,13 +67,13 @@ class MergeSource(NamedTuple):
 
 
 def undivided(kind: int, rows: SubscriptionRows, held: Any) -> None:
-    """No plan divides rows among workers."""
+    """Divide rows into no parts: the partition without a plan."""
 
 
 def merge_segments(
     sources: Sequence[MergeSource], now_us: int, partition: Partition = undivided
 ) -> MergedSegment:
-    """Rows of all sources that have neither ended nor expired, indexed together."""
+    """Merge the rows of all sources that have neither ended nor expired into one segment."""
     parts = []
     row_maps = []
     pickings = []
@@ -102,40 +106,40 @@ Remake = Callable[[LiveSegment], Segment]
 
 
 class Rewrites:
-    """The rewrites that are written, by the name of the segment that each is of."""
+    """Rewritten segments that wait for the next commit, by the segment that each replaces."""
 
     def __init__(self, state: StateDir, named: dict[str, str]) -> None:
         self.state = state
         self.named = dict(named)
 
     def write(self, batch: int, sources: Iterable[LiveSegment], remake: Remake) -> None:
-        """Write an rewritten of each segment; an earlier one that has not taken over is dropped."""
+        """Rewrite segments; an earlier rewrite that was not swapped in is dropped."""
         for live in sources:
             name = self.state.new_name(batch, "segment")
             write_segment(self.state.file(name), remake(live))
             self.named[live.name] = name
-            note_changes(live)
+            track_changes(live)
 
     def take(self, live: LiveSegment, open_rewrite: Callable[[str], LiveSegment]) -> LiveSegment:
-        """The rewritten of a segment, with what has changed since it was written."""
+        """Open the rewrite of a segment, with the changes since it was written."""
         rewritten = open_rewrite(self.named.pop(live.name))
-        everybody = np.arange(live.segment.rows.total)
+        all_rows = np.arange(live.segment.rows.total)
         rewritten.dead, rewritten.ended = live.dead, live.ended
         rewritten.changed, rewritten.frozen = live.ended > 0, True
-        rewritten.results.carry(live.results, everybody)
-        rewritten.results.inherit(live.results, everybody)
+        rewritten.results.carry(live.results, all_rows)
+        rewritten.results.inherit(live.results, all_rows)
         rewritten.end_results()
         return rewritten
 
 
-def note_changes(live: LiveSegment) -> None:
-    """From here on, track what changes in what a segment's rows hold."""
+def track_changes(live: LiveSegment) -> None:
+    """Track changes to the results of a segment's rows from now on."""
     live.frozen = True
     live.results.freeze(copy=False)
 
 
 def divide_by(parts_of: Callable[[LiveSegment, SubscriptionRows, Any], Any]) -> Remake:
-    """How segments are rewritten with their rows divided into other parts."""
+    """Return a function that rewrites segments with their rows divided into other parts."""
 
     def remake(live: LiveSegment) -> Segment:
         rows = whole_rows(live.segment)

@@ -1,7 +1,7 @@
-"""The live segments of the one writer: which rows have ended, what is being merged behind.
+"""The live segments of the writer: tombstones, results, and compaction in the background.
 
-Everything here can be rebuilt from the last manifest; merging goes on in a thread of its own and
-its result is taken over at a later commit.
+All of it can be rebuilt from the last manifest. Compaction runs in a thread, and its result is
+swapped in at a later commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from placewire.segments.compaction import (
     Rewrites,
     choose_merge,
     merge_segments,
-    note_changes,
+    track_changes,
     undivided,
 )
 from placewire.segments.live_segment import LiveSegment, ResultsContext, open_live
@@ -39,11 +39,11 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry, SegmentEntry
 
 MOST_DELTAS = 24
-INLINE_ROWS = 40_000  # a merge of at most this many rows is done in the batch that asks for it
+INLINE_ROWS = 40_000  # merges of at most this many rows run in the batch, not in the thread
 
 
 class _Pending(NamedTuple):
-    """A merge under way: what it reads, and the ended rows it knows of."""
+    """A running merge: its sources, and the tombstones it has read."""
 
     names: list[str]
     known_dead: list[NDArray[np.uint64]]
@@ -52,7 +52,7 @@ class _Pending(NamedTuple):
 
 
 class LiveSegments:
-    """The segments that the next manifest will name."""
+    """The segments of the next manifest."""
 
     def __init__(
         self,
@@ -83,14 +83,14 @@ class LiveSegments:
         self.rewrites = Rewrites(state, rewrites or {})
         for live in self.segments:
             if live.name in self.rewrites.named:
-                note_changes(live)
+                track_changes(live)
 
     @property
     def results_context(self) -> ResultsContext:
         return ResultsContext(self.rule, self.by_time, self.horizon, self.state.file)
 
     def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
-        """A segment of the directory, with the results of its rows."""
+        """Open a segment with the results of its rows."""
         segment = open_segment(self.state.file(name))
         return open_live(name, segment, deltas, self.results_context)
 
@@ -101,7 +101,7 @@ class LiveSegments:
         return [(live.segment, live.dead) for live in self.segments]
 
     def add(self, batch: int, segment: Segment) -> LiveSegment:
-        """Write a new segment; it is live from the next commit on."""
+        """Write a new segment, which is live from the next commit on."""
         live = self._write(batch, segment)
         self.segments.append(live)
         return live
@@ -109,15 +109,15 @@ class LiveSegments:
     def _write(self, batch: int, segment: Segment) -> LiveSegment:
         name = self.state.new_name(batch, "segment")
         write_segment(self.state.file(name), segment)
-        if segment.held is not None:  # read back: what is held changes in memory from here on
+        if segment.held is not None:  # read back: results change in memory from now on
             return self._open(name)
         return open_live(name, segment, (), self.results_context)
 
     def compact(self, batch: int, now_us: int) -> None:
-        """Take over a finished merge, and start or do the next one."""
+        """Swap in a finished merge, and run or start the next one."""
         if self.pending is not None and self.pending.result.done():
             pending, self.pending = self.pending, None
-            self._take_over(pending)
+            self._swap_in(pending)
         while True:
             busy = set(self.pending.names) if self.pending is not None else set()
             busy |= set(self.rewrites.named)
@@ -129,10 +129,10 @@ class LiveSegments:
             if not small:
                 self.pending = started
                 return
-            self._take_over(started)
+            self._swap_in(started)
 
     def _choose(self, busy: set[str]) -> list[LiveSegment]:
-        """Segments of one kind to merge, none of them being merged already."""
+        """Choose segments of one kind to merge, except busy ones."""
         for kind in all_kinds():
             free = [live for live in self.of_kind(kind.number) if live.name not in busy]
             chosen = choose_merge(
@@ -143,20 +143,20 @@ class LiveSegments:
         return []
 
     def wait(self) -> None:
-        """Wait for a merge under way, and take it over."""
+        """Wait for a running merge and swap it in."""
         if self.pending is not None:
             pending, self.pending = self.pending, None
-            self._take_over(pending)
+            self._swap_in(pending)
 
     def hand_over(self, batch: int, sources: Sequence[LiveSegment], remake: Remake) -> None:
-        """Write segments again; the new ones take their places with the next commit.
+        """Rewrite segments; the rewrites replace them with the next commit.
 
-        No merge of theirs may be under way.
+        None of them may be in a running merge.
         """
         self.rewrites.write(batch, sources, remake)
 
     def swap_rewrites(self, kinds: Iterable[int] | None = None) -> set[int]:
-        """Put rewrites in the places of their segments; gives the kinds that had any."""
+        """Replace segments by their rewrites; returns the kinds that had any."""
         taken = set()
         for at, live in enumerate(self.segments):
             if live.name in self.rewrites.named and (kinds is None or live.segment.kind in kinds):
@@ -171,8 +171,8 @@ class LiveSegments:
         now_us: int,
         thread: ThreadPoolExecutor | None,
     ) -> _Pending:
-        """Merge in a thread, or here and now."""
-        # What changes from here on is applied again when the merge is taken over.
+        """Start a merge in a thread, or run it now."""
+        # Changes from now on are applied again when the merge is swapped in.
         pairs = [
             MergeSource(live.segment, live.dead, live.results.freeze(copy=thread is not None))
             for live in sources
@@ -196,8 +196,8 @@ class LiveSegments:
             [live.name for live in sources], [source.dead for source in pairs], name, result
         )
 
-    def _take_over(self, pending: _Pending) -> None:
-        """Put the merged segment in the place of its sources, with the rows ended meanwhile."""
+    def _swap_in(self, pending: _Pending) -> None:
+        """Replace the sources by the merged segment, with the tombstones added meanwhile."""
         merged = pending.result.result()
         by_name = {live.name: live for live in self.segments}
         rewritten = self._open(pending.name)
@@ -210,7 +210,7 @@ class LiveSegments:
         self.segments = [*kept, rewritten] if rewritten.segment.rows.total else kept
 
     def reindex_rows(self, batch: int) -> None:
-        """Move rows that their index does not find all objects for into segments of their own."""
+        """Move rows whose index would miss objects into new segments."""
         for live in list(self.segments):
             rows = live.results.unindexed()
             rows = rows[~live.ended_mask()[rows]]
@@ -225,7 +225,7 @@ class LiveSegments:
             new.results.carry(live.results, rows)
 
     def save(self, batch: int, first_seq: int = 0) -> list[SegmentEntry]:
-        """Write what changed, and give the entries of the next manifest."""
+        """Write changed tombstones and results; returns the entries of the next manifest."""
         self._save_results(batch, first_seq)
         for live in self.segments:
             if live.changed:
@@ -235,7 +235,7 @@ class LiveSegments:
         return [live.entry() for live in self.segments]
 
     def _save_results(self, batch: int, first_seq: int) -> None:
-        """Write the deltas of the batch, all in one file; many old ones become one."""
+        """Write the deltas of the batch to one file; fold a segment's deltas when they are many."""
         name = self.state.new_name(batch, "results")
         arrays: dict[str, NDArray[Any]] = {}
         for number, live in enumerate(self.segments):
@@ -257,14 +257,14 @@ class LiveSegments:
                 live.results.deltas = [DeltaEntry(name, "0", folded.entrants, since)]
 
     def close(self) -> None:
-        """Let a merge under way end; its file is swept later."""
+        """Wait for a running merge; garbage collection deletes its file."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
 def ended_since(
     dead: NDArray[np.uint64], known: NDArray[np.uint64], row_map: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The new numbers of rows that ended after a merge had read `known`."""
+    """Return the new numbers of rows that ended after a merge read the tombstones `known`."""
     if dead.size == 0:
         return np.empty(0, np.int64)
     fresh = dead & ~known if known.size else dead

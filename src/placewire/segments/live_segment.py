@@ -1,4 +1,4 @@
-"""A live segment: its rows, which of them have ended, and the results they hold."""
+"""A live segment: its rows, their tombstones and their results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_BITS = np.empty(0, np.uint64)
 
 
 class ResultsContext(NamedTuple):
-    """What opening results needs: how they are buffered, the sliding window, files by name."""
+    """What opening results needs: buffer settings, the sliding window, and paths by name."""
 
-    rule: Any  # None: as usual
+    rule: Any  # None: the default
     by_time: bool  # whether the window is one of time
     horizon: int
     path: Callable[[str], Path]
@@ -29,7 +29,7 @@ class ResultsContext(NamedTuple):
 
 @dataclass
 class LiveSegment:
-    """One live segment with its bitmap of ended rows, as of the next commit."""
+    """A segment with a bitmap of tombstones, in the state of the next commit."""
 
     name: str
     segment: Segment
@@ -55,14 +55,14 @@ class LiveSegment:
         self.changed = True
 
     def ended_mask(self) -> NDArray[np.bool_]:
-        """Which rows have ended."""
+        """Return a mask of the rows that have ended."""
         if self.dead.size == 0:
             return np.zeros(self.segment.rows.total, np.bool_)
         mask: NDArray[np.bool_] = bits_to_mask(self.dead, self.segment.rows.total)
         return mask
 
     def end_results(self) -> None:
-        """Tell the results which rows have ended, after both were read."""
+        """Drop the results of ended rows, after both were read."""
         if self.ended:
             self.results.end(np.flatnonzero(self.ended_mask()))
 
@@ -80,6 +80,6 @@ class LiveSegment:
 def open_live(
     name: str, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
 ) -> LiveSegment:
-    """A segment with the results of its rows read into memory."""
+    """Open a segment with the results of its rows in memory."""
     results = kind_numbered(segment.kind).open_results(segment, deltas, context)
     return LiveSegment(name, segment, results=results)

@@ -1,4 +1,4 @@
-"""Segments: subscription rows of one kind, their index and their directory of ids, in one file."""
+"""Segments: subscription rows of one kind in one file, with an index and a directory of ids."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.model.kinds import kind_numbered
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import SegmentEntry
+from placewire.storage.manifest import Manifest, SegmentEntry
 
 NONE_DEAD = np.empty(0, np.uint64)
 
@@ -22,8 +22,8 @@ NONE_DEAD = np.empty(0, np.uint64)
 class Segment(NamedTuple):
     """A segment in memory or mapped; `rows.id_hash` is empty when mapped, see `directory_*`.
 
-    The kind knows what `index` and `held` are: how objects find rows, and the results that rows
-    had when the segment was made.
+    The kind defines `index`, by which objects find rows, and `held`, the results of the rows when
+    the segment was written.
     """
 
     kind: int
@@ -35,21 +35,21 @@ class Segment(NamedTuple):
 
 
 def make_segment(kind: int, rows: SubscriptionRows, held: Any = None, parts: Any = None) -> Segment:
-    """Index rows of one kind, with the results that they hold; their numbers stay."""
+    """Build a segment of rows of one kind and their results; row numbers stay."""
     rows = SubscriptionRows(*map(read_only, rows))
     index = kind_numbered(kind).build_index(rows, held, parts)
     return Segment(kind, rows, index, held, *make_directory(rows))
 
 
 def unindexed(rows: SubscriptionRows) -> Segment:
-    """Rows without an index, which no object finds."""
+    """Build a segment without an index, for lookups by id only."""
     rows = SubscriptionRows(*map(read_only, rows))
     kind = int(rows.kind[0]) if rows.total else 0
     return Segment(kind, rows, None, None, *make_directory(rows))
 
 
 def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """The rows by the hash of their id: hashes, ascending, and rows."""
+    """Return the hashes of ids, ascending, and the row of each."""
     order = np.argsort(rows.id_hash, kind="stable")
     return read_only(rows.id_hash[order]), read_only(order.astype(np.uint32))
 
@@ -77,7 +77,7 @@ def open_segment(path: Path) -> Segment:
 
 
 def whole_rows(segment: Segment) -> SubscriptionRows:
-    """The rows with their id hashes put back from the directory."""
+    """Return the rows with their id hashes, restored from the directory."""
     if segment.rows.id_hash.size == segment.rows.total:
         return segment.rows
     hashes = np.empty(segment.rows.total, np.uint64)
@@ -88,7 +88,7 @@ def whole_rows(segment: Segment) -> SubscriptionRows:
 def open_segments(
     state: StateDir, entries: Sequence[SegmentEntry]
 ) -> list[tuple[Segment, NDArray[np.uint64]]]:
-    """Live segments with their ended rows, mapped."""
+    """Map segments and their tombstones."""
     return [
         (
             open_segment(state.file(entry.name)),
@@ -96,3 +96,42 @@ def open_segments(
         )
         for entry in entries
     ]
+
+
+class SubscriptionCounts:
+    """Counts live subscriptions at a commit; caches the expiry times of immutable segments."""
+
+    def __init__(self, state: StateDir) -> None:
+        self.state = state
+        self._expiring: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+
+    def count(self, manifest: Manifest) -> dict[int, int]:
+        """Count live subscriptions by kind; raises Unusable if a file was deleted."""
+        live: dict[int, int] = {}
+        for entry in manifest.segments:
+            expired = 0 if manifest.now_us is None else self._expired(entry, manifest.now_us)
+            live[entry.kind] = live.get(entry.kind, 0) + entry.rows - entry.ended - expired
+        named = {entry.name for entry in manifest.segments}
+        for name in self._expiring.keys() - named:
+            del self._expiring[name]
+        return live
+
+    def _expired(self, entry: SegmentEntry, now_us: int) -> int:
+        """Count rows that have expired and have no tombstone."""
+        if entry.name not in self._expiring:
+            self._expiring[entry.name] = self._look_up(entry)
+        times, rows = self._expiring[entry.name]
+        over = rows[: int(np.searchsorted(times, now_us, side="right"))]
+        if over.size == 0 or entry.dead is None:
+            return int(over.size)
+        [(_, dead)] = open_segments(self.state, [entry])
+        bits = dead[over >> 6] >> (over & 63).astype(np.uint64)
+        return int(over.size - np.count_nonzero(bits & np.uint64(1)))
+
+    def _look_up(self, entry: SegmentEntry) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the expiry times of rows that expire, ascending, and the rows."""
+        [(segment, _)] = open_segments(self.state, [entry])
+        expires_us = segment.rows.expires_us
+        rows = np.flatnonzero(expires_us != NEVER_US)
+        rows = rows[np.argsort(expires_us[rows], kind="stable")]
+        return expires_us[rows], rows

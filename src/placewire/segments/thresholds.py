@@ -1,6 +1,6 @@
-"""Thresholds of ranked rows as a worker knows them: the file's, changed by its deltas.
+"""Cache the thresholds of ranked rows in each worker process.
 
-A process keeps them from batch to batch and applies only deltas that it has not seen, in order.
+Thresholds are read from a segment's file once; each batch applies only the deltas that are new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEPT_SEGMENTS = 64
 
 
 class _Known:
-    """The thresholds of one segment; `applied` are the files of the deltas that are in them."""
+    """The thresholds of one segment, and the files of the deltas applied to them."""
 
     def __init__(self, segment: Segment) -> None:
         self.thresholds = kind_numbered(segment.kind).open_thresholds(segment)
@@ -32,7 +32,7 @@ _known: OrderedDict[Path, _Known] = OrderedDict()
 def _known_of(
     entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
 ) -> _Known:
-    """What is known of a segment; those that are no longer `live` are evicted."""
+    """Return a segment's cached thresholds; evict segments that are no longer `live`."""
     key = path(entry.name)
     known = _known.get(key)
     if known is None:
@@ -49,7 +49,7 @@ def _known_of(
 def current_thresholds(
     entry: SegmentEntry, segment: Segment, live: Iterable[SegmentEntry], path: Callable[[str], Path]
 ) -> Any:
-    """The thresholds of a segment's rows after its deltas."""
+    """Return the thresholds of a segment's rows after all its deltas."""
     known = _known_of(entry, segment, live, path)
     kind = kind_numbered(segment.kind)
     for delta in entry.deltas:

@@ -24,8 +24,3 @@ class Refused(Exception):
         self.why = why
         self.headers = headers or {}
         self.facts = facts or {}  # further fields of the error body
-
-
-def one_line(error: Exception) -> str:
-    """The message of an error on one line, or its type if it has none."""
-    return " ".join(str(error).split()) or type(error).__name__

@@ -18,8 +18,8 @@ from placewire.ingest.admission import Admission
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
-from placewire.model.times import format_timestamp
-from placewire.segments.counts import SubscriptionCounts
+from placewire.model.times import DAY_US, format_timestamp
+from placewire.segments.segment import SubscriptionCounts
 from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.group_commit import NO_KEY, GroupCommitter, IdempotencyKey, WriteRequest
@@ -46,9 +46,8 @@ from placewire.serve.webhooks.sender import Sender
 from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
-from placewire.storage.notes import Server, address_of, note_server
+from placewire.storage.runtime_files import Server, make_url, write_server
 
-DAY_US = 86_400_000_000
 START_TIMEOUT_S = 120.0  # a pipeline without a heartbeat is starting until then
 HEARTBEAT_TIMEOUT_S = 10.0  # a pipeline without a heartbeat is away after that
 
@@ -122,7 +121,7 @@ class Gateway:
         self.webhooks.start()
         self._watching = self.loop.create_task(self._watch_keys())
         ledger = "postgresql" if is_postgres(options.ledger) else "file"
-        note_server(self.state, Server(address_of(options.host, options.port), ledger))
+        write_server(self.state, Server(make_url(options.host, options.port), ledger))
 
     def close_streams(self, name: str) -> None:
         """Close the open streams of a key that was removed."""
@@ -316,7 +315,7 @@ class Gateway:
             "latency_ms": self.latency.quantiles_ms(),
             "streams": self.broadcaster.listeners,
             "subscriptions": self.count_live(),
-            "workers": manifest.plan.get("workers", 1) if manifest is not None else 1,
+            "workers": (manifest.leaf_plan.workers or 1) if manifest is not None else 1,
         }
 
     def count_live(self) -> int:

@@ -52,7 +52,7 @@ from placewire.status.status import open_state
 from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import read_latest
-from placewire.storage.notes import last_server
+from placewire.storage.runtime_files import read_server
 
 POLL_S = 0.1  # between polls for new results
 READ_RESULTS = 500
@@ -67,7 +67,7 @@ class OfflineReader:
         if make:
             StateDir(root).open()
         self.state = open_state(root)
-        if not ledger and last_server(self.state).ledger != "file":
+        if not ledger and read_server(self.state).ledger != "file":
             raise Unusable(f"state {root}: its ledger is in PostgreSQL, give --ledger URL")
         if not ledger and not (root / LEDGER_FILE).exists():
             if has_ledger(self.state):
@@ -196,7 +196,7 @@ class OfflineWriter:
         manifest = read_latest(self.state)
         if manifest is not None and not folder.exists():
             raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
-        settings = Settings(**manifest.settings) if manifest is not None else Settings()
+        settings = manifest.settings if manifest is not None else Settings()
         writer = JournalWriter(folder)
         try:
             if manifest is not None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.ingest.log import BlockRef, Offset
+from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import JournalSource, name_journal
 from placewire.model.settings import Settings
 from placewire.plans.rebalance.elastic import read_workers
@@ -23,7 +23,7 @@ from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.serve.ledger.recorder import read_cursor
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest
+from placewire.storage.manifest import Manifest, Offset
 
 HEARTBEAT_S = 1.0
 POLL_S = 0.005  # between polls of the journal

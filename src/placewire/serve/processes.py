@@ -33,7 +33,7 @@ from placewire.serve.ledger.identity import check_ledger, is_ledger_of
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest
-from placewire.storage.notes import running_server
+from placewire.storage.runtime_files import find_server
 
 BACKLOG = 4_096
 PAUSES_S = (0.2, 1.0, 2.0, 5.0, 10.0)
@@ -62,7 +62,7 @@ def check_state(options: GatewayOptions) -> None:
     is_postgres(options.ledger)
     state = StateDir(options.state.absolute())
     state.open()
-    url = running_server(state)
+    url = find_server(state)
     if url:
         raise Unusable(f"state {options.state}: is served already, at {url}")
     manifest = read_latest(state)

@@ -1,4 +1,4 @@
-"""Delivery: committed batches go to sinks in order, each sink with a cursor of its own."""
+"""Deliver committed batches to sinks in order; each sink has its own cursor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SINKS = "sinks"  # the folder of cursors
 
 
 class Delivered:
-    """What a sink gets of a committed batch, in the form that it likes."""
+    """The results or dead letters of a committed batch, as a table or as lines."""
 
     def __init__(self, state: StateDir, manifest: Manifest, with_data: bool, dead: bool) -> None:
         self.state = state
@@ -41,7 +41,7 @@ class Delivered:
         return result_table(self.state, self.manifest, self.with_data)
 
     def lines(self) -> Iterator[memoryview]:
-        """JSON Lines, as the specification has them, in pieces of whole lines."""
+        """Yield JSON Lines in the order of the specification, in chunks of whole lines."""
         if self.dead:
             yield memoryview(dead_letter_lines(self.state, self.manifest))
         else:
@@ -49,10 +49,10 @@ class Delivered:
 
 
 class Sink(Protocol):
-    """Where results go, or dead letters.
+    """A destination of results or dead letters.
 
-    A batch may come again after a crash, always the same rows under the same number: a sink that
-    writes them by that number has them exactly once.
+    After a crash a batch may be delivered again, with the same number and the same rows: a sink
+    that writes by that number has them exactly once.
     """
 
     name: str
@@ -63,23 +63,23 @@ class Sink(Protocol):
 
 @runtime_checkable
 class OwnedSink(Sink, Protocol):
-    """A sink whose place is one state's alone."""
+    """A sink whose destination belongs to one state."""
 
     def check(self, key: tuple[int, int]) -> None:
-        """See that the place is nobody else's, and leave it as it is; raises Unusable."""
+        """Raise Unusable if the destination belongs to another state; change nothing."""
 
     def claim(self, key: tuple[int, int]) -> None:
-        """Make the place that of the state with this key; raises Unusable."""
+        """Claim the destination for the state with this key; raises Unusable."""
 
 
 class SinkCursor(msgspec.Struct, frozen=True):
-    """The last batch that a sink has."""
+    """The last batch delivered to a sink."""
 
     batch: int = -1
 
 
 class Delivery:
-    """Brings sinks up to a commit."""
+    """Delivers batches to all sinks up to a commit."""
 
     def __init__(self, state: StateDir, sinks: Sequence[Sink], with_data: bool) -> None:
         self.state = state
@@ -96,15 +96,15 @@ class Delivery:
 
     @property
     def delivered(self) -> int:
-        """The last batch that every sink has."""
+        """The last batch delivered to every sink."""
         return min((cursor.batch for cursor in self.cursors.values()), default=1 << 62)
 
     def lacking(self, batch: int) -> dict[str, int]:
-        """How many batches up to this one each sink lacks."""
+        """Return the number of undelivered batches up to this one, by sink."""
         return {name: max(0, batch - cursor.batch) for name, cursor in self.cursors.items()}
 
     def deliver(self, latest: Manifest) -> None:
-        """Give every sink what it does not have yet; none, if one is another's."""
+        """Deliver missing batches to every sink; to none if one belongs to another state."""
         self._claim(latest)
         for sink in self.sinks:
             for batch in range(self.cursors[sink.name].batch + 1, latest.batch + 1):
@@ -112,10 +112,10 @@ class Delivery:
                 if has_any(manifest, sink.dead):
                     sink.write(Delivered(self.state, manifest, self.with_data, sink.dead))
                 self.cursors[sink.name] = SinkCursor(batch)
-                write_file(self._note(sink.name), msgspec.json.encode(SinkCursor(batch)))
+                write_file(self._cursor_path(sink.name), msgspec.json.encode(SinkCursor(batch)))
 
     def _claim(self, latest: Manifest) -> None:
-        """Take the sinks, all or none; raises Unusable. What has no commit has no key to keep."""
+        """Claim all sinks or none; raises Unusable. A state without a commit has no key yet."""
         owned = [sink for sink in self.sinks if isinstance(sink, OwnedSink)]
         for sink in owned:
             sink.check(latest.key)
@@ -124,7 +124,7 @@ class Delivery:
                 sink.claim(latest.key)
 
     def _open_cursor(self, name: str, oldest: int) -> SinkCursor:
-        """A sink's cursor; a new one begins with the oldest batch that there still is."""
+        """Open a sink's cursor; a new one starts at the oldest batch of the state."""
         cursor = read_cursor(self.state, name)
         if cursor is None:
             return SinkCursor(oldest - 1)
@@ -135,12 +135,12 @@ class Delivery:
             )
         return cursor
 
-    def _note(self, name: str) -> Path:
+    def _cursor_path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
 
 
 def read_cursor(state: StateDir, name: str) -> SinkCursor | None:
-    """How far a sink is, None if it has nothing yet; raises Unusable."""
+    """Read a sink's cursor; None if it has none yet. Raises Unusable."""
     path = state.root / SINKS / f"{name}.json"
     try:
         return msgspec.json.decode(read_file(path), type=SinkCursor)
@@ -151,7 +151,7 @@ def read_cursor(state: StateDir, name: str) -> SinkCursor | None:
 
 
 def has_any(manifest: Manifest, dead: bool) -> bool:
-    """Whether a batch has results, or dead letters."""
+    """Return whether a batch has results, or dead letters."""
     if dead:
         return manifest.late_dead is not None or any(block.dead for block in manifest.blocks)
     others = (manifest.updates, manifest.answers, manifest.reports)

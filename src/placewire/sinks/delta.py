@@ -1,4 +1,4 @@
-"""A Delta table as a sink: a commit a batch, with the batch's number in it."""
+"""Deliver results to a Delta table, one commit per batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placewire.ingest.delta_log import log_file, read_actions
 from placewire.model.errors import Unusable
 from placewire.sinks.delivery import Delivered
 from placewire.sinks.table import DEAD_SCHEMA, SCHEMA
-from placewire.storage.delta_tables import TablePlace
+from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import sync
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class DeltaSink:
-    """Appends to a Delta table, which knows by its number a batch that comes again.
+    """Appends each batch to a Delta table exactly once.
 
-    The number is an application's transaction in the commit that has the rows: both are there or
-    neither. Others may write to the table too.
+    The commit that has the rows also has the batch's number as an application transaction, by
+    which a redelivered batch is skipped. Other writers may use the table.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class DeltaSink:
     ) -> None:
         self.name = name
         self.dead = dead
-        self.place = TablePlace(f"sink {name}:", path, options)
+        self.location = TableLocation(f"sink {name}:", path, options)
         self.checked = False
 
     @property
@@ -40,51 +40,54 @@ class DeltaSink:
         return DEAD_SCHEMA if self.dead else SCHEMA
 
     def check(self, _: tuple[int, int]) -> None:
-        """See that the table, if there is one, takes such rows; raises Unusable."""
+        """Raise Unusable if the table exists and does not take such rows."""
         if not self.checked:
-            table = self.place.find()
+            table = self.location.find()
             if table is not None:
                 self._find_fields(table)
                 self.checked = True
 
     def claim(self, _: tuple[int, int]) -> None:
-        """Make the table, if there is none."""
+        """Create the table, if it does not exist."""
         if not self.checked:
             self._open()
 
     def write(self, delivered: Delivered) -> None:
-        """Append a batch, unless the table has it; one without rows leaves no commit."""
+        """Append a batch, unless the table has it or the batch has no rows."""
         from deltalake import CommitProperties, Transaction, write_deltalake
 
         if not delivered.table.num_rows:
             return
-        table = self._open()  # anew: one that is kept gets slower, docs/decisions/0013-kafka.md
+        table = self._open()  # reopened: a kept one gets slower, docs/decisions/0013-kafka.md
         app = f"placewire-{'-'.join(map(str, delivered.manifest.key))}-{self.name}"
         known = table.transaction_version(app)
         if known is not None and known >= delivered.batch:
             return
-        rows = fill(delivered.table, self._find_fields(table))
+        rows = align_columns(delivered.table, self._find_fields(table))
         number = CommitProperties(app_transactions=[Transaction(app, delivered.batch)])
         before = table.version()
-        with self.place.telling("cannot be written", lasting=False):
+        with self.location.reporting_errors("cannot be written", lasting=False):
             write_deltalake(table, rows, mode="append", commit_properties=number)
             self._sync(before + 1, table.version())
 
     def _open(self) -> DeltaTable:
         from deltalake import DeltaTable
 
-        table = self.place.find()
+        table = self.location.find()
         if table is None:
-            with self.place.telling("cannot be made"):
+            with self.location.reporting_errors("cannot be made"):
                 table = DeltaTable.create(
-                    self.place.path, self.schema, mode="ignore", storage_options=self.place.options
+                    self.location.path,
+                    self.schema,
+                    mode="ignore",
+                    storage_options=self.location.options,
                 )
                 self._sync(0, 0)
         self.checked = True
         return table
 
     def _find_fields(self, table: DeltaTable) -> pa.Schema:
-        """The table's columns, if they can take the sink's; raises Unusable."""
+        """Return the table's columns; raises Unusable if they do not take the sink's."""
         from deltalake import Schema
 
         fields = {field.name: field for field in table.schema().fields}
@@ -93,20 +96,20 @@ class DeltaSink:
             if found is None or found.type != wanted.type:
                 got = "none" if found is None else found.type.to_json()
                 raise Unusable(
-                    f"{self.place.label}: column {wanted.name} must be {wanted.type.to_json()},"
+                    f"{self.location.label}: column {wanted.name} must be {wanted.type.to_json()},"
                     f" got {got}; choose another table"
                 )
         for other in fields.values():
             if not other.nullable:
                 raise Unusable(
-                    f"{self.place.label}: column {other.name} must be nullable, since the sink has"
-                    " nothing for it; choose another table"
+                    f"{self.location.label}: column {other.name} must be nullable, since the sink"
+                    " has nothing for it; choose another table"
                 )
         return pa.schema(table.schema())
 
     def _sync(self, first: int, last: int) -> None:
-        """Let commits survive a power cut: on this machine delta-rs leaves that to others."""
-        folder = self.place.folder
+        """Flush commits to disk, which delta-rs does not do in local folders."""
+        folder = self.location.folder
         if folder is None:
             return
         for version in range(first, last + 1):
@@ -118,7 +121,7 @@ class DeltaSink:
 
 
 def sync_file(file: Path, folder: Path) -> None:
-    """A file, unless somebody has removed it, and the folders that name it."""
+    """Flush a file, if it still exists, and its folders up to the table's."""
     if file.exists():
         sync(str(file))
     for parent in file.parents:
@@ -128,8 +131,8 @@ def sync_file(file: Path, folder: Path) -> None:
             return
 
 
-def fill(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows in a table's columns and their order; null in those that the rows lack."""
+def align_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with a table's columns in order; missing ones are null."""
     columns = [
         rows[field.name].cast(field.type)
         if field.name in rows.column_names

@@ -1,7 +1,8 @@
-"""The file sink: results delivered into files, with a cursor of its own.
+"""Deliver results to files: one pair of files in the state, or a folder with a file per batch.
 
-It appends after each commit to files inside the state directory and notes how far it has come;
-after a crash it cuts them back to the note and goes on. The finished files are copied out whole.
+`FileSink` appends after each commit to files in the state directory and records their lengths.
+After a crash it truncates them to the recorded lengths and resumes. `FolderSink` writes numbered
+files.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from placewire.storage.manifest import Manifest, read_manifest
 
 
 class FileCursor(msgspec.Struct, frozen=True):
-    """The last delivered batch, and how long the files were after it."""
+    """The last delivered batch, and the lengths of the files after it."""
 
     batch: int = -1
     results_bytes: int = 0
@@ -35,17 +36,17 @@ class FileCursor(msgspec.Struct, frozen=True):
 
 
 class FileSink:
-    """Delivers committed batches in order, each exactly once."""
+    """Appends committed batches to files of the state, each exactly once."""
 
     def __init__(self, state: StateDir, with_data: bool) -> None:
         self.state = state
         self.results = state.sink / "results.jsonl"
         self.dead = state.sink / "dead.jsonl"
-        self.note = state.sink / "cursor.json"
+        self.cursor_path = state.sink / "cursor.json"
         self.cursor = FileCursor(with_data=with_data)
-        if self.note.exists():
+        if self.cursor_path.exists():
             try:
-                self.cursor = msgspec.json.decode(self.note.read_bytes(), type=FileCursor)
+                self.cursor = msgspec.json.decode(self.cursor_path.read_bytes(), type=FileCursor)
             except msgspec.DecodeError as error:
                 raise Unusable(f"state {state}: sink/cursor.json is damaged: {error}") from None
         if self.cursor.with_data != with_data:
@@ -66,7 +67,7 @@ class FileSink:
                 file.truncate(length)
 
     def deliver(self, latest: Manifest) -> None:
-        """Append every batch after the cursor up to `latest`."""
+        """Append the batches after the cursor, up to `latest`."""
         if self.cursor.batch >= latest.batch:
             return
         with open(self.results, "ab") as results, open(self.dead, "ab") as dead:
@@ -80,10 +81,10 @@ class FileSink:
                 os.fsync(file.fileno())
             lengths = results.tell(), dead.tell()
         self.cursor = FileCursor(latest.batch, *lengths, with_data=self.cursor.with_data)
-        write_file(self.note, msgspec.json.encode(self.cursor))
+        write_file(self.cursor_path, msgspec.json.encode(self.cursor))
 
     def copy_out(self, results: Path, dead: Path | None) -> None:
-        """Put the finished files where the user wants them."""
+        """Copy the finished files to the user's paths; raises Unusable."""
         for source, target in ((self.results, results), (self.dead, dead)):
             if target is not None:
                 try:
@@ -95,14 +96,14 @@ class FileSink:
 FORMS = ("parquet", "csv", "jsonl")
 NUMBERED = re.compile(r"(\d{9,})\.(parquet|csv|jsonl)")
 PARTIAL = re.compile(rf"\.{NUMBERED.pattern}\.[0-9a-f]{{8}}")
-MARK = ".placewire"  # whose folder it is
+MARK = ".placewire"  # names the owner of the folder
 
 
 class FolderSink:
-    """Writes each batch as a file of its own, in a folder of this machine or by its URI.
+    """Writes each batch to its own file, in a folder given by a local path or a URI.
 
-    The first commit makes the folder this sink's: another one, or that of another state, would
-    write files of the same names.
+    The first commit claims the folder: another sink or another state would write files of the same
+    names.
     """
 
     def __init__(
@@ -115,13 +116,13 @@ class FolderSink:
         self.dead = dead
         self.owner = ""
         try:
-            self.place = Folder(path)
-            self.place.make()
+            self.folder = Folder(path)
+            self.folder.make()
         except Unusable as error:
             raise Unusable(f"sink {name}: {error}") from None
 
     def write(self, delivered: Delivered) -> None:
-        """The file of a batch, whole or not at all."""
+        """Write the file of a batch atomically."""
         self.claim(delivered.manifest.key)
         if self.form == "jsonl":
             content = b"".join(delivered.lines())
@@ -132,37 +133,37 @@ class FolderSink:
             else:
                 pa_csv.write_csv(flatten(delivered.table), buffer)
             content = buffer.getvalue()
-        self.place.write(f"{delivered.batch:09d}.{self.form}", content)
+        self.folder.write(f"{delivered.batch:09d}.{self.form}", content)
 
     def check(self, key: tuple[int, int]) -> None:
-        """See that the folder is nobody else's than this sink's of the state; raises Unusable."""
+        """Raise Unusable if the folder belongs to another sink or state; change nothing."""
         if self.owner != self._named(key):
             self._find_owner(key)
 
     def claim(self, key: tuple[int, int]) -> None:
-        """Make the folder this sink's of the state with this key; raises Unusable."""
+        """Claim the folder for this sink of the state with this key; raises Unusable."""
         owner = self._named(key)
         if self.owner == owner:
             return
         found = self._find_owner(key)
-        for name in self.place.list():
-            if PARTIAL.fullmatch(name):  # a run that was killed has left it
-                self.place.remove(name)
+        for name in self.folder.list():
+            if PARTIAL.fullmatch(name):  # left by a killed run
+                self.folder.remove(name)
         if not found:
-            self.place.write(MARK, owner.encode())
+            self.folder.write(MARK, owner.encode())
         self.owner = owner
 
     def _find_owner(self, key: tuple[int, int]) -> str:
-        """This sink if the folder is its, empty if it is nobody's; raises Unusable."""
+        """Return the owner if it is this sink, empty if the folder has none; raises Unusable."""
         try:
-            found = self.place.read(MARK).decode()
+            found = self.folder.read(MARK).decode()
         except FileNotFoundError:
             found = ""
-            if any(NUMBERED.fullmatch(name) for name in self.place.list()):
+            if any(NUMBERED.fullmatch(name) for name in self.folder.list()):
                 found = "somebody else's"
         if found and found != self._named(key):
             raise Unusable(
-                f"sink {self.name}: {self.place} belongs to another sink or state;"
+                f"sink {self.name}: {self.folder} belongs to another sink or state;"
                 " choose another folder"
             )
         return found
@@ -172,7 +173,7 @@ class FolderSink:
 
 
 class LineSink:
-    """Writes lines to an open file, as they come: more than once if a run dies meanwhile."""
+    """Writes lines to an open file, at least once."""
 
     def __init__(self, name: str, file: BinaryIO, dead: bool = False) -> None:
         self.name = name
@@ -185,7 +186,7 @@ class LineSink:
 
 
 def flatten(table: pa.Table) -> pa.Table:
-    """Nested columns as JSON, which is all that CSV can have."""
+    """Convert nested columns to JSON, for CSV."""
     for at, field in enumerate(table.schema):
         if pa.types.is_nested(field.type):
             texts = [
@@ -196,7 +197,7 @@ def flatten(table: pa.Table) -> pa.Table:
     return table
 
 
-def files_of(place: Folder) -> dict[int, str]:
-    """The names of a folder's files by the numbers of their batches."""
-    found = (NUMBERED.fullmatch(name) for name in place.list())
+def list_batch_files(folder: Folder) -> dict[int, str]:
+    """Return the names of a folder's files, by batch number."""
+    found = (NUMBERED.fullmatch(name) for name in folder.list())
     return {int(name[1]): name[0] for name in found if name}

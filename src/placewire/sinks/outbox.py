@@ -1,4 +1,4 @@
-"""The outbox: results and dead letters of a committed batch, as any sink reads them."""
+"""Read the outbox: the results and dead letters of a committed batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UPDATE_COLUMNS = (
 
 
 class ResultLines(NamedTuple):
-    """Results of one type as JSON Lines, by seq: where each begins, and the bytes."""
+    """Results of one type as JSON Lines, by seq: the start of each line, and the bytes."""
 
     seq: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -48,13 +48,13 @@ class ResultLines(NamedTuple):
 
 
 def ready_lines(stored: dict[str, NDArray[Any]], with_data: bool) -> ResultLines:
-    """Results that were written as lines already."""
+    """Return results that are stored as lines."""
     label = "data" if with_data and "data.text" in stored else "plain"
     return ResultLines(stored["seq"], stored[f"{label}.starts"], stored[f"{label}.text"])
 
 
 def cut_by_ends(lines: ResultLines, ends: list[int]) -> list[ResultLines | None]:
-    """The lines before each of some seqs, ascending, and not before an earlier one."""
+    """Split lines at some seqs, ascending; None where a part is empty."""
     cuts = [0, *np.searchsorted(lines.seq, ends).tolist()]
     return [
         cut_lines(lines, first, last) if first < last else None for first, last in pairwise(cuts)
@@ -62,16 +62,16 @@ def cut_by_ends(lines: ResultLines, ends: list[int]) -> list[ResultLines | None]
 
 
 def cut_lines(lines: ResultLines, first: int, last: int) -> ResultLines:
-    """Some of the lines."""
+    """Return a range of the lines."""
     starts = lines.starts[first : last + 1]
     text = lines.text[starts[0] : starts[-1]]
     return ResultLines(lines.seq[first:last], starts - starts[0], text)
 
 
 def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
-    """The batch's results as JSON Lines, in the order of the specification, block by block.
+    """Yield the batch's results as JSON Lines in the order of the specification, by block.
 
-    At one seq types come in the order of their names: answer, match, report, update.
+    At one seq types are in the order of their names: answer, match, report, update.
     """
     by_block: dict[int, list[PieceEntry]] = {}
     for piece in manifest.pieces:
@@ -106,7 +106,7 @@ def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterat
 
 
 def other_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[bytes]:
-    """The results of a batch that are no matches, line by line, those of each type in order."""
+    """Yield the results of a batch other than matches, line by line, each type in order."""
     for entry in (manifest.answers, manifest.reports):
         if entry is not None:
             lines = ready_lines(open_arrays(state.file(entry.file)).arrays, with_data)
@@ -119,14 +119,14 @@ def other_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterato
 
 
 def merge_lines(one: ResultLines, other: ResultLines) -> ResultLines:
-    """Both, by seq; those of `one` first."""
+    """Merge lines by seq; those of `one` first."""
     return ResultLines(*lines_by_seq(*map(read_only, (*one, *other))))
 
 
 def match_lines(
     state: StateDir, entry: BlockEntry, pieces: list[PieceEntry], with_data: bool
 ) -> ResultLines:
-    """A block's matches."""
+    """Format a block's matches."""
     block = open_arrays(state.file(entry.file)).arrays
     objects, offsets, ids = gather_matches(state, pieces)
     seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
@@ -149,7 +149,7 @@ def match_lines(
 def update_lines(
     updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool
 ) -> ResultLines:
-    """Some of a batch's updates."""
+    """Format a range of a batch's updates."""
     columns = tuple(updates[name] for name in UPDATE_COLUMNS)
     starts, text = updates_to_lines(first, last, with_data, *columns)
     return ResultLines(updates["seq"][first:last], starts, text)
@@ -158,7 +158,7 @@ def update_lines(
 def gather_matches(
     state: StateDir, pieces: list[PieceEntry]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
-    """Objects of a block's matches and the ids of their subscriptions (offsets, bytes)."""
+    """Gather the objects of a block's matches and their subscription ids (offsets, bytes)."""
     objects, offsets, ids = [], [], []
     for piece in pieces:
         stored = open_arrays(state.file(piece.file)).arrays
@@ -175,7 +175,7 @@ def gather_matches(
 
 
 def dead_letters(state: StateDir, manifest: Manifest) -> list[dict[str, Any]]:
-    """The batch's dead letters by seq."""
+    """Return the batch's dead letters by seq."""
     letters: list[dict[str, Any]] = []
     for entry in manifest.blocks:
         if entry.dead:
@@ -187,7 +187,7 @@ def dead_letters(state: StateDir, manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def read_letters(arrays: dict[str, NDArray[Any]], first_seq: int) -> list[dict[str, Any]]:
-    """Dead letters of one file."""
+    """Read the dead letters of one file."""
     errors, lines = arrays["dead.error_bytes"].tobytes(), arrays["dead.line_bytes"].tobytes()
     error_at, line_at = arrays["dead.error_offsets"].tolist(), arrays["dead.line_offsets"].tolist()
     return [
@@ -201,5 +201,5 @@ def read_letters(arrays: dict[str, NDArray[Any]], first_seq: int) -> list[dict[s
 
 
 def dead_letter_lines(state: StateDir, manifest: Manifest) -> bytes:
-    """The batch's dead letters as JSON Lines."""
+    """Format the batch's dead letters as JSON Lines."""
     return b"".join(msgspec.json.encode(x) + b"\n" for x in dead_letters(state, manifest))

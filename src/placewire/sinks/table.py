@@ -1,4 +1,4 @@
-"""Results as a table: the outbox of a committed batch, typed, each row with a stable id."""
+"""Read the outbox of a committed batch as an Arrow table; each row has a stable id."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DEAD_SCHEMA = pa.schema(
 
 
 def result_table(state: StateDir, manifest: Manifest, with_data: bool) -> pa.Table:
-    """The results of a batch in the order of the specification."""
+    """Return the results of a batch in the order of the specification."""
     by_block: dict[int, list[PieceEntry]] = {}
     for piece in manifest.pieces:
         by_block.setdefault(piece.block, []).append(piece)
@@ -69,7 +69,7 @@ def result_table(state: StateDir, manifest: Manifest, with_data: bool) -> pa.Tab
         parts.append(pa.Table.from_pylist(others, SCHEMA))
     table = pa.concat_tables(parts) if parts else SCHEMA.empty_table()
     if others:
-        # By seq and type; what is equal stands in order already.
+        # By seq and type; equal rows are in order already.
         order = np.lexsort(
             (pc.rank(table["type"], tiebreaker="dense").to_numpy(), table["seq"].to_numpy())
         )
@@ -80,7 +80,7 @@ def result_table(state: StateDir, manifest: Manifest, with_data: bool) -> pa.Tab
 def match_table(
     state: StateDir, entry: BlockEntry, pieces: list[PieceEntry], with_data: bool
 ) -> pa.Table:
-    """A block's matches."""
+    """Return a block's matches."""
     block = open_arrays(state.file(entry.file)).arrays
     objects, offsets, ids = gather_matches(state, pieces)
     seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
@@ -111,7 +111,7 @@ def match_table(
 def take_strings(
     offsets: NDArray[np.int64], raw: NDArray[np.uint8], rows: NDArray[Any]
 ) -> pa.Array:
-    """Some strings of a CSR column."""
+    """Take strings of a CSR column by row."""
     starts, ends = offsets[:-1][rows], offsets[1:][rows]
     taken_offsets, taken = slices_to_buffer(
         read_only(raw), read_only(starts.astype(np.int64)), read_only(ends.astype(np.int64))
@@ -122,7 +122,7 @@ def take_strings(
 
 
 def other_row(result: dict[str, Any]) -> dict[str, Any]:
-    """An update, a report or an answer as a row."""
+    """Convert an update, a report or an answer to a row."""
     row = dict(result)
     name = row.get("subscription", row.get("query"))
     row["id"] = f"{row['seq']}:{row['type']}:{name}"
@@ -139,5 +139,5 @@ def other_row(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def dead_table(letters: list[dict[str, Any]]) -> pa.Table:
-    """Dead letters as a table."""
+    """Return dead letters as a table."""
     return pa.Table.from_pylist(letters, DEAD_SCHEMA)

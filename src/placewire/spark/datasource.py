@@ -24,13 +24,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from placewire.ingest.log import BlockRef, Offset, batch_end, check_lines, plan_batch, read_bytes
+from placewire.ingest.log import BlockRef, batch_end, check_lines, plan_batch, read_bytes
 from placewire.ingest.sources import BATCH_BYTES
 from placewire.kernels.json.objects import find_lines
 from placewire.model.errors import Unusable
-from placewire.sinks.files import files_of
+from placewire.sinks.files import list_batch_files
 from placewire.sinks.table import SCHEMA
 from placewire.storage.filesystem import Folder, as_uri
+from placewire.storage.manifest import Offset
 
 EVENTS = "seq bigint, value binary"
 RESULTS = "results"  # the folder of a state
@@ -155,7 +156,7 @@ class ResultsReader(DataSourceReader):
         self.folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Piece(file) for _, file in sorted(files_of(Folder(self.folder)).items())]
+        return [Piece(file) for _, file in sorted(list_batch_files(Folder(self.folder)).items())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_results(self.folder, partition.value)
@@ -171,10 +172,10 @@ class ResultsStream(DataSourceStreamReader):
         return {"batch": -1}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
-        return {"batch": max(files_of(Folder(self.folder)), default=start["batch"])}
+        return {"batch": max(list_batch_files(Folder(self.folder)), default=start["batch"])}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        files = files_of(Folder(self.folder))
+        files = list_batch_files(Folder(self.folder))
         return [
             Piece(file)
             for batch, file in sorted(files.items())

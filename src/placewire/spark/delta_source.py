@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from placewire.ingest.delta_log import DataFile, DeltaLog, Forgiven, Position, check_table
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TablePlace, in_one_line
+from placewire.storage.delta_tables import TableLocation, join_causes
 from placewire.storage.filesystem import Unreachable
 
 FORMAT = "placewire_delta"
@@ -43,7 +43,7 @@ def read_delta(
     known = {name.lower(): name for name in (*OWN, *REFUSED)}  # as Spark has it, in any case
     given = {known.get(name.lower(), name): value for name, value in given.items()}
     own = {name: given.pop(name) for name in OWN if name in given}
-    place = TablePlace("source", path, given)
+    place = TableLocation("source", path, given)
     for name in sorted(REFUSED & given.keys()):
         raise Unusable(f"{place.label}: option {name} must be one of {', '.join(OWN)}")
     most = own.get(OWN[0], FILES)
@@ -78,7 +78,7 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str], schema: pa.Schema) -> None:
         named = {name.lower(): value for name, value in options.items()}
-        self.place = TablePlace("source", named["path"], json.loads(named["store"]))
+        self.place = TableLocation("source", named["path"], json.loads(named["store"]))
         self.known = int(named["known"])
         self.most = int(named.get("maxfilespertrigger", FILES))
         self.forgiven = Forgiven(
@@ -121,7 +121,7 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.log
 
 
-def read_file(place: TablePlace, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_file(place: TableLocation, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a file in a table's columns."""
     label = f"{place.label}: {file.path}"
     try:
@@ -132,9 +132,9 @@ def read_file(place: TablePlace, file: DataFile, schema: pa.Schema) -> Iterator[
     except FileNotFoundError:
         raise Unusable(f"{label} is gone before it was read; begin a new state") from None
     except OSError as error:
-        raise Unreachable(f"{label} cannot be read: {in_one_line(error)}") from None
+        raise Unreachable(f"{label} cannot be read: {join_causes(error)}") from None
     except pa.ArrowException as error:
-        raise Unusable(f"{label} cannot be read: {in_one_line(error)}") from None
+        raise Unusable(f"{label} cannot be read: {join_causes(error)}") from None
 
 
 def fit(batch: pa.RecordBatch, values: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from placewire.spark.config import SourceConfig
 from placewire.storage.filesystem import without_secrets
-from placewire.storage.notes import Lag, SourceLag
+from placewire.storage.runtime_files import Lag, SourceLag
 
 
 class TakenFiles(NamedTuple):

@@ -24,7 +24,6 @@ from pyspark.sql import types as T
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.columns import decode_columns
 from placewire.ingest.decode import DecodedBlock
-from placewire.ingest.log import Offset
 from placewire.ingest.sources import MOST_ROWS, name_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
@@ -182,7 +181,7 @@ def index_subscriptions(
         recorded = IntakeBatch(0, write_blocks(changes, state.name, MOST_ROWS))
         workers = spark.sparkContext.defaultParallelism
         while True:
-            start = Offset(**coordinator.latest.offset)
+            start = coordinator.latest.offset
             refs, end = next_blocks(recorded, start, AT_ONCE)
             if not refs:
                 break

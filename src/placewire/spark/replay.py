@@ -17,7 +17,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from placewire.batch.coordinator import Coordinator
-from placewire.ingest.log import Offset
 from placewire.ingest.sources import Source
 from placewire.model.errors import Unusable
 from placewire.spark.failures import first_line
@@ -47,7 +46,7 @@ def replay_on_spark(
         if finished or failure:
             return
         try:
-            start = Offset(**coordinator.latest.offset)
+            start = coordinator.latest.offset
             at_work = max(workers, coordinator.planners.workers)  # they may become more
             cap = coordinator.cap_rows(batch_rows)
             refs = log.plan_capped(start, batch_rows, cap, max(at_work, 2))

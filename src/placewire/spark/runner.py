@@ -32,7 +32,7 @@ from placewire.spark.sources import open_source
 from placewire.spark.stream import Stopped, Stream
 from placewire.storage.filesystem import Unreachable
 from placewire.storage.manifest import Manifest
-from placewire.storage.notes import note_lag
+from placewire.storage.runtime_files import write_lag
 from placewire.storage.spark_checkpoint import FOLDER as CHECKPOINT
 
 ORDER = ("subscriptions", "events", "objects")  # in a batch
@@ -165,7 +165,7 @@ class Run:
             return
         self.looked = progress["timestamp"]
         lag = meter.measure(progress, stream.undelivered())
-        note_lag(stream.state, lag)
+        write_lag(stream.state, lag)
         self.tell("lag", msgspec.to_builtins(lag))
 
     def _after(self, manifest: Manifest) -> None:

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from placewire.batch.coordinator import Coordinator
-from placewire.ingest.log import Offset
 from placewire.ingest.sources import block_rows, name_stream, next_blocks
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
@@ -282,7 +281,7 @@ class BatchTaker:
             return None  # committed long ago
         rows = block_rows(self.coordinator.cap_rows(self.batch_rows))
         blocks = write_blocks(frame, self.coordinator.state.name, rows)
-        recorded = IntakeBatch(self.coordinator.latest.offset["byte"], blocks)
+        recorded = IntakeBatch(self.coordinator.latest.offset.byte, blocks)
         self.checkpoint.push()
         self.intake.record(number, recorded)
         return recorded
@@ -292,7 +291,7 @@ class BatchTaker:
         coordinator = self.coordinator
         assert self.delivery is not None
         while True:
-            start = Offset(**coordinator.latest.offset)
+            start = coordinator.latest.offset
             refs, end = next_blocks(recorded, start, coordinator.cap_rows(self.batch_rows))
             if not refs:
                 return

@@ -1,4 +1,4 @@
-"""How a state stands: its plans, and what workers and leaves did lately; read without a lock."""
+"""The status of a state directory: plans, recent work by worker and leaf, lag. Needs no lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.model.kinds import kind_numbered
 from placewire.objects.store import open_retained
 from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.model import LoadModel, read_cost
@@ -21,19 +21,24 @@ from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.tally import BY_LEAF
 from placewire.plans.ref import read_plan
 from placewire.plans.sample.sample import SIDE
-from placewire.segments.counts import SubscriptionCounts
+from placewire.segments.segment import SubscriptionCounts
 from placewire.sinks.delivery import SinkCursor, read_cursor
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
-from placewire.storage.notes import Lag, PlanRequest, read_lag, read_waiting
+from placewire.storage.manifest import (
+    LeafPlanEntry,
+    Manifest,
+    PlanEntry,
+    WorkersEntry,
+    read_latest,
+)
+from placewire.storage.runtime_files import Lag, PlanRequest, read_lag, read_pending_request
 
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
 MOST_OBJECTS = 20_000  # that a map shows
-TRIES = 3  # a writer may delete a file between the manifest and our look at it
+TRIES = 3  # a writer may delete a file between the manifest and our reading it
 
 
 class LeafLoads(NamedTuple):
-    """A boolean plan's leaves with what was done in each lately, by worker."""
+    """The leaves of a plan, with recent counts of work in each by worker."""
 
     leaves: Leaves
     counts: NDArray[np.float64]  # [count, leaf, worker], the counts being those of BY_LEAF
@@ -42,61 +47,61 @@ class LeafLoads(NamedTuple):
 
     @property
     def load(self) -> NDArray[np.float64]:
-        """What each leaf costs."""
+        """The load of each leaf."""
         summed: NDArray[np.float64] = self.loads.sum(axis=1)
         return summed
 
     @property
     def by_worker(self) -> NDArray[np.float64]:
-        """What each worker costs."""
+        """The load of each worker."""
         summed: NDArray[np.float64] = self.loads.sum(axis=0)
         return summed
 
     @property
     def named_counts(self) -> dict[str, NDArray[np.float64]]:
-        """What was done by leaf and worker, by name."""
+        """Counts of work by leaf and worker, by name."""
         return dict(zip(BY_LEAF, self.counts, strict=True))
 
     def of_leaf(self, leaf: int) -> dict[str, float]:
-        """What was done in a leaf, by name."""
+        """Return the counts of one leaf, by name."""
         done = zip(BY_LEAF, self.counts[:, leaf].sum(axis=1).tolist(), strict=True)
         return {"subscriptions": float(self.held[leaf].sum()), **dict(done)}
 
     def workers_of(self, leaf: int) -> list[int]:
-        """Who has parts of a leaf."""
+        """Return the workers that have parts of a leaf."""
         first, last = self.leaves.part_offsets[leaf : leaf + 2]
         return sorted(set(self.leaves.part_worker[first:last].tolist()))
 
     def heaviest(self, most: int) -> list[int]:
-        """The leaves that cost most, first the heaviest."""
+        """Return the leaves with the largest loads, the heaviest first."""
         found: list[int] = np.argsort(-self.load, kind="stable")[:most].tolist()
         return found
 
     def degrees(self, leaf: int) -> tuple[float, float, float, float]:
-        """West, south, east, north of a leaf."""
+        """Return west, south, east and north of a leaf."""
         west, south, east, north = self.leaves.box[leaf].tolist()
         across, down = 360 / SIDE, 180 / SIDE
         return west * across - 180, south * down - 90, east * across - 180, north * down - 90
 
 
-class Standing(NamedTuple):
-    """A state as of its last commit; `codes` u32 are the cells of some retained objects."""
+class StateStatus(NamedTuple):
+    """A state at its last commit; `codes` u32 are the cells of some retained objects."""
 
     manifest: Manifest
     subscriptions: dict[str, int]
     workers: list[WorkersEntry]  # of the last batch that each kind had
     loads: LeafLoads | None
     codes: NDArray[np.uint32]
-    lag: Lag | None  # as the run noted it last, but sinks as they are now
-    asked: PlanRequest | None = None  # by hand, and not taken up yet
+    lag: Lag | None  # of sources as last recorded, of sinks as they are now
+    asked: PlanRequest | None = None  # a plan request that is still pending
 
 
-def read_standing(root: Path) -> Standing:
-    """Read how a state stands; raises Unusable."""
+def read_status(root: Path) -> StateStatus:
+    """Read the status of a state; raises Unusable."""
     state = open_state(root)
     for left in range(TRIES, 0, -1):
         try:
-            return look(state)
+            return read_once(state)
         except Unusable:
             if left == 1:
                 raise
@@ -104,18 +109,19 @@ def read_standing(root: Path) -> Standing:
 
 
 def open_state(root: Path) -> StateDir:
-    """A state directory that is there; raises Unusable."""
+    """Open an existing state directory; raises Unusable."""
     state = StateDir.given(root)
     state.check_made()
     return state
 
 
-def look(state: StateDir) -> Standing:
+def read_once(state: StateDir) -> StateStatus:
+    """Read the status once; raises Unusable if a file is deleted meanwhile."""
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state}: has no committed batch yet")
     counted = SubscriptionCounts(state).count(manifest)
-    live = {KINDS.get(kind, str(kind)): count for kind, count in counted.items()}
+    live = {kind_numbered(kind).name: count for kind, count in counted.items()}
     history = manifest.signals.history if manifest.signals is not None else []
     last = {entry.kind: entry for entry in history}
     parts = [np.empty(0, np.uint32)]
@@ -123,14 +129,15 @@ def look(state: StateDir) -> Standing:
         parts.append(open_retained(state.file(kept.name)).code)
     codes = np.concatenate(parts)
     step = max(1, codes.size // MOST_OBJECTS)
-    return Standing(
-        manifest, live, [last[kind] for kind in sorted(last)], look_at_leaves(state, manifest),
-        np.sort(codes[::step]), look_at_lag(state, manifest), read_waiting(state, manifest.plan),
+    return StateStatus(
+        manifest, live, [last[kind] for kind in sorted(last)], read_leaf_loads(state, manifest),
+        np.sort(codes[::step]), read_current_lag(state, manifest),
+        read_pending_request(state, manifest),
     )  # fmt: skip
 
 
-def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
-    """How far sources and sinks are behind, if a run is known to have some."""
+def read_current_lag(state: StateDir, manifest: Manifest) -> Lag | None:
+    """Read the lag of sources and sinks; None if no run recorded one."""
     lag = read_lag(state)
     if lag is None:
         return None
@@ -141,16 +148,16 @@ def look_at_lag(state: StateDir, manifest: Manifest) -> Lag | None:
     )
 
 
-def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
-    """The boolean plan's leaves, if workers counted by them."""
-    plan: dict[str, Any] = manifest.plan
-    if "file" not in plan or manifest.signals is None or manifest.signals.file is None:
+def read_leaf_loads(state: StateDir, manifest: Manifest) -> LeafLoads | None:
+    """Read the leaves of the leaf plan with their loads; None without counts."""
+    plan = manifest.leaf_plan
+    if not plan.file or manifest.signals is None or manifest.signals.file is None:
         return None
-    leaves = read_plan(state.file(plan["file"])).leaves
+    leaves = read_plan(state.file(plan.file)).leaves
     signals = Signals(state, manifest.signals)
     if signals.counts.shape[1:] != (leaves.total, leaves.workers):
         return None
-    cost: LoadModel = read_cost(plan["cost"]) if "cost" in plan else calibrate().load
+    cost: LoadModel = read_cost(plan.cost) if plan.cost is not None else calibrate().load
     objects, candidates = signals.counts[:2]
     loads = cost.per_object * objects + cost.per_posting * candidates
     return LeafLoads(leaves, signals.counts, signals.held, loads)
@@ -158,62 +165,66 @@ def look_at_leaves(state: StateDir, manifest: Manifest) -> LeafLoads | None:
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
 BY_WORKER = ("subscriptions", *COUNTS)
-SAID = (
-    "name", "method", "by_hand", "workers", "sized", "version", "why", "changed", "next_why",
-    "next_workers",
-)  # fmt: skip
-
-BESIDE = ("method", "version", "subscriptions")
-
 Metric = tuple[str, str, dict[str, float]]
 
 
-def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
-    manifest = standing.manifest
-    return {
-        "boolean": manifest.plan,
-        "nearest": manifest.near_plan,
-        "relevant": manifest.relevant_plan,
-    }
+def describe_plan(plan: PlanEntry) -> dict[str, Any]:
+    """Return a plan's part of the status."""
+    leaves = plan if isinstance(plan, LeafPlanEntry) else LeafPlanEntry()
+    facts: dict[str, Any] = {"name": plan.name}
+    if plan.method:
+        facts["method"] = plan.method
+    if leaves.by_hand:
+        facts["by_hand"] = leaves.by_hand
+    facts["workers"] = plan.workers
+    if leaves.sized:
+        facts["sized"] = leaves.sized
+    facts |= {"version": plan.version, "why": plan.why}
+    if leaves.changed is not None:
+        facts["changed"] = leaves.changed
+    if leaves.next is not None:
+        facts["next_why"] = leaves.next.why
+        if leaves.next.workers is not None:
+            facts["next_workers"] = leaves.next.workers
+    if leaves.previous is not None:
+        previous = leaves.previous
+        facts["beside"] = {
+            "method": previous.method,
+            "version": previous.version,
+            "subscriptions": previous.subscriptions,
+        }
+    return facts
 
 
-def told_of(entry: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a plan."""
-    told = {name: entry[name] for name in SAID if name in entry}
-    if "beside" in entry:
-        told["beside"] = {name: entry["beside"][name] for name in BESIDE}
-    return told
-
-
-def to_facts(standing: Standing, most: int) -> dict[str, Any]:
-    """The same as one JSON object."""
-    manifest = standing.manifest
+def describe_status(status: StateStatus, most: int) -> dict[str, Any]:
+    """Return a status as one JSON object, with the heaviest leaves."""
+    manifest = status.manifest
     facts: dict[str, Any] = {
         "batch": manifest.batch,
         "events": manifest.counters.events,
         "objects": manifest.counters.objects,
         "results": manifest.counters.results,
         "dead_letters": manifest.counters.dead_letters,
-        "subscriptions": standing.subscriptions,
-        "plans": {kind: told_of(entry) for kind, entry in plans_of(standing).items()},
+        "subscriptions": status.subscriptions,
+        "plans": {kind: describe_plan(plan) for kind, plan in manifest.plans.items()},
         "workers": {
-            KINDS[entry.kind]: {
+            kind_numbered(entry.kind).name: {
                 "batch": entry.batch,
                 **{name: getattr(entry, name) for name in BY_WORKER},
             }
-            for entry in standing.workers
+            for entry in status.workers
         },
         "history": [
-            {"batch": entry.batch, "kind": KINDS[entry.kind]}
+            {"batch": entry.batch, "kind": kind_numbered(entry.kind).name}
             | {name: getattr(entry, name) for name in BY_WORKER}
             for entry in (manifest.signals.history if manifest.signals is not None else [])
         ],
     }
-    if standing.asked is not None:
-        facts["asked"] = standing.asked.wish()
-    if standing.lag is not None:
-        facts["lag"] = msgspec.to_builtins(standing.lag)
-    loads = standing.loads
+    if status.asked is not None:
+        facts["asked"] = status.asked.wish()
+    if status.lag is not None:
+        facts["lag"] = msgspec.to_builtins(status.lag)
+    loads = status.loads
     if loads is not None:
         facts["imbalance"] = imbalance(loads.by_worker)
         facts["leaves_in_all"] = loads.leaves.total
@@ -228,7 +239,7 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
 
 
 class Families:
-    """Metrics in the text format that Prometheus reads, a family after another."""
+    """Metrics in Prometheus' text format, one family after another."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -242,9 +253,9 @@ class Families:
         return "\n".join(self.lines) + "\n"
 
 
-def to_metrics(standing: Standing, most: int) -> str:
-    """All that is known of a state, for Prometheus."""
-    manifest = standing.manifest
+def format_metrics(status: StateStatus, most: int) -> str:
+    """Format a status as Prometheus metrics."""
+    manifest = status.manifest
     families = Families()
     add = families.add
     counters = manifest.counters
@@ -252,42 +263,40 @@ def to_metrics(standing: Standing, most: int) -> str:
         about = f"{name.replace('_', ' ')} since the log began"
         add(f"{name}_total", "counter", about, {"": float(getattr(counters, name))})
     add("batch", "gauge", "the last committed batch", {"": float(manifest.batch)})
-    live = {f'{{kind="{kind}"}}': float(n) for kind, n in standing.subscriptions.items()}
+    live = {f'{{kind="{kind}"}}': float(n) for kind, n in status.subscriptions.items()}
     add("subscriptions", "gauge", "live subscriptions", live)
-    if standing.lag is not None:
-        for name, about, values in lag_metrics(standing.lag):
+    if status.lag is not None:
+        for name, about, values in lag_metrics(status.lag):
             add(name, "gauge", about, values)
-    add_loads(families, standing, most)
+    add_loads(families, status, most)
     return families.text()
 
 
-def load_metrics(standing: Standing, most: int) -> str:
-    """Plans, workers and leaves alone."""
+def format_load_metrics(status: StateStatus, most: int) -> str:
+    """Format only plans, workers and leaves as Prometheus metrics."""
     families = Families()
-    add_loads(families, standing, most)
+    add_loads(families, status, most)
     return families.text()
 
 
-def add_loads(families: Families, standing: Standing, most: int) -> None:
-    """The plans in force, and what workers and leaves did."""
+def add_loads(families: Families, status: StateStatus, most: int) -> None:
+    """Add the metrics of plans, workers and leaves."""
     add = families.add
     versions = {
-        f'{{kind="{kind}"}}': float(entry["version"])
-        for kind, entry in plans_of(standing).items()
-        if entry
+        f'{{kind="{kind}"}}': float(plan.version) for kind, plan in status.manifest.plans.items()
     }
     add("plan_version", "gauge", "the plan in force", versions)
-    beside = standing.manifest.plan.get("beside", {})
-    older = {"": float(beside.get("subscriptions", 0))}
+    previous = status.manifest.leaf_plan.previous
+    older = {"": float(previous.subscriptions if previous is not None else 0)}
     add("older_plan_subscriptions", "gauge", "go by an older plan beside the one in force", older)
     for count in BY_WORKER:
         values = {
-            f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
-            for entry in standing.workers
+            f'{{kind="{kind_numbered(entry.kind).name}",worker="{worker}"}}': float(value)
+            for entry in status.workers
             for worker, value in enumerate(getattr(entry, count))
         }
         add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
-    loads = standing.loads
+    loads = status.loads
     if loads is not None:
         worst = imbalance(loads.by_worker)
         add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
@@ -303,7 +312,7 @@ def add_loads(families: Families, standing: Standing, most: int) -> None:
 
 
 def lag_metrics(lag: Lag) -> Iterator[Metric]:
-    """Names, meanings and values by labels, for Prometheus."""
+    """Yield the name, the help text and the values of each metric of lag."""
     for name, about in (
         ("messages", "messages that wait in a topic"),
         ("files", "files that wait in a folder"),
@@ -330,6 +339,6 @@ def lag_metrics(lag: Lag) -> Iterator[Metric]:
 
 
 def label(**names: str) -> str:
-    """Labels as Prometheus reads them: quoted as JSON quotes."""
+    """Format labels for Prometheus, quoted as in JSON."""
     pairs = (f"{name}={msgspec.json.encode(value).decode()}" for name, value in names.items())
     return "{" + ",".join(pairs) + "}"

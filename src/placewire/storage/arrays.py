@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.storage.mirror import beside, here, mirror_of
+from placewire.storage.mirror import fetch_local, mirror_of, temporary_path
 
 MAGIC = b"PLWARRAY"
 VERSION = 1
@@ -31,7 +31,7 @@ OPEN_FILES = 512
 
 
 class ArrayFile(NamedTuple):
-    """The mapped arrays of one file and whatever small facts its writer put beside them."""
+    """The mapped arrays of one file and the small facts stored with them."""
 
     arrays: dict[str, NDArray[Any]]
     facts: dict[str, Any]
@@ -40,7 +40,7 @@ class ArrayFile(NamedTuple):
 def lay_out(
     arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None
 ) -> list[bytes | memoryview]:
-    """The parts of an array file, in order."""
+    """Lay out the parts of an array file, in order."""
     entries = []
     position = 0
     for name, array in arrays.items():
@@ -60,10 +60,10 @@ def lay_out(
 def write_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
 ) -> int:
-    """Write a new array file and give its size in bytes; the file is on disk on return."""
+    """Write a new array file durably; returns its size in bytes."""
     parts = lay_out(arrays, facts)
     mirror = mirror_of(path)
-    written = path if mirror is None else beside(path)
+    written = path if mirror is None else temporary_path(path)
     with open(written, "xb", buffering=0) as file:
         for part in parts:
             write_whole(file.fileno(), part)
@@ -77,7 +77,7 @@ def write_arrays(
 def pack_arrays(
     arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
 ) -> bytes:
-    """The same as bytes: a block that stages hand to each other in one cell."""
+    """Pack arrays into bytes, for a block that stages pass in one cell."""
     return b"".join(lay_out(arrays, facts))
 
 
@@ -106,7 +106,7 @@ def write_whole(descriptor: int, part: bytes | memoryview) -> None:
 def map_arrays(path: Path) -> ArrayFile:
     """Map the file's arrays, read-only; the mapping lives as long as the arrays do."""
     try:
-        with open(here(path), "rb") as file:
+        with open(fetch_local(path), "rb") as file:
             if os.fstat(file.fileno()).st_size < 20:
                 raise Unusable(f"{path}: is not an array file (too short)")
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -121,7 +121,7 @@ def map_arrays(path: Path) -> ArrayFile:
 
 
 def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
-    """The arrays of a whole array file in memory, without a copy."""
+    """Return the arrays of an array file in memory, without a copy."""
     length = int.from_bytes(whole[12:20], "little")
     header = msgspec.json.decode(whole[20 : 20 + length])
     start = -(-(20 + length) // ALIGN) * ALIGN
@@ -142,14 +142,14 @@ _open_lock = Lock()
 
 
 def forget_deleted() -> None:
-    """Let go of files that were swept: one that is mapped keeps its room on disk."""
+    """Close mapped files that were deleted, so that their disk space is freed."""
     with _open_lock:
         for key in [key for key in _open if not os.path.exists(key)]:
             del _open[key]
 
 
 def open_arrays(path: Path) -> ArrayFile:
-    """`map_arrays` through a cache of this process's recently used files."""
+    """Map a file through this process's cache of recently used files."""
     key = str(path)
     with _open_lock:
         known = _open.get(key)

@@ -1,7 +1,7 @@
-"""Delta tables, by delta-rs: how they are opened, and what is told when they cannot be.
+"""Open Delta tables with delta-rs, and report its errors in one line.
 
-The package is optional and has no JVM. A table lies in a folder of this machine, or in a store by
-its URI; options are those of delta-rs for its store.
+The package `deltalake` is optional and needs no JVM. A table is in a local folder or in a store,
+given by its URI; options are those of delta-rs for the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 MAPPING = "delta.columnMapping.mode"
-# Features whose tables are read right: of some only as long as they are not made use of.
+# Features whose tables are read correctly, some only while the table makes no use of them.
 READABLE = {
     "columnMapping",
     "deletionVectors",
@@ -33,8 +33,8 @@ LAST_READER = 3  # the version of the protocol that names features
 COLOURS = re.compile("\x1b\\[\\d+m|\u21b3")
 
 
-class TablePlace:
-    """Where a table is, as who says `label`."""
+class TableLocation:
+    """The path and store options of a table; messages begin with `label`."""
 
     def __init__(self, who: str, path: str, options: Mapping[str, str] | None = None) -> None:
         if importlib.util.find_spec("deltalake") is None:
@@ -51,41 +51,41 @@ class TablePlace:
 
     @property
     def folder(self) -> Path | None:
-        """The folder, if it is one of this machine."""
+        """The folder, if it is a local one."""
         return None if "://" in self.path else Path(self.path)
 
     def find(self) -> DeltaTable | None:
-        """The table, None if there is none yet; raises Unusable."""
+        """Open the table; None if it does not exist yet. Raises Unusable."""
         from deltalake import DeltaTable
 
-        with self.telling("cannot be opened"):
+        with self.reporting_errors("cannot be opened"):
             if not DeltaTable.is_deltatable(self.path, storage_options=self.options):
                 return None
             return DeltaTable(self.path, storage_options=self.options)
 
     def open(self, version: int | None = None) -> DeltaTable:
-        """The table, now or as of a version; raises Unusable."""
+        """Open the latest or a given version of the table; raises Unusable."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         what = "cannot be opened" if version is None else f"version {version} cannot be opened"
-        with self.telling(what):
+        with self.reporting_errors(what):
             try:
                 return DeltaTable(self.path, version=version, storage_options=self.options)
             except TableNotFoundError:
                 raise Unusable(f"{self.label}: has no Delta table") from None
 
     def files(self) -> fs.FileSystem:
-        """The files of the table, by paths from its folder."""
+        """Return the file system of the table's folder."""
         from deltalake.fs import DeltaStorageHandler
         from pyarrow import fs
 
-        with self.telling("cannot be opened"):
+        with self.reporting_errors("cannot be opened"):
             return fs.PyFileSystem(DeltaStorageHandler(self.path, self.options))
 
     @contextlib.contextmanager
-    def telling(self, what: str, lasting: bool = True) -> Iterator[None]:
-        """Tell what goes wrong in one line; if not `lasting`, another time it may not."""
+    def reporting_errors(self, what: str, lasting: bool = True) -> Iterator[None]:
+        """Turn delta-rs errors into one line; if not `lasting`, a retry may succeed."""
         from deltalake.exceptions import (
             CommitFailedError,
             DeltaError,
@@ -100,13 +100,13 @@ class TablePlace:
                 lasting and not isinstance(error, (CommitFailedError, OSError))
             )
             kind = Unusable if ends else Unreachable
-            raise kind(f"{self.label}: {what}: {in_one_line(error)}") from None
+            raise kind(f"{self.label}: {what}: {join_causes(error)}") from None
 
 
 def check_readable(
     label: str, reader: int, features: Collection[str], configuration: Mapping[str, str | None]
 ) -> None:
-    """A table whose rows would be read wrong is refused; raises Unusable."""
+    """Reject a table whose rows would be read incorrectly; raises Unusable."""
     unknown = sorted(set(features) - READABLE)
     if unknown:
         raise Unusable(f"{label}: needs what is not read here: {', '.join(unknown)}")
@@ -117,7 +117,7 @@ def check_readable(
         raise Unusable(f"{label}: columns that are mapped are not read here: {MAPPING} is {mode}")
 
 
-def in_one_line(error: Exception) -> str:
-    """An error of delta-rs, which tells causes below each other."""
+def join_causes(error: Exception) -> str:
+    """Join the lines of a delta-rs error, which lists causes below each other."""
     lines = COLOURS.sub("", str(error)).splitlines()
     return ": ".join(line.strip() for line in lines if line.strip()) or type(error).__name__

@@ -1,7 +1,6 @@
-"""Places: folders on any file system that pyarrow opens by a URI, object stores above all.
+"""Folders on local disks and object stores, through the file systems of pyarrow.
 
-A file is written whole or not at all. Stores of objects see to that themselves; elsewhere it is
-written beside its place and renamed.
+Files are written atomically: object stores do so themselves, elsewhere a temporary file is renamed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from placewire.model.errors import Unusable
+from placewire.model.errors import Unusable, first_line
 
 SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 OBJECTS = ("s3", "gcs", "abfs")  # pyarrow's types of file systems that have objects
@@ -25,17 +24,17 @@ OTHER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 URI = re.compile(rf"({'|'.join(SCHEMES)}):/+(.*)", re.DOTALL)
 PARTS = re.compile(r"([^:/]+)://([^/?#]*)(([^?#]*).*)", re.DOTALL)
 HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
-NAMING = ("abfs", "abfss")  # in which what stands before the @ is no key, but names a place
+NAMING = ("abfs", "abfss")  # schemes in which the part before the @ names a container, not a key
 
 
 class Unreachable(Unusable):
-    """A place that cannot be reached or refuses: another time it may not."""
+    """A store that cannot be reached or denies access; a retry may succeed."""
 
 
 def as_uri(text: str | Path) -> str | None:
-    """A URI, also one whose slashes a path has swallowed; None for a path of this machine.
+    """Return a URI, with slashes restored that `Path` removed; None for a local path.
 
-    Raises Unusable for a URI of another kind.
+    Raises Unusable for an unknown scheme.
     """
     found = URI.fullmatch(str(text))
     if found is None:
@@ -47,10 +46,10 @@ def as_uri(text: str | Path) -> str | None:
 
 
 def without_secrets(where: str) -> str:
-    """A URI as it may be shown: keys and options are left out; a path as it is.
+    """Return a URI without keys and options, for messages; a path stays as it is.
 
-    A secret with a slash that is not written as %2F ends what a URI has for keys. Then it cannot
-    be told where the secret ends, and only the scheme is shown.
+    Where a secret has a slash that is not escaped as %2F, its end is unknown and only the scheme is
+    shown.
     """
     parts = PARTS.fullmatch(where)
     if parts is None:
@@ -65,10 +64,7 @@ def without_secrets(where: str) -> str:
 
 
 class Folder:
-    """A folder somewhere; files in it go by their names, with slashes between folders.
-
-    It is given by a URI, or by a path of this machine.
-    """
+    """A folder given by a URI or a local path; file names may contain slashes."""
 
     def __init__(self, where: str | Path) -> None:
         uri = as_uri(where)
@@ -79,18 +75,20 @@ class Folder:
             if uri is None:
                 self.system, self.root = fs.LocalFileSystem(), str(Path(where).absolute())
             else:
-                self.system, self.root = fs.FileSystem.from_uri(send_at_once(uri))
+                self.system, self.root = fs.FileSystem.from_uri(allow_single_request(uri))
         except (OSError, ValueError, NotImplementedError) as error:
             why = first_line(error)
             if uri is not None:
-                why = why.replace(send_at_once(uri), self.label)  # pyarrow says it as it is
+                why = why.replace(
+                    allow_single_request(uri), self.label
+                )  # pyarrow quotes it with secrets
             raise Unusable(f"{self.label}: cannot be opened: {why}") from None
 
     def __str__(self) -> str:
         return self.label
 
     def make(self) -> None:
-        """Make the folder, where folders have to be made; raises Unusable."""
+        """Create the folder, unless the store has no folders; raises Unusable."""
         if self.system.type_name in OBJECTS:
             return
         try:
@@ -99,14 +97,14 @@ class Folder:
             raise Unusable(f"{self.label}: cannot be written: {first_line(error)}") from None
 
     def exists(self) -> bool:
-        """Whether there is a folder, or something in it where folders are not made."""
-        with self._telling("cannot be listed", ""):
+        """Return whether the folder exists; in an object store, whether it has files."""
+        with self._reporting_errors("cannot be listed", ""):
             kind: fs.FileType = self.system.get_file_info(self.root).type
             return bool(kind == fs.FileType.Directory)
 
     def write(self, name: str, content: bytes | pa.Buffer | Path) -> None:
-        """Put a file, from memory or from this machine, in the place of any other."""
-        with self._telling("cannot be written", name):
+        """Write or replace a file, from memory or from a local file."""
+        with self._reporting_errors("cannot be written", name):
             target = f"{self.root}/{name}"
             if self.system.type_name in OBJECTS:
                 self._send(target, content)
@@ -128,20 +126,20 @@ class Folder:
                 shutil.copyfileobj(source, stream, 1 << 22)
 
     def read(self, name: str) -> bytes:
-        """The content of a file; raises FileNotFoundError."""
+        """Read a file; raises FileNotFoundError."""
         with (
-            self._telling("cannot be read", name),
+            self._reporting_errors("cannot be read", name),
             self.system.open_input_stream(f"{self.root}/{name}") as stream,
         ):
             content: bytes = stream.read()
             return content
 
     def fetch(self, name: str, to: Path) -> None:
-        """Copy a file to this machine, whole or not at all; raises FileNotFoundError."""
+        """Download a file atomically; raises FileNotFoundError."""
         partial = to.with_name(f".{to.name}.{secrets.token_hex(4)}")
         try:
             with (
-                self._telling("cannot be read", name),
+                self._reporting_errors("cannot be read", name),
                 self.system.open_input_stream(f"{self.root}/{name}") as stream,
                 open(partial, "xb") as file,
             ):
@@ -152,8 +150,8 @@ class Folder:
             raise
 
     def list(self, folder: str = "", deep: bool = False) -> list[str]:
-        """The names of what is in a folder, folders too; if `deep`, of all files below it."""
-        with self._telling("cannot be listed", folder):
+        """List the names in a folder, folders included; if `deep`, all files below it."""
+        with self._reporting_errors("cannot be listed", folder):
             top = f"{self.root}/{folder}".rstrip("/")
             selector = fs.FileSelector(top, allow_not_found=True, recursive=deep)
             found = self.system.get_file_info(selector)
@@ -164,16 +162,16 @@ class Folder:
             return [one.base_name for one in found]
 
     def remove(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         with (
-            self._telling("cannot be deleted", name),
+            self._reporting_errors("cannot be deleted", name),
             contextlib.suppress(FileNotFoundError),
         ):
             self.system.delete_file(f"{self.root}/{name}")
 
     @contextlib.contextmanager
-    def _telling(self, what: str, name: str) -> Iterator[None]:
-        """Tell what goes wrong with a file in one line."""
+    def _reporting_errors(self, what: str, name: str) -> Iterator[None]:
+        """Turn errors of the file system into one line."""
         try:
             yield
         except FileNotFoundError:
@@ -182,21 +180,17 @@ class Folder:
             raise Unreachable(f"{self.label}: {name} {what}: {first_line(error)}") from None
 
 
-def send_at_once(uri: str) -> str:
-    """The URI with S3's option to send what is small in one request instead of three."""
+def allow_single_request(uri: str) -> str:
+    """Add S3's option to write small files with one request instead of three."""
     if not uri.startswith("s3:") or "allow_delayed_open=" in uri:
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"
 
 
 def sync(path: str) -> None:
-    """Let a file survive a power cut."""
+    """Flush a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,10 +1,10 @@
-"""The intake: what a source without a total order gave, in the order that it got.
+"""The intake: batches of an unordered source, recorded in a fixed order.
 
-A source gives rows in parts that have no order among them. They are written as blocks, and the
-order of the blocks is recorded before any of them runs: from then on that is the log. A source that
-gives a batch once more after a crash is not asked again.
+A source delivers rows in partitions without a total order. They are written as blocks, and the
+order of the blocks is recorded before any of them runs: from then on that order is the log. When a
+source redelivers a batch after a crash, the recorded one is used.
 
-intake/N.json        which blocks the source's batch N came to, in order
+intake/N.json        the blocks of the source's batch N, in order
 intake/*.arrow       objects as columns
 intake/*.jsonl       events as lines
 """
@@ -19,14 +19,14 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.storage.layout import StateDir, write_file
-from placewire.storage.mirror import beside, list_names, mirror_of, read_file, remove_file
+from placewire.storage.mirror import list_names, mirror_of, read_file, remove_file, temporary_path
 
 FOLDER = "intake"
-KEEP = 2  # recorded batches, beside the one at work
+KEEP = 2  # recorded batches, in addition to the current one
 
 
 class IntakeBlock(msgspec.Struct, frozen=True):
-    """A block's file, its form, and how many events it has in how many bytes."""
+    """A block's file, its format, and its number of events and bytes."""
 
     file: str
     form: str
@@ -35,7 +35,7 @@ class IntakeBlock(msgspec.Struct, frozen=True):
 
 
 class IntakeBatch(msgspec.Struct, frozen=True):
-    """What one batch of a source came to; `first` counts the blocks of all batches before."""
+    """The blocks of one batch of a source; `first` counts the blocks of all earlier batches."""
 
     first: int
     blocks: list[IntakeBlock]
@@ -55,7 +55,7 @@ class Intake:
         """Write a block under a name that no other attempt will ever use."""
         path = self.folder / f"{secrets.token_hex(8)}.{form}"
         mirror = mirror_of(path)
-        written = path if mirror is None else beside(path)
+        written = path if mirror is None else temporary_path(path)
         write(written)
         size = written.stat().st_size
         if mirror is not None:
@@ -63,7 +63,7 @@ class Intake:
         return IntakeBlock(path.name, form, rows, size)
 
     def read(self, batch: int) -> IntakeBatch | None:
-        """What is recorded of a source's batch, if anything."""
+        """Read the record of a source's batch; None if there is none."""
         name = f"{batch}.json"
         try:
             return msgspec.json.decode(read_file(self.folder / name), type=IntakeBatch)
@@ -73,16 +73,16 @@ class Intake:
             raise Unusable(f"state {self.state}: {FOLDER}/{name} is damaged: {error}") from None
 
     def record(self, batch: int, recorded: IntakeBatch) -> None:
-        """Fix the order of a source's batch."""
+        """Record the order of a source's batch."""
         self.state.check_writer()
         write_file(self.folder / f"{batch}.json", msgspec.json.encode(recorded))
 
     def last(self) -> int | None:
-        """The last recorded batch."""
+        """Return the number of the last recorded batch."""
         return max(self._batches(), default=None)
 
     def tidy(self) -> None:
-        """Delete what committed batches were made of, and what attempts that failed have left."""
+        """Delete blocks of committed batches and of failed attempts."""
         kept = sorted(self._batches())[-KEEP:]
         needed = {f"{batch}.json" for batch in kept}
         for batch in kept:

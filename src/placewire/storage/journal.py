@@ -1,12 +1,12 @@
-"""The journal: events that were accepted from outside, an append-only log in files of lines.
+"""The journal: an append-only log of accepted events, in files of lines.
 
-journal/ID                    what tells this journal from any other
-journal/LOCK                  held by the one writer, see `storage/journal.py`
-journal/MARK                  up to which byte the journal is on disk for good, mapped by readers
-journal/SEQ-BYTE.jsonl        lines from the one with this seq, which begins at this byte of all
-journal/SEQ-BYTE.notes        what the log itself cannot say of some of these lines: whose they are
+journal/ID                    identifies the journal
+journal/LOCK                  held by the writer
+journal/MARK                  durable length in bytes, mapped by readers
+journal/SEQ-BYTE.jsonl        lines from this seq on, which starts at this byte of the journal
+journal/SEQ-BYTE.notes        metadata of some of these lines: their owners, replies
 
-A line's number is its seq. Offsets count the bytes of all files, so that old files may go.
+A line's number is its seq. Offsets count the bytes of all files, so that old files can be deleted.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from placewire.storage.layout import StateDir, write_file
 
 NAME = re.compile(r"(\d{15})-(\d{18})\.jsonl$")
 MARK_BYTES = 8
-LOOK_BYTES = 1 << 16
+READ_BYTES = 1 << 16
 
 
 class Note(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is noted of the `rows` lines from `seq` on: whose they are, and what was replied.
+    """Metadata of `rows` lines from `seq` on: their owner, and the reply to their request.
 
-    A reply is to a request of so many `lines`, which are there together or not at all.
+    A reply belongs to a request of `lines` lines, which are kept together or not at all.
     """
 
     seq: int
@@ -50,12 +50,12 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def end_seq(self) -> int:
-        """The seq after what it speaks of."""
+        """The seq after the described lines."""
         return self.seq + max(self.rows, self.lines)
 
 
 class JournalFile(NamedTuple):
-    """One file of the journal, and where it begins."""
+    """One file of the journal, and the seq and byte at its start."""
 
     path: Path
     first_seq: int
@@ -80,7 +80,7 @@ def name_file(folder: Path, first_seq: int, first_byte: int) -> JournalFile:
 
 
 def list_files(folder: Path) -> list[JournalFile]:
-    """The files that are there, in order."""
+    """List the files in order."""
     names = (NAME.match(path.name) for path in folder.iterdir())
     return sorted(
         (name_file(folder, int(name[1]), int(name[2])) for name in names if name),
@@ -89,7 +89,7 @@ def list_files(folder: Path) -> list[JournalFile]:
 
 
 def read_id(folder: Path) -> str:
-    """What tells this journal from any other; raises Unusable if there is none."""
+    """Read the journal's id; raises Unusable if there is none."""
     try:
         return (folder / "ID").read_text().strip()
     except OSError as error:
@@ -97,7 +97,7 @@ def read_id(folder: Path) -> str:
 
 
 class Mark:
-    """Up to which byte the journal is on disk for good: eight bytes that processes share."""
+    """The durable length of the journal: eight bytes that processes share."""
 
     def __init__(self, folder: Path, writing: bool = False) -> None:
         path = folder / "MARK"
@@ -122,7 +122,7 @@ class Mark:
 
 
 class JournalReader:
-    """Reads lines of the journal by their seq; made for the few that somebody looks at."""
+    """Reads single lines of the journal by seq."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -130,7 +130,7 @@ class JournalReader:
         self.known: dict[int, list[tuple[int, int]]] = {}  # by file: seqs and their local bytes
 
     def read(self, seq: int) -> bytes | None:
-        """The line, without its newline; None if it is not there, or not there any more."""
+        """Read a line without its newline; None if it does not exist or was deleted."""
         files = [file for file in list_files(self.folder) if file.first_seq <= seq]
         if seq < 0 or not files:
             return None
@@ -143,34 +143,33 @@ class JournalReader:
             return None
 
     def _walk(self, file: JournalFile, wanted: int, seq: int, start: int) -> bytes | None:
-        """Walk to the line from another one, noting some places on the way."""
+        """Scan to the line from an earlier one, and remember some positions on the way."""
         limit = self.mark.get() - file.first_byte
         places = self.known[file.first_byte]
         with open(file.path, "rb") as raw:
             raw.seek(start)
             while start < limit:
                 # Whole lines: at least one, however long it is.
-                lines = raw.readlines(min(LOOK_BYTES, limit - start))
+                lines = raw.readlines(min(READ_BYTES, limit - start))
                 if seq + len(lines) > wanted:
                     end = start + sum(map(len, lines[: wanted - seq + 1]))
                     return lines[wanted - seq].removesuffix(b"\n") if end <= limit else None
                 seq += len(lines)
                 start += sum(map(len, lines))
-                # Several threads may walk: whichever notes a place later finds it there, or
-                # between two others.
+                # Several threads may scan; positions stay sorted whoever adds one.
                 if (seq, start) > places[-1]:
                     bisect.insort(places, (seq, start))
         return None
 
 
-FILE_BYTES = 1 << 27  # when a file is this long, the next begins
-JOURNALWRITER_LOOK_BYTES = 1 << 24
+FILE_BYTES = 1 << 27  # a longer file is followed by a new one
+SCAN_BYTES = 1 << 24
 LOCK_TRIES, LOCK_PAUSE_S = 4, 0.05
 PROBE_BYTES = 1 << 14
 
 
 class JournalWriter:
-    """The one writer of a journal; opening it mends what a crash has left. Not for two threads."""
+    """The only writer of a journal; opening it recovers from a crash. Not thread-safe."""
 
     def __init__(self, folder: Path, file_bytes: int = FILE_BYTES) -> None:
         self.folder = folder
@@ -187,12 +186,12 @@ class JournalWriter:
         files = list_files(folder) or [name_file(folder, 0, 0)]
         self.file = files[-1]
         self._open(self.file)
-        self.next_seq, self.size = self._mend(self.file)
+        self.next_seq, self.size = self._recover(self.file)
         self.mark = Mark(folder, writing=True)
         self.publish()
 
     def _take_lock(self) -> None:
-        """Become the one writer; whoever only looks has it for a moment."""
+        """Take the writer's lock; retry, since readers hold it for a moment."""
         for left in range(LOCK_TRIES, 0, -1):
             try:
                 return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,10 +213,10 @@ class JournalWriter:
         self._lines, self._notes = lines, notes
         self.notes_size = os.fstat(self._notes).st_size
 
-    def _mend(self, file: JournalFile) -> tuple[int, int]:
-        """Cut off an unfinished line and notes of lines that are not there; gives seq and size."""
+    def _recover(self, file: JournalFile) -> tuple[int, int]:
+        """Truncate an unfinished line and notes of missing lines; returns next seq and size."""
         rows = whole = at = 0
-        while piece := os.pread(self._lines, JOURNALWRITER_LOOK_BYTES, at):
+        while piece := os.pread(self._lines, SCAN_BYTES, at):
             rows += piece.count(b"\n")
             if (last := piece.rfind(b"\n")) >= 0:
                 whole = at + last + 1
@@ -229,7 +228,7 @@ class JournalWriter:
                 break
             note = msgspec.json.decode(line, type=Note)
             if note.end_seq > next_seq:
-                # A request of which only some lines are there was never replied to.
+                # A request with only some of its lines was never acknowledged.
                 next_seq = min(next_seq, note.seq)
             if note.seq >= next_seq:
                 break
@@ -244,7 +243,7 @@ class JournalWriter:
         return next_seq, whole
 
     def _find_row(self, row: int) -> int:
-        """Where a row of the file begins that is there."""
+        """Return the byte at which a row of the file starts."""
         with open(self.file.path, "rb") as raw:
             return sum(len(line) for line in islice(raw, row))
 
@@ -253,17 +252,17 @@ class JournalWriter:
         return self.file.first_byte + self.size
 
     def append(self, lines: Sequence[bytes], notes: Sequence[Note]) -> None:
-        """Write whole lines, each without its newline, and what is noted of them, for good.
+        """Write lines, given without newlines, and their notes durably.
 
-        Readers see them only after `publish`. Raises OSError and leaves the journal as it was; if
-        even that fails nothing more is written until it works.
+        Readers see them after `publish`. On OSError the journal is rolled back; if that fails too,
+        nothing is written until a rollback succeeds.
         """
         if self.broken:
-            self._take_back()
+            self._roll_back()
         if self.broken:
             raise OSError(errno.EIO, self.broken)
         if self.size >= self.file_bytes:
-            self._turn()
+            self._start_file()
         text = b"".join([line + b"\n" for line in lines])
         said = b"".join([msgspec.json.encode(note) + b"\n" for note in notes])
         try:
@@ -273,25 +272,25 @@ class JournalWriter:
             write_all(self._lines, text)
             os.fdatasync(self._lines)
         except OSError:
-            self._take_back()
+            self._roll_back()
             raise
         self.size += len(text)
         self.notes_size += len(said)
         self.next_seq += len(lines)
 
     def publish(self) -> None:
-        """Let readers see all that was appended."""
+        """Make all appended lines visible to readers."""
         self.mark.set(self.end_byte)
 
     def probe(self) -> None:
-        """See whether there is room to write; raises OSError."""
+        """Raise OSError if the disk is full."""
         path = self.folder / "PROBE"
         try:
             path.write_bytes(bytes(PROBE_BYTES))
         finally:
             path.unlink(missing_ok=True)
 
-    def _take_back(self) -> None:
+    def _roll_back(self) -> None:
         try:
             os.ftruncate(self._lines, self.size)
             os.ftruncate(self._notes, self.notes_size)
@@ -302,8 +301,8 @@ class JournalWriter:
         else:
             self.broken = ""
 
-    def _turn(self) -> None:
-        """Begin the next file."""
+    def _start_file(self) -> None:
+        """Start the next file."""
         former = self._lines, self._notes
         file = name_file(self.folder, self.next_seq, self.end_byte)
         self._open(file)
@@ -317,7 +316,7 @@ class JournalWriter:
 
 
 def drop_files(folder: Path, seq: int, before_s: float) -> int:
-    """Delete files that end before an event and were written last before a time; gives how many."""
+    """Delete files that end before a seq and were last written before a time; returns how many."""
     gone = 0
     for file, following in pairwise(list_files(folder)):
         if following.first_seq > seq or file.path.stat().st_mtime >= before_s:
@@ -329,14 +328,14 @@ def drop_files(folder: Path, seq: int, before_s: float) -> int:
 
 
 def files_from(folder: Path, seq: int) -> list[JournalFile]:
-    """The files that have the line of this seq or later ones."""
+    """List the files that have lines from this seq on."""
     files = list_files(folder)
     ends = [file.first_seq for file in files[1:]] + [seq + 1]
     return [file for file, end in zip(files, ends, strict=True) if end > seq]
 
 
 def read_entries(folder: Path, first_seq: int) -> Iterator[tuple[int, bytes]]:
-    """All whole lines from a seq on with their seqs, for a restart that has to catch up."""
+    """Yield whole lines from a seq on with their seqs, to catch up after a restart."""
     for file in files_from(folder, first_seq):
         with open(file.path, "rb") as raw:
             for seq, line in enumerate(raw, file.first_seq):
@@ -345,7 +344,7 @@ def read_entries(folder: Path, first_seq: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_notes(folder: Path, first_seq: int) -> Iterator[Note]:
-    """The notes of all lines from a seq on, also of some that begin before it."""
+    """Yield the notes of all lines from a seq on, including notes that start before it."""
     for file in files_from(folder, first_seq):
         for line in file.notes.read_bytes().splitlines():
             note = msgspec.json.decode(line, type=Note)
@@ -354,7 +353,7 @@ def read_notes(folder: Path, first_seq: int) -> Iterator[Note]:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """Write all of it; raises OSError."""
+    """Write all bytes; raises OSError."""
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]

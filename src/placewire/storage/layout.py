@@ -1,18 +1,18 @@
-"""The state directory: what lies where, whose it is, and under which names.
+"""The state directory: its files, its lock and its format.
 
-FORMAT               what this directory is and which version of it
+FORMAT               marks the directory, with the version of its format
 LOCK                 held by the one writer
 manifests/N.json     what batch N committed
-files/bN-*.plw       array files written by batch N: blocks, segments, ended rows
-sink/                results as delivered so far
+files/bN-*.plw       array files written by batch N: blocks, segments, tombstones
+sink/                delivered results
 lexicon-*.json       the lexicon of the settings, if they name one
-intake/              what a source without a total order gave, see `storage/intake_record.py`
-checkpoint/          how far a stream has read its sources, as Spark notes it
-ASKED.json           a plan that somebody asked for by hand
-LAG.json             how far a run was behind when it looked last
-WRITER.json          who writes a state that does not lie in a directory of this machine
-SERVER.json          where the service that has the journal can be reached, see `storage/notes.py`
-LEDGER               which ledger a service has had, see `serve/ledger/identity.py`
+intake/              recorded batches of unordered sources, see `storage/intake_record.py`
+checkpoint/          Spark's checkpoint of a stream
+ASKED.json           a plan request, see `storage/runtime_files.py`
+LAG.json             the last measured lag of a run
+WRITER.json          the writer of a state in an object store
+SERVER.json          the address of the server
+LEDGER               the ledger of the server, see `serve/ledger/identity.py`
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from placewire.storage.filesystem import as_uri, without_secrets
 from placewire.storage.mirror import (
     MOST_BYTES,
     Mirrored,
-    beside,
-    here,
+    fetch_local,
     list_names,
     mirror_of,
     open_mirror,
     read_file,
+    temporary_path,
 )
 from placewire.text.lexicon import Lexicon, read_lexicon
 
-VERSION = 1
-EXPECTED = {"what": "placewire state", "version": VERSION}
+FORMAT = 2  # of the state directory, its manifests and its files
+EXPECTED = {"what": "placewire state", "version": FORMAT}
 
 
 class StateDir:
-    """Paths of one state directory; of one that lies elsewhere, those of its mirror.
+    """Paths of one state directory; for one in an object store, those of its mirror.
 
-    `name` is what tasks carry, so that each finds the state, or makes a mirror where it runs.
+    Tasks carry `name`, by which each opens the state, or a mirror where it runs.
     """
 
     def __init__(self, root: Path, name: str | None = None) -> None:
         self.root = root
         self.name = name or str(root)
-        self.token = ""  # by which the writer of a state that lies elsewhere is known
+        self.token = ""  # identifies the writer of a state in an object store
         self.files = root / "files"
         self.manifests = root / "manifests"
         self.sink = root / "sink"
 
     @classmethod
     def at(cls, name: str) -> StateDir:
-        """The directory by its name, as tasks carry it."""
+        """Open the directory by the name that tasks carry."""
         if "#" in name and as_uri(name) is not None:
             return cls(open_mirror(Mirrored.named(name)).root, name)
         return cls(Path(name))
 
     @classmethod
     def given(cls, where: str | Path, cache: str = "", most_bytes: int = MOST_BYTES) -> StateDir:
-        """The directory as a user names it: a path of this machine, or a URI; raises Unusable.
+        """Open the directory that a user names, a local path or a URI; raises Unusable.
 
-        A URI is used through mirrors in the folder `cache`; without it each process chooses one.
+        A URI is mirrored in the folder `cache`; without it each process chooses one.
         """
         uri = as_uri(where)
         if uri is None:
@@ -80,16 +80,17 @@ class StateDir:
 
     def __str__(self) -> str:
         mirror = mirror_of(self.files)
-        return str(self.root) if mirror is None else str(mirror.place)
+        return str(self.root) if mirror is None else str(mirror.remote)
 
     def check(self) -> None:
-        """Refuse a directory that is something else, and leave it as it is; raises Unusable."""
+        """Reject a directory that is not a state, without changing it; raises Unusable."""
         try:
             found = msgspec.json.decode(read_file(self.root / "FORMAT"))
+            if not isinstance(found, dict) or found.keys() != EXPECTED.keys():
+                raise Unusable(f"state {self}: FORMAT is not readable")
+            check_format(self, found["version"])
             if found != EXPECTED:
-                raise Unusable(
-                    f"state {self}: needs placewire state version {VERSION}, got {found}"
-                )
+                raise Unusable(f"state {self}: FORMAT is not readable")
         except (FileNotFoundError, NotADirectoryError):
             self._check_empty()
         except (msgspec.DecodeError, UnicodeError):
@@ -103,7 +104,7 @@ class StateDir:
                 empty = not set(list_names(self.root)) - {"WRITER.json"}
             else:
                 empty = not self.root.exists() or (
-                    self.root.is_dir() and all(map(is_ours, self.root.iterdir()))
+                    self.root.is_dir() and all(map(is_leftover, self.root.iterdir()))
                 )
         except OSError as error:
             raise Unusable(f"state {self}: cannot be used: {error.strerror}") from None
@@ -111,7 +112,7 @@ class StateDir:
             raise Unusable(f"state {self}: is not a placewire state directory and is not empty")
 
     def check_made(self) -> None:
-        """Refuse what is no state yet; raises Unusable."""
+        """Reject a directory that is not a state yet; raises Unusable."""
         try:
             read_file(self.root / "FORMAT")
         except OSError:
@@ -122,12 +123,12 @@ class StateDir:
         self.check()
 
     def open(self) -> None:
-        """Recognise the directory or make it; raises Unusable."""
+        """Check the directory or create it; raises Unusable."""
         self.check()
         self.make()
 
     def make(self) -> None:
-        """Make what is missing of the directory; raises Unusable."""
+        """Create missing parts of the directory; raises Unusable."""
         mark = self.root / "FORMAT"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -141,10 +142,10 @@ class StateDir:
             raise Unusable(f"state {self}: cannot be used: {error.strerror}") from None
 
     def lock(self) -> int:
-        """Become the one writer, for the life of the descriptor; raises Unusable.
+        """Lock the directory for the one writer, while the descriptor is open; raises Unusable.
 
-        A store cannot tell whether a writer still lives: the last to come is the one, and whoever
-        was before finds out at its next commit.
+        An object store has no locks: the last writer wins, and an earlier one fails at its next
+        commit.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -166,22 +167,22 @@ class StateDir:
         return descriptor
 
     def check_writer(self) -> None:
-        """Refuse to go on if another has become the writer; raises Unusable."""
+        """Raise Unusable if another process has become the writer."""
         if self.token:
             found = msgspec.json.decode(read_file(self.root / "WRITER.json"))
             if found != {"token": self.token}:
                 raise Unusable(f"state {self}: another process has become its writer")
 
     def new_name(self, batch: int, what: str) -> str:
-        """A file name that no other attempt will ever use."""
+        """Return a unique file name."""
         return f"b{batch:09d}-{what}-{secrets.token_hex(6)}.plw"
 
     def lexicon(self, digest: str) -> Path:
-        """Where the lexicon of this digest is."""
+        """Return the path of the lexicon with this digest."""
         return self.root / f"lexicon-{digest[:16]}.json"
 
     def folder(self, name: str) -> str:
-        """A folder of the state that is written and read by its own path or URI."""
+        """Return the path or URI of a folder of the state, for direct access."""
         if mirror_of(self.files) is None:
             return str(self.root / name)
         uri, mark, options = Mirrored.named(self.name).uri.partition("?")
@@ -191,8 +192,17 @@ class StateDir:
         return self.files / name
 
 
-def is_ours(path: Path) -> bool:
-    """Whether a run that died while making the directory may have left this."""
+def check_format(state: StateDir, found: object) -> None:
+    """Reject a state of another format; raises Unusable."""
+    if found != FORMAT:
+        raise Unusable(
+            f"state {state}: has format {found}, and this version of placewire reads format"
+            f" {FORMAT}; start with a new state directory"
+        )
+
+
+def is_leftover(path: Path) -> bool:
+    """Return whether a run that died while creating the directory may have left this."""
     return (
         path.name == "LOCK"
         or path.name.startswith(".FORMAT.")
@@ -205,12 +215,12 @@ def is_ours(path: Path) -> bool:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a small file so that it is either whole or not there, even after a power cut."""
+    """Write a small file atomically and durably."""
     mirror = mirror_of(path)
     if mirror is not None:
-        mirror.place.write(mirror.name_of(path), content)
+        mirror.remote.write(mirror.name_of(path), content)
         return
-    temporary = beside(path)
+    temporary = temporary_path(path)
     with open(temporary, "xb") as file:
         file.write(content)
         file.flush()
@@ -224,7 +234,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def keep_lexicon(state: StateDir, settings: Settings) -> None:
-    """Copy the lexicon into the state: the user's file may change, move or go."""
+    """Copy the lexicon into the state: the user's file may change or disappear."""
     if settings.lexicon is None or settings.lexicon_digest is None:
         return
     target = state.lexicon(settings.lexicon_digest)
@@ -241,7 +251,7 @@ def keep_lexicon(state: StateDir, settings: Settings) -> None:
 
 
 def open_lexicon(state: StateDir, settings: Settings) -> Lexicon | None:
-    """The lexicon by which a state scores, none if it has none; raises Unusable."""
+    """Open the lexicon of a state; None if it has none. Raises Unusable."""
     if settings.lexicon_digest is None:
         return None
-    return read_lexicon(str(here(state.lexicon(settings.lexicon_digest))))
+    return read_lexicon(str(fetch_local(state.lexicon(settings.lexicon_digest))))

@@ -1,20 +1,36 @@
-"""Manifests: batch N is committed when manifest N exists, and by nothing else."""
+"""Manifests: batch N is committed once manifest N exists.
+
+A manifest describes the whole state after one batch. Its entries say which files the state needs;
+garbage collection keeps those and deletes the others.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
 from placewire.model.errors import Unusable
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
-from placewire.storage.layout import StateDir, write_file
+from placewire.storage.layout import FORMAT, StateDir, check_format, write_file
 from placewire.storage.mirror import list_names, read_file
 
 
-class DeltaEntry(msgspec.Struct, frozen=True):
-    """What a batch changed in the results of one segment's rows: a file, and a label in it."""
+class Offset(NamedTuple):
+    """A position in the log between two lines."""
+
+    seq: int = 0
+    byte: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a manifest. Fields that this version does not know are rejected."""
+
+
+class DeltaEntry(Entry, frozen=True):
+    """The changes of a batch to the results of one segment's rows: a file and a label in it."""
 
     file: str
     label: str
@@ -22,10 +38,10 @@ class DeltaEntry(msgspec.Struct, frozen=True):
     first_seq: int = 0  # of the batch, or of the first of several
 
 
-class SegmentEntry(msgspec.Struct, frozen=True):
-    """A live segment: its file, how many rows it has, and the file of those that have ended.
+class SegmentEntry(Entry, frozen=True):
+    """A live segment: its file, its number of rows, and the file of its tombstones.
 
-    One of `nearest` or `relevant` subscriptions has the deltas of what they hold since then.
+    `deltas` are the changes to the results of its rows since the segment was written.
     """
 
     name: str
@@ -36,7 +52,7 @@ class SegmentEntry(msgspec.Struct, frozen=True):
     deltas: list[DeltaEntry] = []
 
 
-class PieceEntry(msgspec.Struct, frozen=True):
+class PieceEntry(Entry, frozen=True):
     """Matches of one block's objects with the rows of one segment: two arrays of a file."""
 
     block: int
@@ -46,25 +62,25 @@ class PieceEntry(msgspec.Struct, frozen=True):
     matches: int
 
 
-class ResultObjectsEntry(msgspec.Struct, frozen=True):
-    """Ids of objects that may be in results: those of a stretch of the log, by seq."""
+class ResultObjectsEntry(Entry, frozen=True):
+    """Ids of objects that may be in results, from one range of the log, by seq."""
 
     name: str
     first_seq: int
     objects: int
 
 
-class UpdatesEntry(msgspec.Struct, frozen=True):
-    """The batch's updates of `nearest` results, by (seq, subscription id)."""
+class UpdatesEntry(Entry, frozen=True):
+    """The batch's updates of results, by (seq, subscription id)."""
 
     file: str
     updates: int
 
 
-class StoreEntry(msgspec.Struct, frozen=True):
-    """A file of retained objects: how many, of which part of the log, of which times.
+class StoreEntry(Entry, frozen=True):
+    """A file of retained objects, with their number and their ranges of seq and time.
 
-    Their parts are those of plan file `plan`, if they were placed by one.
+    Its parts are those of the plan file `plan`, if a plan divided them.
     """
 
     name: str
@@ -76,22 +92,22 @@ class StoreEntry(msgspec.Struct, frozen=True):
     plan: str | None = None
 
 
-class LinesEntry(msgspec.Struct, frozen=True):
-    """Results of the batch that are written as JSON Lines already, in order."""
+class LinesEntry(Entry, frozen=True):
+    """Results of the batch that are stored as JSON Lines, in order."""
 
     file: str
     lines: int
 
 
-class BlockEntry(msgspec.Struct, frozen=True):
-    """One block of the batch's outbox: where its objects' ids and its dead letters are."""
+class BlockEntry(Entry, frozen=True):
+    """One block of the batch's outbox: the file of its object ids and dead letters."""
 
     file: str
     first_seq: int
     dead: int
 
 
-class Counters(msgspec.Struct, frozen=True):
+class Counters(Entry, frozen=True):
     """Totals since the log began."""
 
     events: int = 0
@@ -101,8 +117,8 @@ class Counters(msgspec.Struct, frozen=True):
     idle_unsubscribes: int = 0
 
 
-class WorkersEntry(msgspec.Struct, frozen=True):
-    """What the workers did in one batch for subscriptions of one kind, an entry for each."""
+class WorkersEntry(Entry, frozen=True):
+    """Counts of the work in one batch for subscriptions of one kind, by worker."""
 
     batch: int
     kind: int
@@ -114,29 +130,123 @@ class WorkersEntry(msgspec.Struct, frozen=True):
     subscriptions: list[int] = []  # empty if they were not counted
 
 
-class SignalsEntry(msgspec.Struct, frozen=True):
-    """The last batches by worker, and the file of what was done lately by leaf."""
+class SignalsEntry(Entry, frozen=True):
+    """Counts of the last batches by worker, and the file of recent counts by leaf."""
 
     history: list[WorkersEntry] = []
     file: str | None = None
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class PreviousPlanEntry(Entry, frozen=True):
+    """A leaf plan that older segments still use while a newer plan is in force."""
+
+    method: str
+    version: int
+    file: str
+    live: str
+    segments: list[str]
+    subscriptions: int  # live ones in these segments
+
+    def file_names(self) -> set[str]:
+        """Return the files that the plan needs."""
+        return {self.file, self.live}
+
+
+class NextPlanEntry(Entry, frozen=True):
+    """A plan that comes into force with the next commit, and the files written for it."""
+
+    why: str
+    file: str = ""  # of its leaves; empty if it has none
+    workers: int | None = None  # None: the number of workers stays
+    files: list[str] = []  # of the plans of other kinds
+    keeps_previous: bool = False  # the plan in force stays for the segments that exist
+
+    def file_names(self) -> set[str]:
+        """Return the files that the plan needs."""
+        return {name for name in (self.file, *self.files) if name}
+
+
+class LeafPlanEntry(Entry, tag="leaves", frozen=True):
+    """A plan that divides objects among workers by leaves; the default stands for no plan.
+
+    `file` has the leaves and `live` the terms that live subscriptions ask for in each. Both are
+    empty while objects stay where they are read.
+    """
+
+    name: str = ""
+    workers: int = 0
+    version: int = -1
+    why: str = ""
+    method: str = ""  # of the leaves
+    file: str = ""
+    live: str = ""
+    waits: bool = False  # for enough of the log to plan from
+    made: int | None = None  # the batch after which it was planned, in this run
+    changed: int | None = None  # the batch after which it was adjusted last
+    cost: dict[str, float | str] | None = None  # the load model it was planned by
+    asked: str = ""  # id of the last plan request that was taken up
+    by_hand: str = ""  # the method that a request named
+    sized: str = ""  # why the number of workers changed
+    wanted_workers: int = 0  # the number of workers that a request named
+    previous: PreviousPlanEntry | None = None
+    next: NextPlanEntry | None = None
+
+    def file_names(self) -> set[str]:
+        """Return the files that the plan needs, with the previous and the next plan."""
+        names = {name for name in (self.file, self.live) if name}
+        for other in (self.previous, self.next):
+            if other is not None:
+                names |= other.file_names()
+        return names
+
+
+class RowPlanEntry(Entry, tag="rows", frozen=True):
+    """A plan that divides a kind's subscriptions among workers; the default stands for no plan.
+
+    Objects follow by a map of what each worker's rows want: `circles` or `terms`. A method that
+    divides objects instead has `leaves` and `live`, as a leaf plan has.
+    """
+
+    name: str = ""
+    workers: int = 0
+    version: int = -1
+    why: str = ""
+    method: str = ""
+    waits: bool = False  # for enough of the log to plan from
+    made: int | None = None  # the batch after which it was planned, in this run
+    rule: str = ""  # file of the rule that assigns new rows
+    circles: str = ""
+    terms: str = ""
+    leaves: str = ""
+    live: str = ""
+    loads: list[float] = []  # by worker
+    sent: int = 0  # objects sent to workers
+    objects: int = 0  # objects in all
+    broadcast: int = 0  # objects that a plain broadcast would have sent
+
+    def file_names(self) -> set[str]:
+        """Return the files that the plan needs."""
+        files = (self.rule, self.circles, self.terms, self.leaves, self.live)
+        return {name for name in files if name}
+
+
+PlanEntry = LeafPlanEntry | RowPlanEntry
+
+
+class Manifest(Entry, frozen=True):
     """The whole state after one batch."""
 
     batch: int
     epoch: int
     key: tuple[int, int]
-    settings: dict[str, Any]
+    settings: Settings
     source: str
-    offset: dict[str, int]
+    offset: Offset
     next_seq: int
     now_us: int | None
     segments: list[SegmentEntry] = []
-    rewrites: dict[str, str] = {}  # files that take the places of segments with the next commit
-    plan: dict[str, Any] = {}
-    near_plan: dict[str, Any] = {}
-    relevant_plan: dict[str, Any] = {}
+    rewrites: dict[str, str] = {}  # segment -> file that replaces it with the next commit
+    plans: dict[str, PlanEntry] = {}  # by name of the kind
     blocks: list[BlockEntry] = []
     pieces: list[PieceEntry] = []
     updates: UpdatesEntry | None = None
@@ -144,18 +254,38 @@ class Manifest(msgspec.Struct, frozen=True):
     reports: LinesEntry | None = None
     result_objects: list[ResultObjectsEntry] = []
     store: list[StoreEntry] = []
-    leaving: list[StoreEntry] = []  # not retained any more, and not yet archived
+    leaving: list[StoreEntry] = []  # past retention, and not yet archived
     late_dead: str | None = None
     changes: int = 0
     counters: Counters = Counters()
     signals: SignalsEntry | None = None
+    format: int = FORMAT
 
-    def plan_of(self, kind: int) -> dict[str, Any]:
-        """The plan of a kind's subscriptions, empty if it has none."""
-        return {0: self.plan, 1: self.near_plan, 3: self.relevant_plan}.get(kind, {})
+    @property
+    def leaf_plan(self) -> LeafPlanEntry:
+        """The plan that divides objects by leaves."""
+        found = (plan for plan in self.plans.values() if isinstance(plan, LeafPlanEntry))
+        return next(found, LeafPlanEntry())
+
+    def row_plan(self, kind: str) -> RowPlanEntry:
+        """Return the plan that divides the subscriptions of the kind with this name."""
+        plan = self.plans.get(kind)
+        return plan if isinstance(plan, RowPlanEntry) else RowPlanEntry()
+
+    def with_next_plan(self, plan: NextPlanEntry | None) -> Manifest:
+        """Return the manifest with a plan that follows its leaf plan, if one was prepared."""
+        if plan is None:
+            return self
+        plans = {
+            kind: msgspec.structs.replace(entry, next=plan)
+            if isinstance(entry, LeafPlanEntry)
+            else entry
+            for kind, entry in self.plans.items()
+        }
+        return msgspec.structs.replace(self, plans=plans)
 
     def file_names(self) -> set[str]:
-        """Every array file that this manifest needs."""
+        """Return the name of every array file that the state needs."""
         names = {entry.file for entry in self.blocks} | {piece.file for piece in self.pieces}
         names |= {piece.segment for piece in self.pieces}
         for segment in self.segments:
@@ -164,38 +294,38 @@ class Manifest(msgspec.Struct, frozen=True):
             if segment.dead is not None:
                 names.add(segment.dead)
         names |= set(self.rewrites.values())
-        names |= {stored.name for stored in self.result_objects} | {
-            kept.name for kept in self.store
-        }
-        names |= {gone.name for gone in self.leaving}
+        names |= {stored.name for stored in self.result_objects}
+        names |= {kept.name for kept in (*self.store, *self.leaving)}
         names |= {kept.plan for kept in self.store if kept.plan is not None}
-        names |= {lines.file for lines in (self.answers, self.reports) if lines is not None}
-        if self.updates is not None:
-            names.add(self.updates.file)
+        for entry in (self.updates, self.answers, self.reports):
+            if entry is not None:
+                names.add(entry.file)
         if self.late_dead is not None:
             names.add(self.late_dead)
         if self.signals is not None and self.signals.file is not None:
             names.add(self.signals.file)
-        names |= {self.plan[key] for key in ("file", "live", "next") if key in self.plan}
-        names |= set(self.plan.get("next_files", ()))
-        beside = self.plan.get("beside", {})
-        names |= {beside[key] for key in ("file", "live") if key in beside}
-        near_files = ("rule", "leaves", "live", "balls")
-        names |= {self.near_plan[key] for key in near_files if key in self.near_plan}
-        names |= {self.relevant_plan[key] for key in ("rule", "terms") if key in self.relevant_plan}
+        for plan in self.plans.values():
+            names |= plan.file_names()
         return names
+
+
+class FormatField(msgspec.Struct, frozen=True):
+    """The field of a manifest that says how to read the others; manifests once had none."""
+
+    format: int = 1
 
 
 def manifest_path(state: StateDir, batch: int) -> Path:
     return state.manifests / f"{batch:012d}.json"
 
 
-# Made here, once: threads that make it at the same moment may bring each other down.
+# Created once at import: threads that create decoders concurrently may crash.
+decode_format = msgspec.json.Decoder(FormatField).decode
 decode_manifest = msgspec.json.Decoder(Manifest).decode
 
 
 def committed_batches(state: StateDir) -> list[int]:
-    """The numbers of all manifests that are there, ascending."""
+    """Return the numbers of all manifests, ascending."""
     try:
         names = [name.removesuffix(".json") for name in list_names(state.manifests)]
     except FileNotFoundError:
@@ -204,22 +334,24 @@ def committed_batches(state: StateDir) -> list[int]:
 
 
 def read_manifest(state: StateDir, batch: int) -> Manifest:
-    """One manifest; raises Unusable when it cannot be read."""
+    """Read one manifest; raises Unusable."""
     path = manifest_path(state, batch)
     try:
-        return decode_manifest(read_file(path))
+        content = read_file(path)
+        check_format(state, decode_format(content).format)
+        return decode_manifest(content)
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
         raise Unusable(f"state {state}: manifest {batch} cannot be read: {error}") from None
 
 
 def read_latest(state: StateDir) -> Manifest | None:
-    """The newest manifest, if any batch was committed."""
+    """Read the newest manifest; None before the first commit."""
     batches = committed_batches(state)
     return read_manifest(state, batches[-1]) if batches else None
 
 
 def write_manifest(state: StateDir, manifest: Manifest) -> None:
-    """Commit a batch; raises Unusable if somebody else has."""
+    """Commit a batch; raises Unusable if another writer has committed it."""
     state.check_writer()
     path = manifest_path(state, manifest.batch)
     if path.name in list_names(state.manifests):

@@ -1,9 +1,9 @@
-"""Mirrors: the folder of this machine through which a state that lies elsewhere is used.
+"""Mirrors: local caches of a state directory that lives in an object store.
 
-Files of a state never change, so a copy is never stale: whatever is written goes to the state's
-place before it counts, and whatever is missing here is fetched. Every machine has a mirror of its
-own, or every executor; it may be deleted at any time, and what was used least lately goes when it
-grows too large. A state in a directory of this machine has none, and nothing is copied.
+Files of a state never change, so a cached copy is never stale. Writes go to the store before they
+count, and missing files are fetched. Each machine or executor has its own mirror, which may be
+deleted at any time; the least recently used files are evicted when it grows too large. A state in a
+local directory has no mirror.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from placewire.model.errors import Unusable
 from placewire.storage.filesystem import Folder, without_secrets
 
 MOST_BYTES = 20 << 30
-KEPT = ("files", "intake")  # folders of a state whose files are kept here
-SHARE = 16  # of the most bytes that may come before it is counted what there is
-FETCHES = 5  # a file may be dropped by another process as soon as it is there
+KEPT = ("files", "intake")  # folders of a state whose files are cached
+SHARE = 16  # evict after 1/16 of the limit was added
+FETCHES = 5  # another process may evict a file as soon as it is fetched
 
 
 class Mirrored(NamedTuple):
-    """A state's URI, and where its mirrors are; the empty cache lets each process choose."""
+    """A state's URI and the folder of its mirrors; empty lets each process choose."""
 
     uri: str
     cache: str = ""
@@ -33,7 +33,7 @@ class Mirrored(NamedTuple):
 
     @property
     def name(self) -> str:
-        """All this as a text that tasks carry."""
+        """The fields as one string, which tasks carry."""
         return f"{self.uri}#{self.most_bytes}#{self.cache}"
 
     @classmethod
@@ -43,14 +43,14 @@ class Mirrored(NamedTuple):
 
 
 class Mirror:
-    """A folder of copies of the files of one state."""
+    """A local folder with copies of one state's files."""
 
     def __init__(self, mirrored: Mirrored) -> None:
-        self.place = Folder(mirrored.uri)
+        self.remote = Folder(mirrored.uri)
         self.most_bytes = mirrored.most_bytes
         digest = hashlib.sha256(without_secrets(mirrored.uri).encode()).hexdigest()[:16]
         self.root = Path(mirrored.cache or choose_cache()).absolute() / digest
-        self.arrived = self.most_bytes  # bytes since it was counted what there is: not yet
+        self.arrived = self.most_bytes  # bytes added since the last eviction
         try:
             for folder in ("", *KEPT):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -58,23 +58,23 @@ class Mirror:
             raise Unusable(f"cache {self.root}: cannot be used: {error.strerror}") from None
 
     def name_of(self, path: Path) -> str:
-        """What a path of the mirror is called in the state's place."""
+        """Return the name in the store of a path in the mirror."""
         return "" if path == self.root else path.relative_to(self.root).as_posix()
 
     def keep(self, path: Path, written: Path) -> None:
-        """Take a file that was `written` here into the state, then into the mirror as `path`."""
+        """Upload a locally `written` file, then move it to `path` in the mirror."""
         size = written.stat().st_size
-        self.place.write(self.name_of(path), written)
+        self.remote.write(self.name_of(path), written)
         os.replace(written, path)
-        self._note(size)
+        self._evict(size)
 
     def fetch(self, path: Path) -> None:
-        """Get a file that is missing here; raises FileNotFoundError."""
-        self.place.fetch(self.name_of(path), path)
-        self._note(path.stat().st_size)
+        """Fetch a missing file; raises FileNotFoundError."""
+        self.remote.fetch(self.name_of(path), path)
+        self._evict(path.stat().st_size)
 
-    def _note(self, size: int) -> None:
-        """Drop what was used least lately, if there may be too much."""
+    def _evict(self, size: int) -> None:
+        """Count an added file; evict the least recently used ones beyond the limit."""
         self.arrived += size
         if self.arrived < self.most_bytes // SHARE:
             return
@@ -101,7 +101,7 @@ _roots: dict[str, Mirror] = {}
 
 
 def open_mirror(mirrored: Mirrored) -> Mirror:
-    """The mirror of a state in this process."""
+    """Open this process's mirror of a state."""
     mirror = _mirrors.get(mirrored.name)
     if mirror is None:
         mirror = _mirrors[mirrored.name] = Mirror(mirrored)
@@ -110,7 +110,7 @@ def open_mirror(mirrored: Mirrored) -> Mirror:
 
 
 def mirror_of(path: Path) -> Mirror | None:
-    """The mirror that a path is in, if it is in one."""
+    """Return the mirror that contains a path, if any."""
     if not _roots:
         return None
     tops = (path, *path.parents)
@@ -118,9 +118,9 @@ def mirror_of(path: Path) -> Mirror | None:
 
 
 def choose_cache() -> str:
-    """Where mirrors are if nobody says: what Spark gives an executor, or a folder of the machine's.
+    """Return the default folder of mirrors: Spark's local directory, or one per user and machine.
 
-    What Spark gives goes away with the executor.
+    Spark deletes its local directory with the executor.
     """
     given = os.environ.get("PLACEWIRE_CACHE")
     if given:
@@ -130,46 +130,46 @@ def choose_cache() -> str:
 
 
 def machine_cache() -> str:
-    """The folder that all processes of a user share on a machine."""
+    """Return the cache folder that all processes of a user share on a machine."""
     return os.path.join(tempfile.gettempdir(), f"placewire-{os.getuid()}")
 
 
-def here(path: Path) -> Path:
-    """A file of a state on this machine, fetched if it has to be; raises FileNotFoundError."""
+def fetch_local(path: Path) -> Path:
+    """Return the local path of a state's file, fetched if missing; raises FileNotFoundError."""
     mirror = mirror_of(path)
     if mirror is None:
         return path
     for _ in range(FETCHES):
         try:
-            os.utime(path)  # so that it is dropped later than others
+            os.utime(path)  # marks it as recently used
             return path
         except FileNotFoundError:
             mirror.fetch(path)
     return path
 
 
-def beside(path: Path) -> Path:
-    """A name for a file that is being written, and becomes `path` when it is whole."""
+def temporary_path(path: Path) -> Path:
+    """Return a name for a file that is renamed to `path` once it is complete."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def list_names(folder: Path) -> list[str]:
-    """What is in a folder of a state."""
+    """List the names in a folder of a state."""
     mirror = mirror_of(folder)
     if mirror is not None:
-        return mirror.place.list(mirror.name_of(folder))
+        return mirror.remote.list(mirror.name_of(folder))
     return os.listdir(folder)
 
 
 def read_file(path: Path) -> bytes:
-    """A small file of a state as it is now; raises FileNotFoundError."""
+    """Read the current content of a small file; raises FileNotFoundError."""
     mirror = mirror_of(path)
-    return path.read_bytes() if mirror is None else mirror.place.read(mirror.name_of(path))
+    return path.read_bytes() if mirror is None else mirror.remote.read(mirror.name_of(path))
 
 
 def remove_file(path: Path) -> None:
-    """Delete a file of a state, if it is there."""
+    """Delete a file of a state, if it exists."""
     mirror = mirror_of(path)
     if mirror is not None:
-        mirror.place.remove(mirror.name_of(path))
+        mirror.remote.remove(mirror.name_of(path))
     path.unlink(missing_ok=True)

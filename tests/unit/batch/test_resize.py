@@ -32,14 +32,14 @@ def test_versions_never_go_back_and_results_stay(
     results, manifests = play(log, StateDir(tmp_path / "state"), way)
     expected = replay(log.read_bytes(), kinds=BUILT_KINDS, with_data=True).results
     assert [json.loads(line) for line in results.splitlines()] == expected
-    assert len({manifest.plan["workers"] for manifest in manifests}) > 2
-    for plan in ("plan", "near_plan", "relevant_plan"):
-        versions = [getattr(manifest, plan)["version"] for manifest in manifests]
-        assert versions == sorted(versions), plan
+    assert len({manifest.leaf_plan.workers for manifest in manifests}) > 2
+    for kind in ("boolean", "nearest", "relevant"):
+        versions = [manifest.plans[kind].version for manifest in manifests]
+        assert versions == sorted(versions), kind
         for one, other in pairwise(manifests):
-            before, after = getattr(one, plan), getattr(other, plan)
-            if before["workers"] != after["workers"]:
-                assert before["version"] < after["version"], plan
+            before, after = one.plans[kind], other.plans[kind]
+            if before.workers != after.workers:
+                assert before.version < after.version, kind
 
 
 def test_a_plan_for_other_workers_is_named_before_it_is_in_force(
@@ -58,18 +58,18 @@ def test_a_plan_for_other_workers_is_named_before_it_is_in_force(
     switches = [
         (one, other)
         for one, other in pairwise(manifests)
-        if one.plan["workers"] != other.plan["workers"]
+        if one.leaf_plan.workers != other.leaf_plan.workers
     ]
-    assert [other.plan["workers"] for _, other in switches] == list(ASKED.values())
+    assert [other.leaf_plan.workers for _, other in switches] == list(ASKED.values())
     for one, other in switches:
-        assert one.plan["next_workers"] == other.plan["workers"]
-        assert one.plan["next"] == other.plan["file"]
+        assert one.leaf_plan.next.workers == other.leaf_plan.workers
+        assert one.leaf_plan.next.file == other.leaf_plan.file
         assert one.rewrites
         assert set(one.rewrites.values()) <= {entry.name for entry in other.segments}
         assert not set(one.rewrites) & {entry.name for entry in other.segments}
-        assert "next_workers" not in other.plan
+        assert other.leaf_plan.next is None
         assert not other.rewrites
-        assert other.plan["method"] == "kdt"  # no stripes in between
+        assert other.leaf_plan.method == "kdt"  # no stripes in between
         assert fetched[other.batch] > 0
     still = [manifest.batch for manifest in manifests if manifest not in [b for _, b in switches]]
     assert not any(fetched.get(batch) for batch in still)

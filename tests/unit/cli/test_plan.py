@@ -253,7 +253,7 @@ def test_auto_takes_what_fits_the_machines(command: Command) -> None:
         )
         latest = read_latest(StateDir(state))
         assert latest is not None
-        whys.append(latest.plan["why"])
+        whys.append(latest.leaf_plan.why)
     assert "memory" in whys[0].split(";")[0]
     assert not whys[1].startswith("shared")
     with pytest.raises(Unusable, match="machines: must be 1 or more, got 0"):
@@ -582,14 +582,14 @@ def test_a_saved_plan_is_used_from_the_first_batch_on(undrawn: Command) -> None:
         state = Path(f"state-{name}")
         assert replay(undrawn, *plan, "--state", state) == expected
         first = read_manifest(StateDir(state), 0)
-        assert (first.plan["version"], first.plan["method"]) == (1, name)
+        assert (first.leaf_plan.version, first.leaf_plan.method) == (1, name)
         saved = read_plan(Path(f"out/{name}.plan"))
         assert first.key == saved.key
         arrays._open.clear()
-        used = read_plan(StateDir(state).file(first.plan["file"]))
+        used = read_plan(StateDir(state).file(first.leaf_plan.file))
         assert np.array_equal(used.leaves.box, saved.leaves.box)
         assert used.cost == saved.cost
-        assert first.plan["cost"] == saved.cost._asdict()
+        assert first.leaf_plan.cost == saved.cost._asdict()
 
 
 def test_a_saved_plan_without_its_cost_is_used_too(undrawn: Command) -> None:
@@ -603,7 +603,7 @@ def test_a_saved_plan_without_its_cost_is_used_too(undrawn: Command) -> None:
     assert replay(undrawn, "--workers", 3, "--plan", "older.plan", "--state", "state") == expected
     latest = read_latest(StateDir(Path("state")))
     assert latest is not None
-    assert "cost" not in latest.plan
+    assert latest.leaf_plan.cost is None
     for wrong in (saved.cost._replace(per_object=-1.0), saved.cost._replace(inserts="many")):
         Path("wrong.plan").unlink(missing_ok=True)
         write_plan(Path("wrong.plan"), saved.leaves, saved.key, wrong)
@@ -622,8 +622,8 @@ def test_the_costs_of_a_plan_survive_resuming(undrawn: Command) -> None:
             plan_early(state, name)
             latest = read_latest(StateDir(state))
             assert latest is not None
-            assert latest.plan["version"] == 1
-            costs.append(latest.plan["cost"])
+            assert latest.leaf_plan.version == 1
+            costs.append(latest.leaf_plan.cost)
             # Another machine by the look of it: what the plan was made by stays.
             undrawn.patch.setattr("placewire.plans.boolean.planner.calibrate", lambda: None)
         assert costs[0] == costs[1]
@@ -673,7 +673,7 @@ def test_a_saved_plan_brings_its_number_of_workers(undrawn: Command) -> None:
         state = Path(f"state-{workers}")
         assert replay(undrawn, "--plan", "out/kdtree.plan", "--state", state) == expected
         first = read_manifest(StateDir(state), 0)
-        assert first.plan["workers"] == workers
+        assert first.leaf_plan.workers == workers
         assert len(first.blocks) == workers
         results = Path("api.jsonl")
         placewire.replay("log.jsonl", results, plan="out/kdtree.plan", batch_rows=150)
@@ -700,7 +700,7 @@ def test_a_state_goes_on_with_plans_of_its_key(undrawn: Command) -> None:
         results = replay(undrawn, "--workers", 3, "--plan", plan, "--state", "state")
         latest = read_latest(StateDir(Path("state")))
         assert latest is not None
-        assert latest.plan["name"] == plan
+        assert latest.leaf_plan.name == plan
     assert results == expected
 
 

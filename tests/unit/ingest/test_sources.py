@@ -15,12 +15,13 @@ import pytest
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.ingest.log import Offset, identify_log
+from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import Offset
 
 UTC = datetime.UTC
 START = datetime.datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from placewire import Unusable
 from placewire.sinks.delta import DeltaSink
 from placewire.sinks.table import SCHEMA
-from placewire.storage.delta_tables import TablePlace
+from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import Unreachable
 
 KEY = (7, -9)
@@ -124,13 +124,13 @@ def test_what_is_no_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "file").write_text("")
     for who in ("source", "sink table:"):
         with pytest.raises(Unusable, match=rf"{who} .*file: must be a folder, got a file"):
-            TablePlace(who, str(tmp_path / "file"))
+            TableLocation(who, str(tmp_path / "file"))
         with pytest.raises(Unusable, match=r"takes no '%' in a path"):
-            TablePlace(who, str(tmp_path / "a%20b"))
+            TableLocation(who, str(tmp_path / "a%20b"))
     (tmp_path / "folder").mkdir()
     for name in ("folder", "nowhere"):
         with pytest.raises(Unusable, match=rf"source .*{name}: has no Delta table"):
-            TablePlace("source", str(tmp_path / name)).open()
+            TableLocation("source", str(tmp_path / name)).open()
     with pytest.raises(Unusable, match=r"sink table: zz://host/t: cannot be made: .*zz"):
         DeltaSink("table", "zz://key:secret@host/t").claim(KEY)
     store = {

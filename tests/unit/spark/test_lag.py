@@ -21,7 +21,7 @@ from placewire.spark.lag import (
     waiting_versions,
 )
 from placewire.status.status import lag_metrics
-from placewire.storage.notes import Lag, SourceLag
+from placewire.storage.runtime_files import Lag, SourceLag
 
 LAG = Lag(
     "2026-03-01T12:00:00Z",

@@ -13,7 +13,7 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log, run_blocks
 from placewire.cli.main import app
 from placewire.demo import CityLife, write_log
-from placewire.ingest.log import BlockRef, Offset, batch_end, identify_log
+from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
@@ -44,7 +44,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for manifest in replay_log(coordinator, LogSource(str(log)), 500, 3):
             # Right after a change there are no counts by leaf yet.
-            if manifest.batch >= 8 and manifest.plan.get("changed") != manifest.batch:
+            if manifest.batch >= 8 and manifest.leaf_plan.changed != manifest.batch:
                 break
         coordinator.close()
     return folder
@@ -71,7 +71,7 @@ def test_what_is_counted_by_leaf_adds_up_to_what_the_worker_did(tmp_path: Path) 
                 seen.append(arrays["load.leaf"].size)
         return ran
 
-    while refs := LogSource(str(log)).plan(Offset(**coordinator.latest.offset), 400, 3):
+    while refs := LogSource(str(log)).plan(coordinator.latest.offset, 400, 3):
         end = batch_end(refs)
         coordinator.step(coordinator.latest.batch + 1, end, partial(check, refs=refs))
     coordinator.close()

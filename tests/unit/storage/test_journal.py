@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from placewire.ingest.log import Offset
 from placewire.ingest.sources import JournalSource
 from placewire.model.errors import Unusable
 from placewire.storage.journal import (
@@ -21,6 +20,7 @@ from placewire.storage.journal import (
     read_entries,
     read_notes,
 )
+from placewire.storage.manifest import Offset
 
 
 def lines(first: int, count: int) -> list[bytes]:

@@ -27,12 +27,23 @@ def test_a_directory_is_made_and_recognised(state: StateDir) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"nonsense", b"\xff\xfe", b"[]", b'{"what":"placewire state","version":2}', b"{}"],
+    [b"", b"nonsense", b"\xff\xfe", b"[]", b'{"what":"other","version":2}', b"{}"],
 )
-def test_another_format_is_refused(state: StateDir, content: bytes) -> None:
+def test_an_unreadable_format_is_rejected(state: StateDir, content: bytes) -> None:
     (state.root / "FORMAT").write_bytes(content)
-    with pytest.raises(Unusable, match="state"):
+    with pytest.raises(Unusable, match="FORMAT is not readable"):
         state.open()
+
+
+def test_an_old_state_is_rejected_in_one_line(state: StateDir) -> None:
+    (state.root / "FORMAT").write_bytes(b'{"what":"placewire state","version":1}')
+    for use in (state.open, state.check_made):
+        with pytest.raises(Unusable) as caught:
+            use()
+        assert str(caught.value) == (
+            f"state {state.root}: has format 1, and this version of placewire reads format 2;"
+            " start with a new state directory"
+        )
 
 
 def test_a_foreign_directory_is_left_as_it_was(tmp_path: Path) -> None:
@@ -65,6 +76,7 @@ def test_a_run_killed_while_it_made_the_directory_can_be_resumed(tmp_path: Path)
 
 
 HOLD = """
+import sys
 from pathlib import Path
 from placewire.storage.layout import StateDir
 StateDir(Path(sys.argv[1])).lock()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
 from manifests import make_manifest
@@ -12,7 +16,11 @@ from placewire.model.errors import Unusable
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import (
     Counters,
+    LeafPlanEntry,
+    NextPlanEntry,
     PieceEntry,
+    PreviousPlanEntry,
+    RowPlanEntry,
     SegmentEntry,
     committed_batches,
     manifest_path,
@@ -32,13 +40,13 @@ def test_manifests_come_back(state: StateDir) -> None:
         segments=[SegmentEntry("s", 10, 3, "d")],
         pieces=[PieceEntry(0, "f", "p", "s", 4)],
         late_dead="l",
-        plan={"name": "grid", "file": "g", "version": 1},
+        plans={"boolean": LeafPlanEntry(name="grid", file="g", live="v", version=1)},
         counters=Counters(1, 2, 3, 4, 5),
     )
     write_manifest(state, manifest)
     assert read_manifest(state, 12) == manifest
     assert read_latest(state) == manifest
-    assert manifest.file_names() == {"b000000012-block0-aa.plw", "s", "d", "f", "l", "g"}
+    assert manifest.file_names() == {"b000000012-block0-aa.plw", "s", "d", "f", "l", "g", "v"}
 
 
 def test_a_batch_is_committed_once(state: StateDir) -> None:
@@ -58,12 +66,72 @@ def test_the_newest_manifest_counts(state: StateDir) -> None:
     assert latest.batch == 1_000_000
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[]", b'{"batch":"0"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"format":2}', b"[]", b'{"format":"2"}', b"\xff"])
 def test_a_broken_manifest_is_refused_in_one_line(state: StateDir, content: bytes) -> None:
     manifest_path(state, 0).write_bytes(content)
     with pytest.raises(Unusable, match="manifest 0") as caught:
         read_latest(state)
     assert "\n" not in str(caught.value)
+
+
+def test_every_plan_keeps_its_files() -> None:
+    """Garbage collection keeps the files of the plan, the previous one, the next and all kinds."""
+    leaves = LeafPlanEntry(
+        name="kdt",
+        file="file",
+        live="live",
+        previous=PreviousPlanEntry("qt", 1, "old file", "old live", ["s"], 3),
+        next=NextPlanEntry("why", "next file", 4, ["next rule", "next leaves"]),
+    )
+    rows = RowPlanEntry(
+        name="dkm", rule="rule", circles="circles", terms="terms", leaves="leaves", live="its live"
+    )
+    manifest = make_manifest(0, plans={"boolean": leaves, "nearest": rows})
+    assert manifest.file_names() == {
+        *("file", "live", "old file", "old live", "next file", "next rule", "next leaves"),
+        *("rule", "circles", "terms", "leaves", "its live"),
+    }
+    assert manifest.leaf_plan == leaves
+    assert manifest.row_plan("nearest") == rows
+    assert manifest.row_plan("relevant") == RowPlanEntry()
+    assert make_manifest(0).leaf_plan == LeafPlanEntry()
+    assert make_manifest(0).file_names() == set()
+
+
+def test_plans_come_back_by_type(state: StateDir) -> None:
+    """Both shapes of plan are told apart when a manifest is read."""
+    plans = {"boolean": LeafPlanEntry(name="shared"), "nearest": RowPlanEntry(loads=[0.5])}
+    write_manifest(state, make_manifest(0, plans=plans))
+    assert read_manifest(state, 0).plans == plans
+
+
+def change_manifest(state: StateDir, change: Callable[[dict[str, Any]], None]) -> None:
+    fields = json.loads(msgspec.json.encode(make_manifest(0)))
+    change(fields)
+    manifest_path(state, 0).write_bytes(json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize("found", [1, 3, None])
+def test_a_manifest_of_another_format_is_rejected_in_one_line(
+    state: StateDir, found: int | None
+) -> None:
+    """Manifests of format 1 have no format field."""
+    change_manifest(
+        state, lambda fields: fields.pop("format") if found is None else fields.update(format=found)
+    )
+    with pytest.raises(Unusable) as caught:
+        read_latest(state)
+    assert str(caught.value) == (
+        f"state {state.root}: has format {found or 1}, and this version of placewire reads format"
+        " 2; start with a new state directory"
+    )
+
+
+@pytest.mark.parametrize("part", [None, "counters"])
+def test_unknown_fields_are_rejected(state: StateDir, part: str | None) -> None:
+    change_manifest(state, lambda fields: (fields[part] if part else fields).update(near_plan={}))
+    with pytest.raises(Unusable, match="unknown field `near_plan`"):
+        read_latest(state)
 
 
 AT_ONCE = """

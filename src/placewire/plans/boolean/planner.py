@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.grid import plan_stripes
@@ -23,6 +22,7 @@ from placewire.plans.sample.sampler import Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import LeafPlanEntry, NextPlanEntry
 
 AskOthers = Callable[[], Questions | None]  # what live subscriptions of other kinds ask
 
@@ -43,7 +43,7 @@ class Planner:
         state: StateDir,
         name: str,
         workers: int | None,
-        saved: dict[str, Any],
+        saved: LeafPlanEntry,
         key: tuple[int, int],
         sampler: Sampler,
         rebalancer: Rebalancer | None = None,
@@ -63,7 +63,7 @@ class Planner:
         self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
-        self.version = int(saved.get("version", -1)) + 1
+        self.version = saved.version + 1
         self.waits = True
         self.why = ""
         self.made: int | None = None  # the batch at whose end the plan was made, in this run
@@ -73,10 +73,10 @@ class Planner:
         self._known: set[str] = set()  # segments whose terms the live map has
         self.wanted_workers = 0  # as somebody asks for by hand
         self.sized = ""  # why there are as many workers as there are, if they were changed
-        self.asked = saved.get("asked", "")  # the note that was heeded last, and is not again
-        own = saved.get("name") == name
-        self.by_hand = saved.get("by_hand", "") if own else ""  # the method asked for by hand
-        same = own and saved.get("workers") == workers
+        self.asked = saved.asked  # the note that was heeded last, and is not again
+        own = saved.name == name
+        self.by_hand = saved.by_hand if own else ""  # the method asked for by hand
+        same = own and saved.workers == workers
         if same and self._resume(saved):
             return
         self._begin(None if self.by_hand else plan)
@@ -96,30 +96,30 @@ class Planner:
         if not self.waits:
             self.version = max(self.version, 1)
 
-    def _resume(self, saved: dict[str, Any]) -> bool:
+    def _resume(self, saved: LeafPlanEntry) -> bool:
         """Go on with what the last commit named, unless there is nothing to go on with."""
-        self.version = int(saved.get("version", 0))
-        self.sized = saved.get("sized", "")
-        self.wanted_workers = int(saved.get("wanted_workers", 0))
-        to_come = "next_why" in saved and "next_workers" not in saved
-        changed = "changed" in saved or to_come
+        self.version = saved.version
+        self.sized = saved.sized
+        self.wanted_workers = saved.wanted_workers
+        coming = saved.next if saved.next is not None and saved.next.workers is None else None
+        changed = saved.changed is not None or coming is not None
         if not changed and self.name not in METHODS and self.name != "auto":
             return False
-        self.waits = bool(saved.get("waits", self.version == 0))
-        self.why = saved.get("why", "")
-        if "cost" in saved:
-            self.cost = read_cost(saved["cost"])
-        self.changed = saved.get("changed")
-        if "file" in saved:
-            leaves = read_plan(self.state.file(saved["file"])).leaves
-            self._adopt(leaves, saved["file"], saved["live"])
-        if "beside" in saved:
-            self.beside = read_beside(self.state, self.workers, saved["beside"])
-        if to_come:
-            file = saved.get("next", "")
+        self.waits = saved.waits
+        self.why = saved.why
+        if saved.cost is not None:
+            self.cost = read_cost(saved.cost)
+        self.changed = saved.changed
+        if saved.file:
+            leaves = read_plan(self.state.file(saved.file)).leaves
+            self._adopt(leaves, saved.file, saved.live)
+        if saved.previous is not None:
+            self.beside = read_beside(self.state, self.workers, saved.previous)
+        if coming is not None:
+            file = coming.file
             later = read_plan(self.state.file(file)).leaves if file else None
-            self.next = NextPlan(later, file, saved["next_why"], "next_beside" in saved)
-        return "file" in saved or changed or not self.waits
+            self.next = NextPlan(later, file, coming.why, coming.keeps_previous)
+        return bool(saved.file) or changed or not self.waits
 
     def take_over(self, former: Planner) -> None:
         """Go on with what the planner of another number of workers knew."""
@@ -206,7 +206,7 @@ class Planner:
         batch: int,
         segments: Sequence[LiveSegment],
         ask_others: AskOthers = lambda: None,
-    ) -> dict[str, Any]:
+    ) -> LeafPlanEntry:
         """The plan's entry for the manifest: made anew once enough events were seen."""
         if self.waits and self.sampler.enough:
             self.version += 1
@@ -217,8 +217,7 @@ class Planner:
             self._look_ahead(batch, segments)
         self._end_beside(segments)
         self._write(batch, segments)
-        entry = self._entry()
-        return entry if self.beside is None else entry | {"beside": self.beside.entry(segments)}
+        return self._entry(segments)
 
     def _end_beside(self, segments: Sequence[LiveSegment]) -> None:
         """Give an older plan up once few subscriptions go by it."""
@@ -243,34 +242,30 @@ class Planner:
         if not self.waits and self.leaves is not None and self.beside is None:
             self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
 
-    def _entry(self) -> dict[str, Any]:
-        """What the manifest says of the plan."""
-        entry: dict[str, Any] = {
-            "name": self.name,
-            "workers": self.workers,
-            "version": self.version,
-            "why": self.why,
-        }
-        if self.waits:
-            entry["waits"] = True
-        if self.made is not None:
-            entry["made"] = self.made
-        if self.cost is not None:
-            entry["cost"] = self.cost._asdict()
-        if self.ref is not None:
-            entry |= {"file": self.ref.file, "live": self.ref.live, "method": self.leaves_name}
-        if self.changed is not None:
-            entry["changed"] = self.changed
-        for key in ("asked", "by_hand", "sized", "wanted_workers"):
-            if getattr(self, key):
-                entry[key] = getattr(self, key)
-        if self.next is not None:
-            entry["next_why"] = self.next.why
-            if self.next.file:
-                entry["next"] = self.next.file
-            if self.next.beside:
-                entry["next_beside"] = True
-        return entry
+    def _entry(self, segments: Sequence[LiveSegment]) -> LeafPlanEntry:
+        """Return the plan's entry for the manifest."""
+        later = self.next
+        return LeafPlanEntry(
+            name=self.name,
+            workers=self.workers,
+            version=self.version,
+            why=self.why,
+            method=self.leaves_name if self.ref is not None else "",
+            file=self.ref.file if self.ref is not None else "",
+            live=self.ref.live if self.ref is not None else "",
+            waits=self.waits,
+            made=self.made,
+            changed=self.changed,
+            cost=self.cost._asdict() if self.cost is not None else None,
+            asked=self.asked,
+            by_hand=self.by_hand,
+            sized=self.sized,
+            wanted_workers=self.wanted_workers,
+            previous=self.beside.entry(segments) if self.beside is not None else None,
+            next=None
+            if later is None
+            else NextPlanEntry(why=later.why, file=later.file, keeps_previous=later.beside),
+        )
 
     def _go_over(self, batch: int, segments: Sequence[LiveSegment]) -> None:
         """Take the adjusted plan into force; what is live under it is kept where it stays right."""

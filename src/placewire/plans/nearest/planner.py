@@ -9,8 +9,8 @@ then subscriptions are dealt out by the hash of their id, or objects stay where 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import RowPlanEntry
 
 CLEARLY = 0.9
 AUTO = ("kop", "dkm")  # what `auto` holds against `shared`
@@ -68,7 +69,7 @@ class NearPlanner(DealingPlanner):
         state: StateDir,
         name: str,
         workers: int,
-        saved: dict[str, Any],
+        saved: RowPlanEntry,
         key: tuple[int, int],
         sampler: Sampler,
     ) -> None:
@@ -85,16 +86,16 @@ class NearPlanner(DealingPlanner):
         if self.goes_on(saved):
             self._resume(saved)
 
-    def _resume(self, saved: dict[str, Any]) -> None:
+    def _resume(self, saved: RowPlanEntry) -> None:
         """Go on with the rule, the loads and the leaves of the last commit."""
-        self.sent, self.broadcast = saved.get("sent", 0), saved.get("broadcast", 0)
+        self.sent, self.broadcast = saved.sent, saved.broadcast
         if self.rule_file:
-            self.loads = np.array(saved["loads"])
+            self.loads = np.array(saved.loads)
             self.rule = arrays_to_rule(
                 self.method, open_arrays(self.state.file(self.rule_file)).arrays
             )
-        if saved.get("leaves"):
-            self.leaves = PlanRef(self.workers, NOTHING, saved["leaves"], saved["live"])
+        if saved.leaves:
+            self.leaves = PlanRef(self.workers, NOTHING, saved.leaves, saved.live)
 
     @property
     def broadcasts(self) -> bool:
@@ -203,23 +204,22 @@ class NearPlanner(DealingPlanner):
         if self.waits and self.sampler.enough:
             self._plan(batch, live, now_us, ahead=True)
 
-    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
+    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> RowPlanEntry:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(NEAREST))
         counted = self.drifted() if self.asked else None
         if (self.waits and self.sampler.enough) or counted is not None:
             self._plan(batch, live, now_us, counted, ahead=counted is not None)
         self._settle_loads(live, now_us)
-        entry = self.entry()
-        if self.broadcast:
-            entry |= {"sent": self.sent, "broadcast": self.broadcast}
-        if self.rule is not None:
-            entry["loads"] = self.loads.tolist()
-        if self.leaves is not None:
-            entry |= {"leaves": self.leaves.file, "live": self.leaves.live}
-        if self.circles_file:
-            entry["balls"] = self.circles_file
-        return entry
+        return msgspec.structs.replace(
+            self.entry(),
+            sent=self.sent,
+            broadcast=self.broadcast,
+            loads=self.loads.tolist() if self.rule is not None else [],
+            leaves=self.leaves.file if self.leaves is not None else "",
+            live=self.leaves.live if self.leaves is not None else "",
+            circles=self.circles_file,
+        )
 
     def _plan(
         self,

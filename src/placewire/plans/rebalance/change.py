@@ -26,7 +26,7 @@ from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
-from placewire.storage.notes import PlanRequest, read_asked
+from placewire.storage.runtime_files import PlanRequest, read_request
 
 
 class NextPlan(NamedTuple):
@@ -58,7 +58,7 @@ class PlanChanger:
 
     def ask(self, heeded: str) -> PlanRequest | None:
         """What somebody asks for by hand, unless that note was the last one heeded."""
-        note = read_asked(self.state)
+        note = read_request(self.state)
         return None if note is None or note.id == heeded else note
 
     def turn_to(

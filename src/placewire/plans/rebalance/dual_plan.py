@@ -7,12 +7,13 @@ they came; one that others were merged into is new.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from placewire.plans.leaves import Leaves
 from placewire.plans.ref import BesideRef, PlanRef, read_plan
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import PreviousPlanEntry
 
 FEW = 0.1  # of all live subscriptions: then the older plan is given up
 
@@ -44,23 +45,23 @@ class Beside(NamedTuple):
         """The same, less the segments that are there no more."""
         return self._replace(segments=frozenset(live.name for live in self.among(segments)))
 
-    def entry(self, segments: Sequence[LiveSegment]) -> dict[str, Any]:
-        """What the manifest says of it."""
-        return {
-            "method": self.leaves.name,
-            "version": self.version,
-            "file": self.plan.file,
-            "live": self.plan.live,
-            "segments": sorted(self.segments),
-            "subscriptions": sum(map(count_live, self.among(segments))),
-        }
+    def entry(self, segments: Sequence[LiveSegment]) -> PreviousPlanEntry:
+        """Return the plan's entry for the manifest."""
+        return PreviousPlanEntry(
+            method=self.leaves.name,
+            version=self.version,
+            file=self.plan.file,
+            live=self.plan.live,
+            segments=sorted(self.segments),
+            subscriptions=sum(map(count_live, self.among(segments))),
+        )
 
 
-def read_beside(state: StateDir, workers: int, entry: dict[str, Any]) -> Beside:
-    """The older plan that a manifest tells of."""
-    leaves = read_plan(state.file(entry["file"])).leaves
-    plan = PlanRef(workers, leaves.summary, entry["file"], entry["live"])
-    return Beside(plan, leaves, entry["version"], frozenset(entry["segments"]))
+def read_beside(state: StateDir, workers: int, entry: PreviousPlanEntry) -> Beside:
+    """Read the older plan of a manifest."""
+    leaves = read_plan(state.file(entry.file)).leaves
+    plan = PlanRef(workers, leaves.summary, entry.file, entry.live)
+    return Beside(plan, leaves, entry.version, frozenset(entry.segments))
 
 
 def count_live(live: LiveSegment) -> int:

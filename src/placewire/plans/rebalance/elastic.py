@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.planner import named_plan
 from placewire.storage.manifest import WorkersEntry
-from placewire.storage.notes import MOST_WORKERS
+from placewire.storage.runtime_files import MOST_WORKERS
 
 BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
 AIM_S = 0.25  # what each has to do when there are as many as there should be
@@ -73,9 +73,9 @@ class Elastic:
         self.since = -1  # the batch after which the number was changed last
         self.why = ""
 
-    def opening(self, saved: dict[str, Any]) -> int:
-        """With how many to begin: as many as there were, if the range has them."""
-        return self.span.clip(int(saved.get("workers", self.span.least)))
+    def opening(self, former: int) -> int:
+        """Return the number of workers to start with: the former one, within the range."""
+        return self.span.clip(former)
 
     def wanted(self, history: Sequence[WorkersEntry], workers: int) -> int:
         """How many workers to go on with, by what they did in the last batches."""

@@ -8,8 +8,8 @@ prefix grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +39,7 @@ from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import RowPlanEntry
 
 
 class RelevantPlanner(DealingPlanner):
@@ -52,7 +53,7 @@ class RelevantPlanner(DealingPlanner):
         state: StateDir,
         name: str,
         workers: int,
-        saved: dict[str, Any],
+        saved: RowPlanEntry,
         sampler: Sampler,
     ) -> None:
         super().__init__(state, name, workers, sampler)
@@ -62,7 +63,7 @@ class RelevantPlanner(DealingPlanner):
         self._known: set[str] = set()  # segments whose postings the map has
         self.sent = self.objects = 0  # objects to workers, and objects
         if self.goes_on(saved):
-            self.sent, self.objects = saved.get("sent", 0), saved.get("objects", 0)
+            self.sent, self.objects = saved.sent, saved.objects
             if self.rule_file:
                 arrays = open_arrays(state.file(self.rule_file)).arrays
                 self.rule = arrays_to_rule(self.method, arrays)
@@ -127,7 +128,7 @@ class RelevantPlanner(DealingPlanner):
         if self.asked and self.waits and self.sampler.enough:
             self._plan(batch, live, now_us, ahead=True)
 
-    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> dict[str, Any]:
+    def next_version(self, batch: int, live: LiveSegments, now_us: int) -> RowPlanEntry:
         """The plan's entry for the manifest: made once enough was seen, and then dealt anew."""
         self.asked = bool(live.of_kind(RELEVANT))
         first = self.waits and self.sampler.enough
@@ -140,12 +141,9 @@ class RelevantPlanner(DealingPlanner):
             # They come from a run under another plan.
             live.wait()
             self._deal_anew(batch, live, live.of_kind(RELEVANT))
-        entry = self.entry()
-        if self.objects:
-            entry |= {"sent": self.sent, "objects": self.objects}
-        if self.terms_file:
-            entry["terms"] = self.terms_file
-        return entry
+        return msgspec.structs.replace(
+            self.entry(), sent=self.sent, objects=self.objects, terms=self.terms_file
+        )
 
     def _plan(
         self,

@@ -13,6 +13,7 @@ from placewire.model.expression import COVER_ALL
 from placewire.model.regions import circle_bounds
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, read_pace
+from placewire.model.times import SECOND_US
 from placewire.plans.sample.questions import Questions
 from placewire.plans.sample.sample import CTQ, SKQ, SRQ, STQ
 from placewire.plans.sample.sampler import choose_evenly
@@ -23,7 +24,6 @@ from placewire.text.analyzer import Analyzer
 MOST_QUERIES = 10_000
 MOST_TRENDING = 100_000
 QUERIES_A_BATCH = 256
-SECOND_US = 1e6
 OF_KINDS = {"boolean": SRQ, "nearest": SKQ, "trending": STQ}  # SSTD has nothing like `relevant`
 
 

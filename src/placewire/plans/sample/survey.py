@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from placewire.ingest.decode import Changes, DecodedBlock
-from placewire.ingest.log import Offset, batch_end, detect_form
+from placewire.ingest.log import batch_end, detect_form
 from placewire.ingest.sources import LogSource, decode_block
 from placewire.kernels.ids import changes_to_chains
 from placewire.kernels.jit import read_only
@@ -27,6 +27,7 @@ from placewire.model.subscriptions import (
 from placewire.plans.cost.measures import Objects
 from placewire.plans.messages import BatchContext
 from placewire.plans.sample.sampler import Reservoir, choose_evenly
+from placewire.storage.manifest import Offset
 
 BATCH_ROWS = 200_000
 

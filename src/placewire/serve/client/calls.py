@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from placewire.model.errors import Unusable
+from placewire.model.errors import Unusable, one_line
 from placewire.serve.auth import is_loopback
-from placewire.serve.errors import one_line
 
 try:
     import httpx

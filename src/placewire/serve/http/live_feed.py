@@ -84,7 +84,8 @@ class LiveFeed:
         """Note a commit, which may have changed the plan."""
         plan = plan_facts(manifest)
         if self._plan and plan != self._plan:
-            line = manifest.plan.get("sized") or manifest.plan.get("why") or "the plan has changed"
+            used = manifest.leaf_plan
+            line = used.sized or used.why or "the plan has changed"
             self.changes.append({"at": now_text(), "line": line})
             self._send(message("plan", plan | {"line": line}))
         self._plan = plan
@@ -143,10 +144,10 @@ class LiveFeedResponse:
 
 def plan_facts(manifest: Manifest) -> dict[str, Any]:
     """Name, version and workers of the boolean plan in use."""
-    plan = manifest.plan
-    if "name" not in plan:
+    plan = manifest.leaf_plan
+    if not plan.name:
         return {}
-    return {"name": name_in_force(plan), "version": plan["version"], "workers": plan["workers"]}
+    return {"name": name_in_force(plan), "version": plan.version, "workers": plan.workers}
 
 
 def message(event: str, facts: dict[str, Any]) -> bytes:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from placewire.model.errors import Unusable
-from placewire.serve.errors import Unavailable, one_line
+from placewire.model.errors import Unusable, one_line
+from placewire.serve.errors import Unavailable
 from placewire.serve.ledger.database import DatabaseCursor, Row
 
 try:

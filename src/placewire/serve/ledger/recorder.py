@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from placewire.serve.errors import one_line
+from placewire.model.errors import one_line
 from placewire.serve.ledger import Ledger, ResultEntry
 from placewire.sinks.delivery import SinkCursor
 from placewire.sinks.outbox import dead_letters, result_lines

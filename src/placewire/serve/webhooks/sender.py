@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from placewire import __version__
-from placewire.serve.errors import one_line
+from placewire.model.errors import one_line
 from placewire.serve.ledger import ResultEntry
 from placewire.serve.ledger.rows import DELIVERED, FAILED, GONE, WebhookDelivery
 from placewire.serve.webhooks.addresses import CheckedNetwork, ForbiddenAddress, port_of

@@ -24,7 +24,7 @@ from placewire.plans.boolean.methods import METHODS
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
-from placewire.storage.notes import NOTE, ask_plan, read_asked
+from placewire.storage.runtime_files import REQUEST_FILE, read_request, request_plan
 from plan_changes import play
 
 
@@ -65,11 +65,11 @@ def test_plans_asked_for_by_hand_change_no_result(
     plan: str, life: int | None, tmp_path: Path
 ) -> None:
     wanted = cycle([*METHODS, "shared", "nothing of the kind"])
-    ended = run_asking(tmp_path, plan, life, lambda state: ask_plan(state, next(wanted)))
+    ended = run_asking(tmp_path, plan, life, lambda state: request_plan(state, next(wanted)))
     if life is None:
-        assert ended[-1].latest.plan["version"] > 6
+        assert ended[-1].latest.leaf_plan.version > 6
     elif life > 1:
-        assert len({one.latest.plan.get("method", "shared") for one in ended}) > 4
+        assert len({one.latest.leaf_plan.method or "shared" for one in ended}) > 4
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,9 @@ def test_plans_asked_for_by_hand_change_no_result(
 @pytest.mark.parametrize("life", [None, 4])
 def test_workers_come_and_go_without_a_trace(plan: str, life: int | None, tmp_path: Path) -> None:
     numbers = cycle([7, 1, 2, 12, 3])
-    ended = run_asking(tmp_path, plan, life, lambda state: ask_plan(state, workers=next(numbers)))
+    ended = run_asking(
+        tmp_path, plan, life, lambda state: request_plan(state, workers=next(numbers))
+    )
     if life is not None:
         assert len({one.planners.workers for one in ended}) > 3
 
@@ -93,17 +95,17 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
         return CliRunner().invoke(app, ["rebalance", "--state", str(state.root), *words])
 
     assert "comes into force two batches after" in ask("--plan", "qt", "--wait", "0").stdout
-    asked = read_asked(state)
+    asked = read_request(state)
     assert asked is not None
     assert asked.plan == "qt"
     assert "12 workers is asked for" in ask("--workers", "12", "--wait", "0").stdout
     assert isinstance(ask().exception, Unusable)
     # Who thinks better of it before anybody took the note up asks for what there is.
     assert "3 workers is asked for" in ask("--workers", "3", "--wait", "0").stdout
-    asked = read_asked(state)
+    asked = read_request(state)
     assert asked is not None
     assert asked.workers == 3
-    (state.root / NOTE).unlink()
+    (state.root / REQUEST_FILE).unlink()
     assert "there are 3 workers already" in ask("--workers", "3", "--wait", "0").stdout
     # A saved plan is for its own number of workers.
     survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
@@ -118,12 +120,12 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)
     assert "plan: must be one of grid" in str(found.exception)
-    (state.root / NOTE).write_bytes(b"{")
-    assert read_asked(state) is None
+    (state.root / REQUEST_FILE).write_bytes(b"{")
+    assert read_request(state) is None
     # Two wishes do not get into each other's way.
     ask("--plan", "qt", "--wait", "0")
     ask("--workers", "12", "--wait", "0")
-    asked = read_asked(state)
+    asked = read_request(state)
     assert asked is not None
     assert asked.wish() == {"plan": "qt", "workers": 12}
     shown = CliRunner().invoke(app, ["status", "--state", str(state.root)])
@@ -132,8 +134,8 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
 
 def test_a_plan_and_workers_by_hand_come_together(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 12)
-    ask_plan(StateDir(tmp_path / "state"), "qt")
-    ask_plan(StateDir(tmp_path / "state"), workers=3)
+    request_plan(StateDir(tmp_path / "state"), "qt")
+    request_plan(StateDir(tmp_path / "state"), workers=3)
     again = goes_on(tmp_path, "kdt", 4, 4).planners
     assert (again.workers, again.boolean.leaves_name) == (3, "qt")
     shown = CliRunner().invoke(app, ["status", "--state", str(tmp_path / "state")])
@@ -159,37 +161,37 @@ def test_other_workers_on_resume_have_a_plan_at_once(tmp_path: Path) -> None:
     assert goes_on(tmp_path, "kdt", 4, 12).planners.boolean.leaves_name == "kdt"
     again = goes_on(tmp_path, "kdt", 3, 2).planners
     assert (again.workers, again.boolean.leaves_name) == (3, "kdt")
-    ask_plan(StateDir(tmp_path / "state"), workers=5)
+    request_plan(StateDir(tmp_path / "state"), workers=5)
     again = goes_on(tmp_path, "kdt", 3, 3).planners
     assert (again.workers, again.boolean.leaves_name) == (5, "kdt")
 
 
 def test_a_note_is_heeded_once(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 12)
-    ask_plan(StateDir(tmp_path / "state"), "qt")
+    request_plan(StateDir(tmp_path / "state"), "qt")
     assert goes_on(tmp_path, "kdt", 4, 3).planners.boolean.leaves_name == "qt"
     assert goes_on(tmp_path, "agrid", 2, 4).planners.boolean.leaves_name == "agrid"
 
 
 def test_a_plan_by_hand_outlives_a_change_of_workers(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 12)
-    ask_plan(StateDir(tmp_path / "state"), "qt")
+    request_plan(StateDir(tmp_path / "state"), "qt")
     goes_on(tmp_path, "kdt", 4, 3)
-    ask_plan(StateDir(tmp_path / "state"), workers=3)
+    request_plan(StateDir(tmp_path / "state"), workers=3)
     again = goes_on(tmp_path, "kdt", 4, 3).planners
     assert (again.workers, again.boolean.leaves_name) == (3, "qt")
 
 
 def test_workers_by_hand_stay_whatever_the_range(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", WorkerRange(2, 4), 12)
-    ask_plan(StateDir(tmp_path / "state"), workers=7)
+    request_plan(StateDir(tmp_path / "state"), workers=7)
     assert goes_on(tmp_path, "kdt", WorkerRange(2, 4), 20).planners.workers == 7
 
 
 @pytest.mark.parametrize("workers", [-3, 100_000])
 def test_a_note_beyond_reason_is_ignored(workers: int, tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 2)
-    (tmp_path / "state" / NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
+    (tmp_path / "state" / REQUEST_FILE).write_text(json.dumps({"id": "x", "workers": workers}))
     assert goes_on(tmp_path, "kdt", 4, 3).planners.workers == 4
 
 

@@ -23,8 +23,8 @@ from placewire.model.settings import Settings
 from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest
-from placewire.storage.notes import ask_plan
+from placewire.storage.manifest import LeafPlanEntry, Manifest
+from placewire.storage.runtime_files import request_plan
 
 EAGER = read_rebalance("ps2-global")._replace(eager=True)
 
@@ -60,7 +60,7 @@ def run(
         for number, manifest in enumerate(replay_log(coordinator, LogSource(str(log)), rows, 3)):
             sink.deliver(manifest)
             coordinator.delivered = manifest.batch
-            coordinator.sweep()
+            coordinator.collect_garbage()
             seen.append(manifest)
             ask(manifest, state)
             if len(seen) == most:
@@ -89,24 +89,24 @@ def test_old_subscriptions_go_by_the_old_plan_until_few_are_left(
     seen = run(tmp_path, life=life)
     began = ended = 0
     for before, after in pairwise(seen):
-        was, now = before.plan.get("beside"), after.plan.get("beside")
+        was, now = before.leaf_plan.previous, after.leaf_plan.previous
         names = {entry.name for entry in after.segments}
         if now is not None:
-            assert set(now["segments"]) <= names
-            assert now["subscriptions"] > 0
+            assert set(now.segments) <= names
+            assert now.subscriptions > 0
         if now is not None and was is None:
             began += 1
-            assert before.plan["next_beside"]
-            assert now["version"] == before.plan["version"] == after.plan["version"] - 1
-            assert now["file"] == before.plan["file"]
-            assert after.plan["file"] == before.plan["next"]
+            assert before.leaf_plan.next.keeps_previous
+            assert now.version == before.leaf_plan.version == after.leaf_plan.version - 1
+            assert now.file == before.leaf_plan.file
+            assert after.leaf_plan.file == before.leaf_plan.next.file
         if was is not None and now is None:
             ended += 1
-            assert after.plan["version"] == before.plan["version"]
+            assert after.leaf_plan.version == before.leaf_plan.version
         if was is not None and now is not None:
-            assert now["version"] == was["version"]
-            assert set(now["segments"]) <= set(was["segments"])
-            assert "next_why" not in before.plan
+            assert now.version == was.version
+            assert set(now.segments) <= set(was.segments)
+            assert before.leaf_plan.next is None
     assert began > 1
     assert ended > 0
 
@@ -129,7 +129,7 @@ def test_who_comes_just_before_the_change_is_known_to_the_older_plan(
             lines.append(event("object", f"o{n}", n, **place, text=text))
     (tmp_path / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     seen = run(tmp_path, rows=40, life=life)
-    assert sum("beside" in manifest.plan for manifest in seen) > 5
+    assert sum(manifest.leaf_plan.previous is not None for manifest in seen) > 5
 
 
 AROUND = {"box": [-90, -60, 90, 60]}
@@ -144,24 +144,24 @@ def event(kind: str, name: str, seconds: int, **fields: Any) -> bytes:
 
 
 def test_a_plan_or_workers_by_hand_end_it(tmp_path: Path) -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[LeafPlanEntry] = []
 
     def ask(manifest: Manifest, state: StateDir) -> None:
-        if "beside" in manifest.plan and len(asked) < 2:
-            ask_plan(state, **({"workers": 5} if asked else {"plan": "qt"}))
-            asked.append(manifest.plan)
+        if manifest.leaf_plan.previous is not None and len(asked) < 2:
+            request_plan(state, **({"workers": 5} if asked else {"plan": "qt"}))
+            asked.append(manifest.leaf_plan)
 
     seen = run(tmp_path, ask=ask, churn=0.1)
     assert len(asked) == 2
-    whys = [m.plan["why"] for m in seen]
+    whys = [m.leaf_plan.why for m in seen]
     assert "qt, asked for by hand" in whys
-    assert "beside" not in seen[whys.index("qt, asked for by hand")].plan
-    assert seen[-1].plan["workers"] == 5
+    assert seen[whys.index("qt, asked for by hand")].leaf_plan.previous is None
+    assert seen[-1].leaf_plan.workers == 5
 
 
 def test_status_and_explain_tell_of_it(tmp_path: Path) -> None:
     def stop(manifest: Manifest, state: StateDir) -> None:
-        if "beside" in manifest.plan and not told:
+        if manifest.leaf_plan.previous is not None and not told:
             told.append(manifest)
 
     told: list[Manifest] = []
@@ -169,13 +169,15 @@ def test_status_and_explain_tell_of_it(tmp_path: Path) -> None:
     while not told:
         seen = run(tmp_path, ask=stop, most=1, churn=0.1)
         assert seen
-    plan = told[0].plan
+    plan = told[0].leaf_plan
     state = str(tmp_path / "state")
     shown = CliRunner().invoke(app, ["status", "--state", state])
-    assert f"beside it kdt, version {plan['beside']['version']}, for" in shown.output
+    assert f"beside it kdt, version {plan.previous.version}, for" in shown.output
     facts = json.loads(CliRunner().invoke(app, ["status", "--state", state, "--json"]).stdout)
     beside = facts["plans"]["boolean"]["beside"]
-    assert beside == {name: plan["beside"][name] for name in ("method", "version", "subscriptions")}
+    assert beside == {
+        name: getattr(plan.previous, name) for name in ("method", "version", "subscriptions")
+    }
     assert sum(facts["workers"]["boolean"]["objects"]) > 0
     live = replay((tmp_path / "log.jsonl").read_bytes(), kinds=BUILT_KINDS).results
     pair = next(r for r in live if r["type"] == "match")
@@ -184,6 +186,6 @@ def test_status_and_explain_tell_of_it(tmp_path: Path) -> None:
     explained = CliRunner().invoke(app, words)
     assert explained.exit_code in (0, 1), explained.output
     assert json.loads(explained.stdout)["plan"]["version"] in (
-        plan["version"],
-        plan["beside"]["version"],
+        plan.version,
+        plan.previous.version,
     )

@@ -77,9 +77,9 @@ def test_one_long_batch_changes_nothing() -> None:
 
 def test_a_resumed_run_begins_with_as_many_as_there_were() -> None:
     elastic = Elastic(WorkerRange(2, 8))
-    assert elastic.opening({}) == 2
-    assert elastic.opening({"workers": 5}) == 5
-    assert elastic.opening({"workers": 40}) == 8
+    assert elastic.opening(0) == 2
+    assert elastic.opening(5) == 5
+    assert elastic.opening(40) == 8
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "3..2", "1..5000", "2..", "..4", "1.5", "2...4"])

@@ -262,7 +262,7 @@ def test_a_level_stream_keeps_its_plan(name: str, tmp_path: Path) -> None:
         StateDir(tmp_path / "state"), Settings(), identify_log(log), "kdtree", 4, 4_000,
         rebalance=read_rebalance(name),
     )  # fmt: skip
-    versions = [m.plan["version"] for m in replay_log(coordinator, LogSource(str(log)), 200, 4)]
+    versions = [m.leaf_plan.version for m in replay_log(coordinator, LogSource(str(log)), 200, 4)]
     coordinator.close()
     assert versions[-1] == 1
     assert versions.count(1) > 40

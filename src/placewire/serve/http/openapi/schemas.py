@@ -14,7 +14,7 @@ from placewire.model.kinds import kind_named, kind_names
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import MAX_NAME, ROLES
 from placewire.serve.webhooks.addresses import MAX_URL
-from placewire.storage.notes import MOST_WORKERS
+from placewire.storage.runtime_files import MOST_WORKERS
 
 Schema = dict[str, Any]
 

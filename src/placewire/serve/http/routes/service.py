@@ -31,8 +31,8 @@ from placewire.serve.http.requests import (
 from placewire.serve.http.streams import head_response, require_http11
 from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
 from placewire.status.plan_facts import MOST_LEAVES, plan_facts
-from placewire.status.status import Standing, load_metrics, read_standing, to_facts
-from placewire.storage.notes import MOST_WORKERS, ask_plan, read_waiting
+from placewire.status.status import StateStatus, describe_status, format_load_metrics, read_status
+from placewire.storage.runtime_files import MOST_WORKERS, read_pending_request, request_plan
 
 MAX_DEAD_LETTERS = 1_000
 HEAVIEST = 10  # leaves in the metrics
@@ -64,7 +64,7 @@ def read_loads(gateway: Gateway) -> str:
     if gateway.manifest is None:
         return ""
     try:
-        return load_metrics(read_standing(gateway.state.root), HEAVIEST)
+        return format_load_metrics(read_status(gateway.state.root), HEAVIEST)
     except Unusable:  # reported elsewhere
         return ""
 
@@ -133,12 +133,12 @@ async def live(request: Request, gateway: Gateway, caller: Caller) -> Any:
 MAX_PAIR_BYTES = 1 << 18
 
 
-def read_state(gateway: Gateway) -> Standing | None:
+def read_state(gateway: Gateway) -> StateStatus | None:
     """Status of the state directory, if anything is committed. Call it in a thread."""
     if gateway.manifest is None:
         return None
     try:
-        return read_standing(gateway.state.root)
+        return read_status(gateway.state.root)
     except Unusable as error:
         raise Refused(503, str(error)) from None
 
@@ -148,7 +148,9 @@ async def status(request: Request, gateway: Gateway, _: Caller) -> Response:
     """What `placewire status --json` prints, and the service's counters."""
     leaves = read_number(request, "leaves", 10, 0, MOST_LEAVES)
     standing = await asyncio.to_thread(read_state, gateway)
-    facts: dict[str, Any] = to_facts(standing, leaves) if standing is not None else {"batch": -1}
+    facts: dict[str, Any] = (
+        describe_status(standing, leaves) if standing is not None else {"batch": -1}
+    )
     return reply(facts | {"service": gateway.figures()})
 
 
@@ -157,7 +159,7 @@ async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     """The boolean plan in use: its leaves, their workers and their share of the load."""
     standing = await asyncio.to_thread(read_state, gateway)
     if standing is None:
-        asked = await asyncio.to_thread(read_waiting, gateway.state, {})
+        asked = await asyncio.to_thread(read_pending_request, gateway.state, None)
         answer = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
         return reply(answer if asked is None else answer | {"asked": asked.wish()})
     answer = await asyncio.to_thread(plan_facts, gateway.state, standing)
@@ -176,7 +178,7 @@ async def change_plan(request: Request, gateway: Gateway, _: Caller) -> Response
         raise Refused(422, f"plan: must be one of {known}, got {str(name)[:60]!r}")
     if name is None and (type(workers) is not int or not 1 <= workers <= MOST_WORKERS):
         raise Refused(422, f"workers: must be 1..{MOST_WORKERS}, got {str(workers)[:60]}")
-    await asyncio.to_thread(ask_plan, gateway.state, name or "", workers or 0)
+    await asyncio.to_thread(request_plan, gateway.state, name or "", workers or 0)
     return reply({"asked": given}, 202)
 
 

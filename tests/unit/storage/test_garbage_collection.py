@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from manifests import make_manifest
-from placewire.storage.garbage import KEEP_MANIFESTS, sweep
+from placewire.storage.garbage_collection import KEEP_MANIFESTS, collect_garbage
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import (
+    LeafPlanEntry,
     PieceEntry,
     SegmentEntry,
     committed_batches,
@@ -33,7 +34,7 @@ def left(state: StateDir) -> set[str]:
 
 def test_sweeping_an_empty_state(state: StateDir) -> None:
     fill(state, name_of(0, "under-way"))
-    assert sweep(state, -1, set) == 0
+    assert collect_garbage(state, -1, set) == 0
     assert left(state) == {name_of(0, "under-way")}
 
 
@@ -41,7 +42,7 @@ def test_sweeping_spares_what_is_not_delivered(state: StateDir) -> None:
     for batch in range(10):
         fill(state, name_of(batch, "block"), name_of(batch, "orphan"))
         write_manifest(state, make_manifest(batch, name_of(batch, "block")))
-    sweep(state, 4, set)
+    collect_garbage(state, 4, set)
     assert left(state) == {name_of(batch, "block") for batch in range(5, 10)}
     assert committed_batches(state) == list(range(5, 10))
 
@@ -50,10 +51,10 @@ def test_sweeping_spares_the_newest_manifests(state: StateDir) -> None:
     for batch in range(10):
         fill(state, name_of(batch, "block"))
         write_manifest(state, make_manifest(batch, name_of(batch, "block")))
-    sweep(state, 9, set)
+    collect_garbage(state, 9, set)
     assert committed_batches(state) == list(range(10 - KEEP_MANIFESTS, 10))
     assert left(state) == {name_of(batch, "block") for batch in range(10 - KEEP_MANIFESTS, 10)}
-    assert sweep(state, 9, set) == 0
+    assert collect_garbage(state, 9, set) == 0
 
 
 def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
@@ -67,12 +68,12 @@ def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
             make_manifest(
                 batch,
                 segments=[SegmentEntry(old, 5, 1, dead)],
-                plan={"file": plan},
+                plans={"boolean": LeafPlanEntry(name="grid", file=plan, live=plan)},
                 late_dead=late if batch == 10 else None,
                 pieces=[PieceEntry(0, old, "p", merged, 1)] if batch == 9 else [],
             ),
         )
-    assert sweep(state, 10, lambda: {spared}) == 1
+    assert collect_garbage(state, 10, lambda: {spared}) == 1
     assert name_of(3, "orphan") not in left(state)
     assert {old, dead, plan, late, merged, spared} <= left(state)
     assert name_of(11, "of-a-batch-to-come") in left(state)
@@ -81,7 +82,7 @@ def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
 def test_sweeping_leaves_foreign_files_alone(state: StateDir) -> None:
     fill(state, "README", ".nfs0000000001", name_of(0, "orphan"))
     write_manifest(state, make_manifest(0))
-    sweep(state, 0, set)
+    collect_garbage(state, 0, set)
     assert left(state) == {"README", ".nfs0000000001"}
 
 
@@ -94,5 +95,5 @@ def test_a_file_that_a_merge_writes_meanwhile_is_not_swept(state: StateDir) -> N
         fill(state, merged)
         return set()
 
-    sweep(state, 0, spared)
+    collect_garbage(state, 0, spared)
     assert merged in left(state)
