@@ -30,7 +30,7 @@ AskOthers = Callable[[], Questions | None]  # what live subscriptions of other k
 class Planner:
     """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
 
-    While it `waits` for that, objects are routed by stripes of the world, or stay where they were
+    While it is `pending`, objects are routed by stripes of the world, or stay where they were
     read (`auto`). Each plan that comes into force has a version one higher than the last, whatever
     its method and however many workers it has.
 
@@ -64,7 +64,7 @@ class Planner:
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
         self.version = int(saved.get("version", -1)) + 1
-        self.waits = True
+        self.pending = True
         self.why = ""
         self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.leaves: Leaves | None = None
@@ -85,15 +85,15 @@ class Planner:
         """Begin with what can be said before anything was seen."""
         name = self.method
         if name in UNPLANNED:
-            self.waits = False
+            self.pending = False
         elif plan is not None:
-            self.waits = False
+            self.pending = False
             self._check_named(plan)
             self.cost = plan.cost
             self._adopt(plan.leaves)
         elif name != "auto":
             self._adopt(plan_stripes(self.workers))
-        if not self.waits:
+        if not self.pending:
             self.version = max(self.version, 1)
 
     def _resume(self, saved: dict[str, Any]) -> bool:
@@ -105,7 +105,7 @@ class Planner:
         changed = "changed" in saved or to_come
         if not changed and self.name not in METHODS and self.name != "auto":
             return False
-        self.waits = bool(saved.get("waits", self.version == 0))
+        self.pending = bool(saved.get("waits", self.version == 0))
         self.why = saved.get("why", "")
         if "cost" in saved:
             self.cost = read_cost(saved["cost"])
@@ -119,12 +119,7 @@ class Planner:
             file = saved.get("next", "")
             later = read_plan(self.state.file(file)).leaves if file else None
             self.next = NextPlan(later, file, saved["next_why"], "next_beside" in saved)
-        return "file" in saved or changed or not self.waits
-
-    def take_over(self, former: Planner) -> None:
-        """Go on with what the planner of another number of workers knew."""
-        self.machines, self.changer.retained = former.machines, former.changer.retained
-        self.version = former.version + 1
+        return "file" in saved or changed or not self.pending
 
     @property
     def method(self) -> str:
@@ -134,7 +129,12 @@ class Planner:
     @property
     def sampling(self) -> bool:
         """Whether all objects of the next batch are wanted for the sample."""
-        return self.waits
+        return self.pending
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the plan is still to be made."""
+        return self.pending
 
     def _check_named(self, plan: SavedPlan) -> None:
         """Refuse a plan from a file that does not fit this state."""
@@ -196,7 +196,7 @@ class Planner:
 
     def prepare(self, batch: int, segments: Sequence[LiveSegment], ask_others: AskOthers) -> str:
         """Make the plan before it is in force; gives its file, if it cuts."""
-        if self.waits and self.sampler.enough:
+        if self.pending and self.sampler.enough:
             self._plan(batch, segments, ask_others())
         self._write_plan(batch)
         return "" if self.ref is None else self.ref.file
@@ -208,7 +208,7 @@ class Planner:
         ask_others: AskOthers = lambda: None,
     ) -> dict[str, Any]:
         """The plan's entry for the manifest: made anew once enough events were seen."""
-        if self.waits and self.sampler.enough:
+        if self.pending and self.sampler.enough:
             self.version += 1
             self._plan(batch, segments, ask_others())
         elif self.next is not None:
@@ -240,7 +240,7 @@ class Planner:
             if self.next is not None:
                 self.by_hand = note.plan
                 return
-        if not self.waits and self.leaves is not None and self.beside is None:
+        if not self.pending and self.leaves is not None and self.beside is None:
             self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
 
     def _entry(self) -> dict[str, Any]:
@@ -251,7 +251,7 @@ class Planner:
             "version": self.version,
             "why": self.why,
         }
-        if self.waits:
+        if self.pending:
             entry["waits"] = True
         if self.made is not None:
             entry["made"] = self.made
@@ -281,7 +281,7 @@ class Planner:
         version = self.version
         self.beside = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
-        self.waits = False
+        self.pending = False
         if leaves is None:
             self.leaves, self.live, self.ref = None, None, None
             return
@@ -306,7 +306,7 @@ class Planner:
 
     def _plan(self, batch: int, segments: Sequence[LiveSegment], others: Questions | None) -> None:
         """Make the plan of what was seen."""
-        self.waits, self.made = False, batch
+        self.pending, self.made = False, batch
         found = make_plan(self.method, self.workers, self.sampler, segments, others, self.machines)
         self.cost, self.why = found.cost, found.why
         if found.leaves is not None:

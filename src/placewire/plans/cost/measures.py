@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,18 @@ class Objects(NamedTuple):
     codes: NDArray[np.uint32]
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint64]
+
+
+class PlanWork(NamedTuple):
+    """The work of a plan with sampled objects; arrays have an entry for each worker."""
+
+    name: str
+    objects: int
+    subscriptions: int
+    sent: NDArray[np.floating[Any] | np.integer[Any]]
+    held: NDArray[np.floating[Any] | np.integer[Any]]
+    candidates: NDArray[np.floating[Any] | np.integer[Any]]
+    route_ns: float
 
 
 class Measures(NamedTuple):

@@ -27,7 +27,7 @@ def level_rule(
     """
     if rule.name == "hash":
         return rule
-    owner = rule.deal(rows, theta)
+    owner = rule.assign(rows, theta)
     posted = np.flatnonzero(owner != NOT_POSTED)
     often = frequencies_of(rows, rule.terms, rule.frequency)
     cost = np.zeros(owner.size)
