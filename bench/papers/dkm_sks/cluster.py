@@ -54,8 +54,8 @@ from placewire.kinds.nearest.results import (
 from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
-from placewire.plans.nearest.assignment import Assignment
-from placewire.plans.nearest.methods import assign_new, release
+from placewire.plans.nearest.assignment import Assignment, release
+from placewire.plans.nearest.methods import assign_new
 from placewire.plans.nearest.strategy import post_circles
 from placewire.plans.route.live_terms import CELL_LEVEL
 from placewire.plans.route.protocol import Route, RoutedShare

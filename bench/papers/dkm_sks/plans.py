@@ -34,8 +34,8 @@ from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.leaves import NOTHING
 from placewire.plans.nearest.assignment import Assignment
 from placewire.plans.nearest.baselines.sop import split_space
-from placewire.plans.nearest.methods import NEAREST_METHODS, BallSample
-from placewire.plans.nearest.sample import enclose_balls, place_balls
+from placewire.plans.nearest.methods import NEAREST_METHODS
+from placewire.plans.nearest.sample import BallSample, enclose_balls, place_balls
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.route.protocol import SpreadRoute

@@ -103,13 +103,6 @@ class MergedParts(NamedTuple):
         return _balance(self.loads)
 
 
-def merge_loads(loads: Loads, workers: int) -> MergedParts:
-    """Parts whose loads simply add up."""
-    return _merge(
-        loads, workers, lambda part, carried: carried + loads[part], lambda part, worker: None
-    )
-
-
 def merge_portions(
     sample: Sample, portions: Sequence[Portion], workers: int, cost: LoadModel
 ) -> MergedParts:

@@ -35,16 +35,15 @@ from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_par
 from placewire.plans.cost.measures import Objects, PlanWork
 from placewire.plans.kernels.owners import cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
-from placewire.plans.nearest.methods import (
-    NEAREST_METHODS,
+from placewire.plans.nearest.assignment import (
     Assignment,
-    BallSample,
     Rule,
     arrays_to_rule,
-    assign_new,
     release,
     rule_to_arrays,
 )
+from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
+from placewire.plans.nearest.sample import BallSample
 from placewire.plans.rebalance.adjustment import sum_loads
 from placewire.plans.rebalance.handover import hand_over, scale_costs
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES

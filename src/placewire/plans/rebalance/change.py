@@ -11,8 +11,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placewire.model.subscriptions import take_slices
+from placewire.kernels.space.cells import codes_to_points
+from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
 from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import Objects, post_rows
@@ -20,8 +23,9 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import reweigh
 from placewire.plans.rebalance.rebalancer import LoadSource, Rebalancer
-from placewire.plans.rebalance.trial import try_plan
 from placewire.plans.ref import write_plan
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
@@ -107,7 +111,7 @@ class PlanChanger:
             cache(lambda: post_rows(rows())),
             weighed,
             None if method is None else lambda: method(weighed(), self.workers, cost),
-            lambda leaves: try_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
+            lambda leaves: simulate_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
         )
 
 
@@ -116,3 +120,38 @@ def take_objects(objects: Objects, first: int) -> Objects:
     chosen = np.arange(first, objects.codes.size, 2)
     offsets, at = take_slices(objects.term_offsets, chosen)
     return Objects(objects.codes[chosen], offsets, objects.terms[at])
+
+
+def simulate_plan(
+    leaves: Leaves,
+    objects: Objects,
+    rows: SubscriptionRows,
+    segments: Sequence[LiveSegment],
+    cost: LoadModel,
+) -> NDArray[np.float64]:
+    """The load f64[workers] of each worker when recent objects are matched under a plan.
+
+    Models estimate what a plan costs, and plans are balanced by them. Here objects, each at the
+    centre of its cell, are routed and matched with the segments; `rows` are the live ones.
+    """
+    live = LiveTerms(leaves)
+    live.rebuild([rows])
+    route = LeafRoute(leaves.workers, leaves.summary, make_tables(leaves), live.tables)
+    lon, lat = codes_to_points(objects.codes)
+    pairs = [(one.segment, one.dead) for one in segments]
+    loads = np.zeros(leaves.workers)
+    for share in route.cut(*objects):
+        at = share.objects
+        probe = make_probe(
+            objects.codes[at],
+            lon[at],
+            lat[at],
+            np.zeros(at.size, np.int64),
+            share.term_offsets,
+            share.terms,
+            share.probed,
+            share.alone,
+        )
+        looked = sum(found.candidates for found in match_all(probe, pairs))
+        loads[share.worker] = cost.per_object * at.size + cost.per_posting * looked
+    return loads

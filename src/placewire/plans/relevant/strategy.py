@@ -16,15 +16,20 @@ from placewire.model.subscriptions import RELEVANT, SubscriptionRows, take_rows,
 from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_partition
 from placewire.plans.cost.measures import PlanWork
 from placewire.plans.kernels.nearest import WIDE_CELL
-from placewire.plans.relevant.level import level_rule
+from placewire.plans.rebalance.adjustment import sum_loads
+from placewire.plans.rebalance.handover import hand_over, scale_costs
 from placewire.plans.relevant.methods import (
+    NOT_POSTED,
     RELEVANT_METHODS,
     RelevantRule,
     RelevantSample,
+    TermParts,
     arrays_to_rule,
+    frequencies_of,
     plan_relevant,
     rule_to_arrays,
 )
+from placewire.plans.relevant.parts import PointTree, grow_point_tree
 from placewire.plans.route.worker_map import MapPosts, WorkerMap, WorkerMapRoute
 from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.segment import Segment
@@ -33,6 +38,7 @@ SAMPLED_ROWS = 50_000
 SAMPLED_OBJECTS = 2_000
 # With k = 20: 52 places of 14 bytes in the buffer, 160 bytes of index, and the row itself.
 BYTES_A_RELEVANT = 1_200.0
+NO_OBJECTS = np.empty((0, 2))
 ONE_CELL = 0  # the level of a map that tells no places apart
 
 
@@ -85,7 +91,7 @@ class RelevantStrategy(PartitionStrategy):
             words, frequency = np.unique(sample.terms, return_counts=True)
             rule = self.rule._replace(terms=words, frequency=frequency)
             former = self.rule.assign(sample.rows, sample.theta)
-            self.rule = level_rule(rule, sample.rows, sample.theta, counted)
+            self.rule = rebalance_rule(rule, sample.rows, sample.theta, counted)
             owner = self.rule.assign(sample.rows, sample.theta)
             way = f"levelled, {int((owner != former).sum())} postings handed over"
         return Division(
@@ -103,6 +109,63 @@ class RelevantStrategy(PartitionStrategy):
     def rule_arrays(self) -> dict[str, NDArray[Any]]:
         assert self.rule is not None
         return rule_to_arrays(self.rule)
+
+
+def rebalance_rule(
+    rule: RelevantRule,
+    rows: SubscriptionRows,
+    theta: NDArray[np.int32],
+    counted: NDArray[np.float64],
+) -> RelevantRule:
+    """Move the cuts of a rule so that workers cost the same; `counted` is what they cost now.
+
+    Every object with the term of a posting reads it. The cost of a worker is divided among its
+    postings in that proportion. Then places are cut again, and terms change their workers.
+    """
+    if rule.name == "hash":
+        return rule
+    owner = rule.assign(rows, theta)
+    posted = np.flatnonzero(owner != NOT_POSTED)
+    often = frequencies_of(rows, rule.terms, rule.frequency)
+    cost = np.zeros(owner.size)
+    cost[posted] = scale_costs(owner[posted], often[posted] + 1.0, counted)
+    row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
+    points = np.stack([rows.shape[rows.shape_offsets[:-1] + axis] for axis in (0, 1)], axis=1)
+
+    def cut_places(here: NDArray[np.bool_], leaves: int) -> PointTree:
+        costs = sum_loads(row[here], cost[here], rows.total)
+        some = np.flatnonzero(costs)
+        return grow_point_tree(points[some], NO_OBJECTS, leaves, costs[some])
+
+    everything = cost > 0.0
+    if rule.name == "location":
+        return rule._replace(trees=(cut_places(everything, rule.workers),))
+    if rule.name in ("keyword", "prefix"):
+        return rule._replace(words=(rebalance_terms(rule.words[0], rows.literal_term, cost),))
+    if rule.name == "location+prefix":
+        tree = cut_places(everything, rule.first)
+        leaf = tree.leaves_of(points[:, 0], points[:, 1])[row]
+        words = tuple(
+            rebalance_terms(parts, rows.literal_term, np.where(leaf == number, cost, 0.0))
+            for number, parts in enumerate(rule.words)
+        )
+        return rule._replace(trees=(tree,), words=words)
+    whole = rebalance_terms(rule.words[0], rows.literal_term, cost)
+    part = whole.of(rows.literal_term)
+    trees = tuple(
+        cut_places(everything & (part == number), rule.second) for number in range(rule.first)
+    )
+    return rule._replace(trees=trees, words=(whole,))
+
+
+def rebalance_terms(
+    former: TermParts, literals: NDArray[np.uint64], cost: NDArray[np.float64]
+) -> TermParts:
+    """Parts of terms that cost the same, by the cost of each literal; few terms move."""
+    posted = cost > 0.0
+    terms, at = np.unique(np.concatenate([former.terms, literals[posted]]), return_inverse=True)
+    costs = sum_loads(at[former.terms.size :], cost[posted], terms.size)
+    return TermParts(terms, hand_over(former.of(terms), costs, former.parts), former.parts)
 
 
 def partition_of(segment: Segment) -> TermPartition:

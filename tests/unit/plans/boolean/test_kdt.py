@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.allocation import merge_loads, merge_portions
+from placewire.plans.boolean.allocation import merge_portions
 from placewire.plans.boolean.kdt import (
     KdtNode,
     count_partitions,
@@ -354,15 +354,6 @@ def test_similarity_is_the_cosine_of_counts() -> None:
     assert text_similarity(half, whole_sample(half)) == pytest.approx(0.5**0.5)
     for name in ("nothing", "no objects", "no subscriptions", "no term"):
         assert text_similarity(ODD[name], whole_sample(ODD[name])) == NOTHING_TO_COMPARE
-
-
-def test_loads_are_merged_heaviest_first() -> None:
-    merged = merge_loads(np.array([1.0, 5.0, 4.0, 2.0, 3.0]), 2)
-    assert merged.loads.tolist() == [8.0, 7.0]
-    assert merged.worker.tolist() == [0, 0, 1, 0, 1]
-    assert merge_loads(np.array([3.0]), 2).balance == np.inf
-    assert merge_loads(np.zeros(3), 2).balance == 1.0
-    assert merge_loads(np.ones(200), 100).loads.tolist() == [2.0] * 100
 
 
 def test_portions_are_merged_to_the_worker_that_has_their_rows() -> None:

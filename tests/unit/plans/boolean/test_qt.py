@@ -21,7 +21,7 @@ from placewire.plans.boolean.qt import (
 )
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
-from placewire.plans.route.placement import place_objects
+from placewire.plans.route.leaf_route import make_tables, place_objects
 from placewire.plans.sample.questions import add_questions, assume_kind
 from placewire.plans.sample.sample import ANY, CRQ, CTQ, SIDE, SKQ, SRQ, STQ, Sample
 from plan_samples import TERMS, questions_of, sample_of, samples, traits_drawn
@@ -355,7 +355,7 @@ def test_kept_objects_are_where_they_will_be_placed() -> None:
     assert root.by_text
     plan = plan_qt(sample, 4, theta=4, way=BY_TEXT)
     terms = sample.lexicon[sample.terms]
-    parts = place_objects(plan, codes_of(sample), sample.term_offsets, terms)
+    parts = place_objects(make_tables(plan), codes_of(sample), sample.term_offsets, terms)
     for part, child in enumerate(root.children):
         assert np.flatnonzero(parts == part).tolist() == child.portion.objects.tolist()
         assert child.load < root.load

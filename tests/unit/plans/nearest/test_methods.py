@@ -16,7 +16,14 @@ from placewire.kernels.space.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
 from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
 from placewire.plans.kernels.leaves import rows_least_frequent
-from placewire.plans.nearest.assignment import LEAST_COST
+from placewire.plans.nearest.assignment import (
+    LEAST_COST,
+    Assignment,
+    Rule,
+    arrays_to_rule,
+    release,
+    rule_to_arrays,
+)
 from placewire.plans.nearest.baselines.sop import plan_sop, split_space
 from placewire.plans.nearest.counts import (
     Meetings,
@@ -33,17 +40,14 @@ from placewire.plans.nearest.dkm import (
     split_subscriptions,
     split_subset,
 )
-from placewire.plans.nearest.methods import (
-    NEAREST_METHODS,
-    Assignment,
+from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
+from placewire.plans.nearest.sample import (
     BallSample,
-    Rule,
-    arrays_to_rule,
-    assign_new,
-    release,
-    rule_to_arrays,
+    enclose_balls,
+    place_balls,
+    quarter_rows,
+    rows_on_curve,
 )
-from placewire.plans.nearest.sample import enclose_balls, place_balls, quarter_rows, rows_on_curve
 from placewire.storage.arrays import map_arrays, write_arrays
 from profiles import examples
 

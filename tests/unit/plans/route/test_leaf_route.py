@@ -31,7 +31,6 @@ from placewire.plans.leaves import (
     TextSplit,
     check_leaves,
     make_leaves,
-    single_leaf,
 )
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
@@ -39,7 +38,7 @@ from placewire.plans.route.protocol import SpreadRoute, leaves_to_ranges
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
 from placewire.plans.sample.sampler import Reservoir
 from profiles import examples
-from routes import ANALYZER, asks, city, objects_of, placed, places, rows_of, tilings
+from routes import ANALYZER, asks, city, objects_of, placed, places, rows_of, single_leaf, tilings
 
 
 def route_of(leaves: Leaves, *parts: SubscriptionRows) -> LeafRoute:
