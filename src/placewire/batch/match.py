@@ -97,8 +97,8 @@ def match_routed(
 
 def concerns(context: BatchContext, entry: SegmentEntry, part: Routed) -> bool:
     """Whether routed objects are for a segment: by their kind, and by the plan that it goes by."""
-    older = context.beside is not None and entry.name in context.beside.segments
-    return entry.kind == part.kind and older == part.beside
+    older = context.previous is not None and entry.name in context.previous.segments
+    return entry.kind == part.kind and older == part.previous
 
 
 def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> Target:

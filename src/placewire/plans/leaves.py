@@ -83,7 +83,7 @@ def make_leaves(
 
 
 def leaves_to_arrays(leaves: Leaves) -> dict[str, NDArray[Any]]:
-    """The arrays to keep; name, workers and summary go beside them as text."""
+    """The arrays of a plan file; its facts have name, workers and summary."""
     return {k: v for k, v in leaves._asdict().items() if isinstance(v, np.ndarray)}
 
 

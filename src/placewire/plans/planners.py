@@ -19,7 +19,7 @@ from placewire.plans.nearest.strategy import NearestStrategy
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
 from placewire.plans.rebalance.row_counts import RowCounts
 from placewire.plans.rebalance.signals import Signals
-from placewire.plans.ref import BesideRef, PlanRef, RouteRef
+from placewire.plans.ref import PlanRef, PreviousRef, RouteRef
 from placewire.plans.relevant.strategy import RelevantStrategy
 from placewire.plans.row_planner import RowPlanner
 from placewire.plans.sample.batch_queries import ask_trending
@@ -52,7 +52,7 @@ class Routes(NamedTuple):
 
     leaves: PlanRef | None
     routes: dict[int, RouteRef]
-    beside: BesideRef | None
+    previous: PreviousRef | None
 
 
 class Planners:
@@ -165,7 +165,7 @@ class Planners:
             ref = self.successor.boolean.ref
             return "" if ref is None else ref.file
         later = self.boolean.next
-        return later.file if later is not None and not later.beside else ""
+        return later.file if later is not None and not later.dual else ""
 
     @property
     def sampling(self) -> bool:
@@ -182,7 +182,7 @@ class Planners:
         self, blocks: list[BlockSummary], facts: list[BlockFacts], now_us: int | None
     ) -> None:
         """Add the objects of a batch to the sample."""
-        self.sampler.tell_time(now_us)
+        self.sampler.set_time(now_us)
         for block, fact in zip(blocks, facts, strict=True):
             self.sampler.observe(fact.arrays, block.events, self.sampling)
 
@@ -194,8 +194,8 @@ class Planners:
             route = planner.route(batch, live.of_kind(kind))
             if route is not None:
                 routes[kind] = route
-        beside = self.boolean.beside
-        return Routes(leaves, routes, None if beside is None else beside.ref)
+        previous = self.boolean.previous
+        return Routes(leaves, routes, None if previous is None else previous.ref)
 
     @property
     def scans(self) -> frozenset[int]:
@@ -231,10 +231,10 @@ class Planners:
             boolean = live.of_kind(BOOLEAN)
             own = self.boolean.own(boolean)
             held[BOOLEAN], by_leaf = self.counts.count_boolean(batch, leaves, own)
-            beside = self.boolean.beside
-            if beside is not None:
-                older = beside.among(boolean)
-                counted = self.previous_counts.count_boolean(batch, beside.leaves, older)
+            previous = self.boolean.previous
+            if previous is not None:
+                older = previous.select(boolean)
+                counted = self.previous_counts.count_boolean(batch, previous.leaves, older)
                 held[BOOLEAN] = held[BOOLEAN] + counted.by_worker
         if self.rebalancer.active:
             for kind, planner in self.rows.items():

@@ -54,8 +54,8 @@ class PlanRef(NamedTuple):
         return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
 
 
-class BesideRef(NamedTuple):
-    """An older plan beside the one in force, and the segments that still go by it."""
+class PreviousRef(NamedTuple):
+    """The previous plan, and the segments that still use it."""
 
     plan: PlanRef
     segments: tuple[str, ...]
@@ -117,7 +117,7 @@ def write_plan(
 def read_plan(path: Path) -> SavedPlan:
     """The plan of a file that `write_plan` wrote; raises Unusable.
 
-    The file is mapped anew each time: people may put another plan under an old name.
+    The file is mapped again each time, because users may replace it.
     """
     try:
         file = map_arrays(path)

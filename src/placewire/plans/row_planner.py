@@ -254,7 +254,7 @@ class RowPlanner:
         if not planned or not known or not self.strategy.can_rebalance(self.method):
             return None
         since = -1 if self.made is None else self.made
-        counted = self.rebalancer.strains_kind(self.kind, since, self.backoff, self.workers)
+        counted = self.rebalancer.detect_row_drift(self.kind, since, self.backoff, self.workers)
         if counted is not None:
             self.backoff = min(2 * self.backoff, MAX_BACKOFF)
         return counted

@@ -52,7 +52,7 @@ class PartitionStrategy(ABC):
     methods: Collection[str]
     object_methods: Collection[str] = ()  # divide objects; every worker has all rows
     map_key: str
-    map_level: int  # of the cells that the map tells apart, 0: one cell
+    map_level: int  # of the map's cells, 0: one cell
     sent_key: str
     rule: Any = None
     loads: NDArray[np.float64] | None = None  # of workers, where assignments follow them

@@ -1,4 +1,4 @@
-"""The plan in force: made of a sample, kept in the manifest, changed only between two batches."""
+"""The boolean plan in force: made from a sample, saved in the manifest, changed between batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.leaves import Leaves
 from placewire.plans.names import PLANS, UNPLANNED, is_file
 from placewire.plans.rebalance.change import NextPlan, PlanChanger
-from placewire.plans.rebalance.dual_plan import Beside, read_beside
+from placewire.plans.rebalance.dual_plan import PreviousPlan, read_previous
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.ref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.plans.route.live_terms import LiveTerms
@@ -28,7 +28,7 @@ AskOthers = Callable[[], Questions | None]  # what live subscriptions of other k
 
 
 class Planner:
-    """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
+    """Keeps the plan, makes it once enough of the log was sampled, and tracks what is live.
 
     While it is `pending`, objects are routed by stripes of the world, or stay where they were
     read (`auto`). Each plan that comes into force has a version one higher than the last, whatever
@@ -59,7 +59,7 @@ class Planner:
         self.rebalancer = rebalancer
         self.changer = PlanChanger(state, workers, key, sampler, rebalancer)
         self.next: NextPlan | None = None  # comes into force with the next commit
-        self.beside: Beside | None = None
+        self.previous: PreviousPlan | None = None
         self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
@@ -71,18 +71,18 @@ class Planner:
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
-        self.wanted_workers = 0  # as somebody asks for by hand
-        self.sized = ""  # why there are as many workers as there are, if they were changed
-        self.asked = saved.get("asked", "")  # the note that was heeded last, and is not again
+        self.wanted_workers = 0  # as requested
+        self.sized = ""  # why the number of workers was changed
+        self.asked = saved.get("asked", "")  # the id of the request that was handled last
         own = saved.get("name") == name
-        self.by_hand = saved.get("by_hand", "") if own else ""  # the method asked for by hand
+        self.by_hand = saved.get("by_hand", "") if own else ""  # the requested method
         same = own and saved.get("workers") == workers
         if same and self._resume(saved):
             return
-        self._begin(None if self.by_hand else plan)
+        self._start(None if self.by_hand else plan)
 
-    def _begin(self, plan: SavedPlan | None) -> None:
-        """Begin with what can be said before anything was seen."""
+    def _start(self, plan: SavedPlan | None) -> None:
+        """Start without a sample."""
         name = self.method
         if name in UNPLANNED:
             self.pending = False
@@ -97,7 +97,7 @@ class Planner:
             self.version = max(self.version, 1)
 
     def _resume(self, saved: dict[str, Any]) -> bool:
-        """Go on with what the last commit named, unless there is nothing to go on with."""
+        """Resume from the last commit; returns whether there was a plan to resume."""
         self.version = int(saved.get("version", 0))
         self.sized = saved.get("sized", "")
         self.wanted_workers = int(saved.get("wanted_workers", 0))
@@ -114,7 +114,7 @@ class Planner:
             leaves = read_plan(self.state.file(saved["file"])).leaves
             self._adopt(leaves, saved["file"], saved["live"])
         if "beside" in saved:
-            self.beside = read_beside(self.state, self.workers, saved["beside"])
+            self.previous = read_previous(self.state, self.workers, saved["beside"])
         if to_come:
             file = saved.get("next", "")
             later = read_plan(self.state.file(file)).leaves if file else None
@@ -123,7 +123,7 @@ class Planner:
 
     @property
     def method(self) -> str:
-        """The plan's name, or the method that somebody asked for by hand."""
+        """The plan's name, or the requested method."""
         return self.by_hand or self.name
 
     @property
@@ -184,8 +184,8 @@ class Planner:
         self.ref = ref
 
     def own(self, segments: Sequence[LiveSegment]) -> Sequence[LiveSegment]:
-        """Those of the segments that go by the plan in force."""
-        older = self.beside.segments if self.beside is not None else ()
+        """Those of the segments that use the plan in force."""
+        older = self.previous.segments if self.previous is not None else ()
         return [live for live in segments if live.name not in older]
 
     def _write_plan(self, batch: int) -> None:
@@ -207,40 +207,40 @@ class Planner:
         segments: Sequence[LiveSegment],
         ask_others: AskOthers = lambda: None,
     ) -> dict[str, Any]:
-        """The plan's entry for the manifest: made anew once enough events were seen."""
+        """Make or change the plan if it is time; returns its manifest entry."""
         if self.pending and self.sampler.enough:
             self.version += 1
             self._plan(batch, segments, ask_others())
         elif self.next is not None:
-            self._go_over(batch, segments)
+            self._switch_plan(batch, segments)
         else:
-            self._look_ahead(batch, segments)
-        self._end_beside(segments)
+            self._find_next(batch, segments)
+        self._end_previous(segments)
         self._write(batch, segments)
         entry = self._entry()
-        return entry if self.beside is None else entry | {"beside": self.beside.entry(segments)}
+        return entry if self.previous is None else entry | {"beside": self.previous.entry(segments)}
 
-    def _end_beside(self, segments: Sequence[LiveSegment]) -> None:
-        """Give an older plan up once few subscriptions go by it."""
-        if self.beside is None:
+    def _end_previous(self, segments: Sequence[LiveSegment]) -> None:
+        """Drop the previous plan once few subscriptions use it."""
+        if self.previous is None:
             return
-        self.beside = self.beside.without_gone(segments)
-        if self.beside.few_left(segments):
-            self.beside = None
+        self.previous = self.previous.without_removed(segments)
+        if self.previous.is_nearly_empty(segments):
+            self.previous = None
             self._forget_counts()
 
-    def _look_ahead(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """See whether another plan is wanted: by somebody, or by the loads."""
-        note = self.changer.ask(self.asked)
+    def _find_next(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Find the next plan, if one is requested or the loads have drifted."""
+        note = self.changer.read_request(self.asked)
         if note is not None:
             self.asked, self.wanted_workers = note.id, note.workers
             if note.plan in METHODS:
                 self.cost = self.cost or calibrate().load
-            self.next = self.changer.turn_to(note.plan, batch, segments, self.cost)
+            self.next = self.changer.plan_requested(note.plan, batch, segments, self.cost)
             if self.next is not None:
                 self.by_hand = note.plan
                 return
-        if not self.pending and self.leaves is not None and self.beside is None:
+        if not self.pending and self.leaves is not None and self.previous is None:
             self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
 
     def _entry(self) -> dict[str, Any]:
@@ -268,27 +268,27 @@ class Planner:
             entry["next_why"] = self.next.why
             if self.next.file:
                 entry["next"] = self.next.file
-            if self.next.beside:
+            if self.next.dual:
                 entry["next_beside"] = True
         return entry
 
-    def _go_over(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """Take the adjusted plan into force; what is live under it is kept where it stays right."""
+    def _switch_plan(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Switch to the next plan; live terms are kept where they stay valid."""
         assert self.next is not None
-        leaves, file, why, beside = self.next
-        if beside:  # the older plan goes on without what comes, and has to know all that has come
+        leaves, file, why, dual = self.next
+        if dual:  # the previous plan gets no new segments, and needs all existing ones
             self._write(batch, segments)
         version = self.version
-        self.beside = None
+        self.previous = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
         self.pending = False
         if leaves is None:
             self.leaves, self.live, self.ref = None, None, None
             return
-        live, known, ref = self.live and self.live.under(leaves), self._known, self.ref
-        if beside and ref is not None and self.leaves is not None:
+        live, known, ref = self.live and self.live.move_to(leaves), self._known, self.ref
+        if dual and ref is not None and self.leaves is not None:
             names = frozenset(one.name for one in segments)
-            self.beside, live = Beside(ref, self.leaves, version, names), None
+            self.previous, live = PreviousPlan(ref, self.leaves, version, names), None
         self._adopt(leaves, file)
         if live is not None and ref is not None:
             self.live, self._known = live, known
@@ -296,7 +296,7 @@ class Planner:
         self._forget_counts()
 
     def _forget_counts(self) -> None:
-        """Let counts by leaf begin anew."""
+        """Reset the counts by leaf."""
         if self.rebalancer is not None and self.leaves is not None:
             self.rebalancer.signals.forget(self.leaves.total, self.workers)
 

@@ -1,0 +1,1 @@
+"""Estimate and measure what a plan costs, and choose the cheapest."""

@@ -1,0 +1,1 @@
+"""Methods that assign `nearest` subscriptions to workers, and their strategy."""

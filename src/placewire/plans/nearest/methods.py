@@ -24,28 +24,32 @@ from placewire.plans.nearest.assignment import (
 from placewire.plans.nearest.baselines.ps2 import find_parts, plan_ps2near
 from placewire.plans.nearest.baselines.sop import plan_sop
 from placewire.plans.nearest.counts import (
-    Meetings,
+    RowObjectCounter,
     count_inside,
     count_terms,
     find_radii,
     find_terms,
 )
 from placewire.plans.nearest.dkm import plan_dkm
-from placewire.plans.nearest.sample import BallSample
+from placewire.plans.nearest.sample import CircleSample
 
 
-def plan_kop(sample: BallSample, workers: int) -> Assignment:
+def plan_kop(sample: CircleSample, workers: int) -> Assignment:
     """Algorithm 1: the costliest subscription first, each to the worker with the least cost.
 
     C(s) is the sum of P(lambda) = |O_lambda| / |O_init| over its terms (equation 1).
     """
-    census = count_terms(sample)
-    meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    cost = price_counts(meetings.count_everywhere(), sample.objects)
-    return make_assignment(Rule("kop", census), workers, share_heaviest_first(cost, workers), cost)
+    object_counts = count_terms(sample)
+    counter = RowObjectCounter(
+        object_counts, sample.term_offsets, find_terms(object_counts, sample.terms)
+    )
+    cost = price_counts(counter.count_everywhere(), sample.objects)
+    return make_assignment(
+        Rule("kop", object_counts), workers, share_heaviest_first(cost, workers), cost
+    )
 
 
-NEAREST_METHODS: dict[str, Callable[[BallSample, int], Assignment]] = {
+NEAREST_METHODS: dict[str, Callable[[CircleSample, int], Assignment]] = {
     "kop": plan_kop,
     "sop": plan_sop,
     "dkm": plan_dkm,
@@ -53,8 +57,8 @@ NEAREST_METHODS: dict[str, Callable[[BallSample, int], Assignment]] = {
 }
 
 
-class Newcomers(NamedTuple):
-    """n new subscriptions; columns are as in a `BallSample`."""
+class NewRows(NamedTuple):
+    """n new subscriptions; columns are as in a `CircleSample`."""
 
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
@@ -80,49 +84,49 @@ def assign_new(
     """
     if loads.size != workers:
         raise ValueError(f"loads: must be of {workers} workers, got {loads.size}")
-    new = Newcomers(lon, lat, k, term_offsets, terms)
-    cost = price_counts(COUNTS[rule.name](rule, new), rule.census.objects)
+    new = NewRows(lon, lat, k, term_offsets, terms)
+    cost = price_counts(COUNTS[rule.name](rule, new), rule.object_counts.objects)
     worker, after = share_costs(cost, loads)
     return worker, cost, after
 
 
-def count_kop(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
+def count_kop(rule: Rule, new: NewRows) -> NDArray[np.int64]:
     """Equation 1, times |O_init|."""
     return _meet(rule, new).count_everywhere()
 
 
-def count_sop(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
+def count_sop(rule: Rule, new: NewRows) -> NDArray[np.int64]:
     """Equation 2, times |O_init|, with the rectangle around each circle."""
-    return count_inside(rule.census, bound_newcomers(rule, new))
+    return count_inside(rule.object_counts, bound_new_rows(rule, new))
 
 
-def count_dkm(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
+def count_dkm(rule: Rule, new: NewRows) -> NDArray[np.int64]:
     """Equation 5, times |O_init|, with the subset's rectangle that overlaps most (equation 7).
 
     One that overlaps none, or where there are no subsets, is counted in its own rectangle. One
     rectangle is taken after the other; in each, every term is counted once.
     """
-    own = bound_newcomers(rule, new)
+    own = bound_new_rows(rule, new)
     chosen = rectangles_overlapping_most(read_only(rule.rectangles), own)
     alone = np.flatnonzero(chosen < 0)
     chosen[alone] = rule.rectangles.shape[0] + np.arange(alone.size)
     rectangles = np.concatenate([rule.rectangles, own[alone]])
-    meetings = _meet(rule, new)
+    counter = _meet(rule, new)
     order = np.argsort(chosen, kind="stable")
     counts = np.empty(chosen.size, np.int64)
     for rows in np.split(order, np.flatnonzero(np.diff(chosen[order])) + 1):
         if rows.size:
-            counts[rows] = meetings.count(rows, rectangles[chosen[rows[0]]])
+            counts[rows] = counter.count(rows, rectangles[chosen[rows[0]]])
     return counts
 
 
-def count_ps2(rule: Rule, new: Newcomers) -> NDArray[np.int64]:
+def count_ps2(rule: Rule, new: NewRows) -> NDArray[np.int64]:
     """The initial objects that the part of its place and term sees."""
-    part = find_parts(rule.parts, rule.census, new.lon, new.lat, new.term_offsets, new.terms)
+    part = find_parts(rule.parts, rule.object_counts, new.lon, new.lat, new.term_offsets, new.terms)
     return rule.parts.objects[part]
 
 
-COUNTS: dict[str, Callable[[Rule, Newcomers], NDArray[np.int64]]] = {
+COUNTS: dict[str, Callable[[Rule, NewRows], NDArray[np.int64]]] = {
     "kop": count_kop,
     "sop": count_sop,
     "dkm": count_dkm,
@@ -130,13 +134,15 @@ COUNTS: dict[str, Callable[[Rule, Newcomers], NDArray[np.int64]]] = {
 }
 
 
-def bound_newcomers(rule: Rule, new: Newcomers) -> NDArray[np.float64]:
+def bound_new_rows(rule: Rule, new: NewRows) -> NDArray[np.float64]:
     """The rectangles f64[n, 4] around their circles, which the initial objects make."""
-    lists = find_terms(rule.census, new.terms)
-    radii = find_radii(rule.census, new.lon, new.lat, new.k, new.term_offsets, lists)
+    lists = find_terms(rule.object_counts, new.terms)
+    radii = find_radii(rule.object_counts, new.lon, new.lat, new.k, new.term_offsets, lists)
     rectangles: NDArray[np.float64] = balls_to_rectangles(new.lon, new.lat, radii)
     return rectangles
 
 
-def _meet(rule: Rule, new: Newcomers) -> Meetings:
-    return Meetings(rule.census, new.term_offsets, find_terms(rule.census, new.terms))
+def _meet(rule: Rule, new: NewRows) -> RowObjectCounter:
+    return RowObjectCounter(
+        rule.object_counts, new.term_offsets, find_terms(rule.object_counts, new.terms)
+    )

@@ -43,7 +43,7 @@ from placewire.plans.nearest.assignment import (
     rule_to_arrays,
 )
 from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
-from placewire.plans.nearest.sample import BallSample
+from placewire.plans.nearest.sample import CircleSample
 from placewire.plans.rebalance.adjustment import sum_loads
 from placewire.plans.rebalance.handover import hand_over, scale_costs
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
@@ -194,14 +194,14 @@ def radii_of(segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
 
 def make_circle_sample(
     rows: SubscriptionRows, radius: NDArray[np.float64], objects: Objects
-) -> BallSample:
+) -> CircleSample:
     """Make the sample that methods take of subscriptions and initial objects.
 
     Objects are at the centres of their cells, some hundred metres off at most.
     """
     lon, lat, _ = points_of(rows)
     object_lon, object_lat = codes_to_points(objects.codes)
-    return BallSample(
+    return CircleSample(
         lon,
         lat,
         rows.k.astype(np.int32),
@@ -231,7 +231,7 @@ def rebalance_assignment(
     fresh: Assignment,
     former: NDArray[np.int32],
     counted: NDArray[np.float64],
-    sample: BallSample,
+    sample: CircleSample,
 ) -> Assignment:
     """Balance an assignment by what workers were counted to cost.
 

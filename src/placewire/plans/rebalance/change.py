@@ -1,7 +1,7 @@
-"""Changes of plan: as somebody asks for by hand, or as the workers' loads do.
+"""Change the plan: on request, or when the workers' loads drift.
 
-What is found is a plan to come. It is written and named by one commit and in force with the next;
-in between, workers fetch what they are about to get.
+The next plan is written and named by one commit and in force with the next one. In between,
+workers prefetch what they are about to get.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from placewire.storage.notes import PlanRequest, read_asked
 class NextPlan(NamedTuple):
     """A plan that one commit has named and the next brings into force."""
 
-    leaves: Leaves | None  # None: objects stay where they are read
+    leaves: Leaves | None  # None: objects are matched where they are read
     file: str
     why: str
-    beside: bool = False  # the plan in force is kept for the subscriptions that there are
+    dual: bool = False  # the plan in force is kept for existing subscriptions
 
 
 class PlanChanger:
@@ -60,12 +60,12 @@ class PlanChanger:
         self.rebalancer = rebalancer
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
 
-    def ask(self, heeded: str) -> PlanRequest | None:
-        """What somebody asks for by hand, unless that note was the last one heeded."""
+    def read_request(self, handled: str) -> PlanRequest | None:
+        """Read the requested plan, unless that request was handled before."""
         note = read_asked(self.state)
-        return None if note is None or note.id == heeded else note
+        return None if note is None or note.id == handled else note
 
-    def turn_to(
+    def plan_requested(
         self, plan: str, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
     ) -> NextPlan | None:
         """A plan of another name, made of the recent sample; None if there is no such plan."""
@@ -89,19 +89,19 @@ class PlanChanger:
         if found is None:
             return None
         plan = self.write(found.leaves, self.rebalancer.why, batch, cost)
-        return plan._replace(beside=self.rebalancer.rule.beside)
+        return plan._replace(dual=self.rebalancer.rule.dual)
 
     def write(self, leaves: Leaves, why: str, batch: int, cost: LoadModel | None) -> NextPlan:
-        """Write a plan that is to come."""
+        """Write the next plan."""
         file = self.state.new_name(batch, "plan")
         write_plan(self.state.file(file), leaves, self.key, cost)
         return NextPlan(leaves, file, why)
 
     def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> LoadSource:
-        """What a decision about a plan may ask for, each made once."""
+        """What a decision about a plan needs, each computed once."""
         rows = cache(lambda: live_rows(segments))
         recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
-        # A plan is level by the objects that it was made of: it is tried with others.
+        # A plan is balanced for the objects that it was made from: simulate it with others.
         objects = cache(lambda: take_objects(recent(), 0))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))

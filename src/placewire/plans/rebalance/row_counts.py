@@ -19,18 +19,18 @@ from placewire.segments.segment import Segment
 class LeafCounts(NamedTuple):
     """Subscriptions by worker, f64[workers], and by leaf and worker, f64[leaves, workers].
 
-    One that has parts of several leaves counts in each, and once at a worker.
+    A subscription with parts of several leaves counts in each leaf, and once at a worker.
     """
 
     by_worker: NDArray[np.float64]
     by_leaf: NDArray[np.float64]
 
 
-EVERY = 4  # batches: segments that are merged soon need no counting of their own
+EVERY = 4  # batches: segments that are merged soon are not counted separately
 
 
 class RowCounts:
-    """Counts segments as they come; of rows that ended, a segment loses its share of each count."""
+    """Counts each segment once; rows that ended reduce its counts in proportion."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -42,13 +42,13 @@ class RowCounts:
     def count_boolean(
         self, batch: int, leaves: Leaves, segments: Sequence[LiveSegment]
     ) -> LeafCounts:
-        """What is held under a plan that cuts: counted with some batches, and with a new plan."""
+        """Count under a plan of leaves: every few batches, and when the plan is new."""
         if leaves is not self._leaves:
             self._leaves, self._boolean = leaves, {}
         elif batch % EVERY:
             return self._last
         self._boolean = {
-            live.name: self._boolean.get(live.name) or hold(leaves, live.segment)
+            live.name: self._boolean.get(live.name) or count_segment(leaves, live.segment)
             for live in segments
         }
         by_worker, by_leaf = np.zeros(leaves.workers), np.zeros((leaves.total, leaves.workers))
@@ -71,7 +71,7 @@ class RowCounts:
         return by_worker
 
     def forget(self, names: set[str]) -> None:
-        """Keep no counts but those of segments with these names."""
+        """Drop the counts of segments with other names."""
         self._partitioned = {
             name: held for name, held in self._partitioned.items() if name in names
         }
@@ -81,8 +81,8 @@ def share_alive(live: LiveSegment) -> float:
     return 1.0 - live.ended / max(live.segment.rows.total, 1)
 
 
-def hold(leaves: Leaves, segment: Segment) -> LeafCounts:
-    """Who has the boolean subscriptions of a segment."""
+def count_segment(leaves: Leaves, segment: Segment) -> LeafCounts:
+    """Count the boolean subscriptions of a segment by worker and leaf."""
     posted = post_rows(segment.rows, near=False)
     parts = hold_parts(leaves, posted)
     by_leaf = np.zeros((leaves.total, leaves.workers))

@@ -1,0 +1,1 @@
+"""Methods that assign postings of `relevant` subscriptions to workers, and their strategy."""

@@ -1,0 +1,1 @@
+"""Route objects to the workers that must see them, and choose what each worker probes."""

@@ -40,7 +40,7 @@ class RouteTables(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """The worker of each (object, term) pair i32, of each object alone i32[n]; NOBODY for none.
+    """The worker of each (object, term) pair i32, of each object alone i32[n]; NO_WORKER for none.
 
     `of_object` i32[n] is the one worker of an object, SEVERAL where its pairs have to be looked at.
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.model.subscriptions import take_slices
-from placewire.plans.kernels.nearest import balls_into_map, objects_to_ball_workers
+from placewire.plans.kernels.nearest import objects_to_map_workers, posts_into_map
 from placewire.plans.route.live_terms import empty_map
 from placewire.plans.route.protocol import RoutedShare
 
@@ -40,7 +40,7 @@ class WorkerMapRoute:
         A worker looks up all terms: a row that asks for several is posted under one of them, and
         its index may have picked another one than the map.
         """
-        offsets, objects = objects_to_ball_workers(
+        offsets, objects = objects_to_map_workers(
             read_only(codes if self.level else np.zeros(codes.size, np.uint32)),
             read_only(term_offsets),
             read_only(terms),
@@ -88,7 +88,7 @@ class WorkerMap:
 
     def add(self, posts: MapPosts) -> None:
         """Add the posts of a segment."""
-        balls_into_map(
+        posts_into_map(
             read_only(posts.row),
             read_only(posts.term),
             read_only(posts.worker),
@@ -108,5 +108,5 @@ class WorkerMap:
 
     @property
     def crowded(self) -> bool:
-        """Whether the map has so many keys that it tells little."""
+        """Whether the map has too many keys to be selective."""
         return 4 * self.keys > self.words.size * 64 // 3

@@ -1,0 +1,1 @@
+"""Sample objects, subscriptions and queries of the log for planning."""

@@ -1,4 +1,4 @@
-"""Questions: rows of any of SSTD's six kinds, in a sample beside its boolean subscriptions."""
+"""Queries of SSTD's six kinds, added to a sample of boolean subscriptions."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from placewire.plans.boolean.methods import METHODS
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
-from placewire.storage.notes import NOTE, ask_plan, read_asked
+from placewire.storage.notes import ASKING_NOTE, ask_plan, read_asked
 from plan_changes import play
 
 
@@ -103,7 +103,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     asked = read_asked(state)
     assert asked is not None
     assert asked.workers == 3
-    (state.root / NOTE).unlink()
+    (state.root / ASKING_NOTE).unlink()
     assert "there are 3 workers already" in ask("--workers", "3", "--wait", "0").stdout
     # A saved plan is for its own number of workers.
     survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
@@ -118,7 +118,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)
     assert "plan: must be one of grid" in str(found.exception)
-    (state.root / NOTE).write_bytes(b"{")
+    (state.root / ASKING_NOTE).write_bytes(b"{")
     assert read_asked(state) is None
     # Two wishes do not get into each other's way.
     ask("--plan", "qt", "--wait", "0")
@@ -189,7 +189,7 @@ def test_workers_by_hand_stay_whatever_the_range(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [-3, 100_000])
 def test_a_note_beyond_reason_is_ignored(workers: int, tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 2)
-    (tmp_path / "state" / NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
+    (tmp_path / "state" / ASKING_NOTE).write_text(json.dumps({"id": "x", "workers": workers}))
     assert goes_on(tmp_path, "kdt", 4, 3).planners.workers == 4
 
 

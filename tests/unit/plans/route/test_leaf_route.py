@@ -20,7 +20,7 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.cost.posting_work import count_near
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.cost.tornado import TORNADO
-from placewire.plans.kernels.owners import NOBODY
+from placewire.plans.kernels.owners import NO_WORKER
 from placewire.plans.leaves import (
     BY_CELL,
     BY_LEAF,
@@ -185,7 +185,7 @@ def test_wide_regions_are_noted_once():
     assert not live.tables.live.any()
     route = LeafRoute(3, BY_LEAF, make_tables(leaves), live.tables)
     objects, _, _ = objects_of([(0, 0, word) for word in words])
-    assert (route.own(*objects).of_pair != NOBODY).all()
+    assert (route.own(*objects).of_pair != NO_WORKER).all()
 
 
 def test_a_term_that_no_list_names_has_an_owner_by_its_hash():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from placewire.model.expression import COVER_ALL
-from placewire.plans.boolean.portion import take_box, whole_sample
+from placewire.plans.boolean.subset import take_box, whole_sample
 from placewire.plans.cost.sstd import SSTD, SstdCost, cover_keywords
 from placewire.plans.sample.questions import Questions, add_questions
 from placewire.plans.sample.sample import (

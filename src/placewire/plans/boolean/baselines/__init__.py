@@ -1,0 +1,1 @@
+"""Methods of boolean plans that exist for comparison with published systems."""

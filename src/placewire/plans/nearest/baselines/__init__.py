@@ -1,0 +1,1 @@
+"""Methods of `nearest` plans that exist for comparison with published systems."""
