@@ -45,7 +45,7 @@ from placewire.storage.arrays import forget_deleted, open_arrays
 from placewire.storage.layout import StateDir
 
 COUNTING = (
-    (Tally, "add"), (Tally, "arrays"), (Planners, "hear"), (Signals, "save"),
+    (Tally, "add"), (Tally, "arrays"), (Planners, "record_work"), (Signals, "save"),
     (Rebalancer, "has_drifted"),
 )  # fmt: skip
 COMBINATIONS = (
