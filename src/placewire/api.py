@@ -160,7 +160,7 @@ def replay(
                     after(manifest)
 
             if machines is not None:
-                coordinator.planners.know_machines(lambda: machines)
+                coordinator.planners.set_machines(lambda: machines)
             if path.stat().st_size and session is not None:
                 # Imported late: running in this process needs no Spark.
                 from placewire.spark.replay import replay_on_spark
@@ -169,7 +169,7 @@ def replay(
                 if callable(session):
                     session = session()
                 if machines is None:
-                    coordinator.planners.know_machines(partial(count_machines, session))
+                    coordinator.planners.set_machines(partial(count_machines, session))
                 replay_on_spark(
                     session,
                     coordinator,

@@ -17,6 +17,7 @@ from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
+from placewire.model.subscriptions import NEAREST
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 
@@ -273,7 +274,8 @@ def test_loads_forget_what_ended_and_what_expired(tmp_path: Path) -> None:
     )
     for _ in replay_log(coordinator, LogSource(str(path)), 20, 1):
         pass
-    loads = coordinator.planners.near.loads
+    loads = coordinator.planners.rows[NEAREST].strategy.loads
+    assert loads is not None
     coordinator.close()
     assert 7 <= loads.sum() <= 60, loads
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local_runs import check_equals_oracle, run_local
 from logs import flowing, logs
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.boolean.portion import halve_box
+from placewire.plans.boolean.subset import halve_box
 from placewire.plans.leaves import NO_SPLIT, TextSplit
 from placewire.plans.rebalance.adjustment import Adjustment, cells_of, leaves_of
 from placewire.plans.rebalance.rebalancer import (
@@ -63,10 +63,10 @@ def _shuffling(monkeypatch: pytest.MonkeyPatch) -> None:
     log=logs | flowing(),
     plan=st.sampled_from([*METHODS, "auto"]),
     life=st.sampled_from([None, 1, 3]),
-    beside=st.booleans(),
+    dual=st.booleans(),
 )
 def test_no_result_depends_on_a_change_of_plan(
-    name: str, workers: int, rows: int, log: bytes, plan: str, life: int | None, beside: bool
+    name: str, workers: int, rows: int, log: bytes, plan: str, life: int | None, dual: bool
 ) -> None:
     """The plan changes after nearly every second batch; runs stop between decision and change."""
     run = run_local(
@@ -76,7 +76,7 @@ def test_no_result_depends_on_a_change_of_plan(
         rows=rows,
         sample_events=3,
         life=life,
-        rebalance=RebalanceRule(name, eager=True, beside=beside),
+        rebalance=RebalanceRule(name, eager=True, dual=dual),
     )
     check_equals_oracle(log, run)
 

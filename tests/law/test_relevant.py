@@ -25,8 +25,8 @@ from placewire.kinds.relevant.results import BUFFERS
 from placewire.model.settings import settings_of
 from placewire.model.subscriptions import RELEVANT
 from placewire.plans.cost.choice import Prices, spread_workers
-from placewire.plans.relevant.choice import choose_relevant
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
+from placewire.plans.relevant.strategy import choose_relevant
 from placewire.storage.layout import StateDir
 from placewire.text.analyzer import Analyzer
 from profiles import examples

@@ -16,6 +16,7 @@ from placewire.plans.leaves import (
     BY_WORKER,
     NO_SPLIT,
     NOTHING,
+    Leaves,
     TextSplit,
     make_leaves,
 )
@@ -25,6 +26,11 @@ from placewire.text.analyzer import Analyzer
 ANALYZER = Analyzer(3, 4)
 TS = "2026-03-01T12:00:00Z"
 WORDS = [f"w{i}" for i in range(8)]
+
+
+def single_leaf() -> Leaves:
+    """The null plan: one leaf, one worker."""
+    return make_leaves("single", 1, NOTHING, [(0, 0, SIDE, SIDE)], [NO_SPLIT], [0])
 
 
 def rows_of(asks: list[dict]) -> SubscriptionRows:

@@ -54,10 +54,12 @@ from placewire.kinds.nearest.results import (
 from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
-from placewire.plans.nearest.assignment import Assignment
-from placewire.plans.nearest.methods import assign_new, release
+from placewire.plans.nearest.assignment import Assignment, release
+from placewire.plans.nearest.methods import assign_new
+from placewire.plans.nearest.strategy import post_circles
+from placewire.plans.route.live_terms import CELL_LEVEL
 from placewire.plans.route.protocol import Route, RoutedShare
-from placewire.plans.route.radius_route import LiveCircles, RadiusRoute
+from placewire.plans.route.worker_map import WorkerMap, WorkerMapRoute
 from placewire.segments.segment import Segment
 
 NO_DIRECTORY = np.empty(0, np.uint64), np.empty(0, np.uint32)
@@ -327,10 +329,11 @@ class Dealt:
         self.build_s = time.monotonic() - started
         self.deal = deal
         self.young = [Young(way) for _ in range(self.workers)]
-        self.live = LiveCircles(self.workers)
+        self.live = WorkerMap()
         if pruned:
-            assert self.base.segment.circles is not None
-            self.live.rebuild([(self.base.segment.rows, self.base.segment.circles)])
+            assert self.base.segment.index is not None
+            base = self.base.segment
+            self.live.rebuild([post_circles(base.rows, base.index, self.workers)])
 
     def step(self, changes: TickChanges, tick: int, block: TickBlock) -> Tick:
         """One time-stamp."""
@@ -338,7 +341,7 @@ class Dealt:
         started = clock()
         if self.pruned:
             o = block.objects
-            route = RadiusRoute(self.workers, self.live.words)
+            route = WorkerMapRoute(self.workers, self.live.words, CELL_LEVEL)
             shares = {s.worker: s for s in route.cut(block.codes, o.term_offsets, o.terms)}
             route_s = clock() - started
         else:
@@ -419,7 +422,7 @@ class Dealt:
                 (),
                 (),
             )
-            self.live.add(fresh, noted)
+            self.live.add(post_circles(fresh, noted, self.workers))
         assign_s = clock() - started
         insert = np.zeros(self.workers)
         for worker in np.unique(owner).tolist():

@@ -30,8 +30,8 @@ from placewire.model.subscriptions import (
     lengths_to_offsets,
     take_slices,
 )
-from placewire.plans.nearest.counts import ObjectCounts, find_terms, take_census
-from placewire.plans.nearest.sample import BallSample
+from placewire.plans.nearest.counts import ObjectCounts, count_objects_by_term, find_terms
+from placewire.plans.nearest.sample import CircleSample
 from placewire.text.analyzer import Analyzer
 
 VENUES, MADE_UP = "venues", "generated"
@@ -78,10 +78,10 @@ class StandingResults(NamedTuple):
     k_max: int
     within_m: float
 
-    def sample(self) -> BallSample:
+    def sample(self) -> CircleSample:
         """What plans are made of."""
         shape = self.rows.shape.reshape(-1, 3)
-        return BallSample(
+        return CircleSample(
             np.ascontiguousarray(shape[:, 0]),
             np.ascontiguousarray(shape[:, 1]),
             self.rows.k.astype(np.int32),
@@ -147,7 +147,7 @@ def make_up(rng: np.random.Generator, n: int) -> ObjectColumns:
 def take_census_by_seq(objects: ObjectColumns) -> tuple[ObjectCounts, np.ndarray]:
     """The census of objects, and which of them each of its own is."""
     no_places, no_rows = np.empty(0, np.float64), np.empty(0, np.int32)
-    sample = BallSample(
+    sample = CircleSample(
         no_places,
         no_places,
         no_rows,
@@ -157,7 +157,7 @@ def take_census_by_seq(objects: ObjectColumns) -> tuple[ObjectCounts, np.ndarray
         *objects,
     )
     order = np.argsort(points_to_curve(objects.lon, objects.lat), kind="stable")
-    return take_census(sample), order
+    return count_objects_by_term(sample), order
 
 
 def draw_rows(

@@ -34,8 +34,8 @@ from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.leaves import NOTHING
 from placewire.plans.nearest.assignment import Assignment
 from placewire.plans.nearest.baselines.sop import split_space
-from placewire.plans.nearest.methods import NEAREST_METHODS, BallSample
-from placewire.plans.nearest.sample import enclose_balls, place_balls
+from placewire.plans.nearest.methods import NEAREST_METHODS
+from placewire.plans.nearest.sample import CircleSample, enclose_circles, place_circles
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.route.protocol import SpreadRoute
@@ -118,15 +118,15 @@ class Plans:
         return self._made[name]
 
 
-def find_subsets(sample: BallSample, assignment: Assignment, theta: int = 20) -> Subsets:
+def find_subsets(sample: CircleSample, assignment: Assignment, theta: int = 20) -> Subsets:
     """The subsets that `plan_sop` made, and the rectangles about their balls."""
-    balls = place_balls(sample)
-    quarters = split_space(assignment.rule.census, balls, theta * assignment.workers)
+    balls = place_circles(sample)
+    quarters = split_space(assignment.rule.object_counts, balls, theta * assignment.workers)
     of_row = np.zeros(sample.subscriptions, np.int32)
     for number, quarter in enumerate(quarters):
         of_row[quarter.rows] = number
     worker = np.array([assignment.worker[quarter.rows[0]] for quarter in quarters])
-    around = np.array([enclose_balls(balls, quarter.rows) for quarter in quarters])
+    around = np.array([enclose_circles(balls, quarter.rows) for quarter in quarters])
     return Subsets(of_row, worker, around.reshape(-1, 4))
 
 

@@ -22,7 +22,7 @@ from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.plans.boolean import kdt as kdt_module
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plans.boolean.portion import portion_load, text_similarity, whole_sample
+from placewire.plans.boolean.subset import text_similarity, weigh_subset, whole_sample
 from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import Measures, Objects, Posted, measure_plan, post_rows
 from placewire.plans.cost.model import LoadModel
@@ -172,8 +172,8 @@ def try_thresholds(case: PlanCase, workers: int, taken: float) -> list[float]:
 def without_text() -> AbstractContextManager[object]:
     """Plan `kdt` as if nothing could be cut by text."""
 
-    def price_text(sample, portion, weighed, most, cost):  # type: ignore[no-untyped-def]
-        return np.array([portion_load(sample, portion, cost), *[np.inf] * (most - 1)])
+    def price_text(sample, subset, weighed, most, cost):  # type: ignore[no-untyped-def]
+        return np.array([weigh_subset(sample, subset, cost), *[np.inf] * (most - 1)])
 
     return patch.multiple(
         kdt_module, price_text=price_text, cut_by_text=lambda sample, node, parts, cost: [node]

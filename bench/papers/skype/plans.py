@@ -24,8 +24,8 @@ from placewire.kinds.relevant.index import TermPartition, build_groups, index_pa
 from placewire.kinds.relevant.match import RelevanceBlock, find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, plan_relevant
-from placewire.plans.relevant.planner import copies_of
-from placewire.plans.route.term_route import LiveLiterals, TermRoute
+from placewire.plans.relevant.strategy import ONE_CELL, count_copies, post_literals
+from placewire.plans.route.worker_map import WorkerMap, WorkerMapRoute
 
 WORKERS = (4, 8, 16, 32)
 FIRSTS = (2, 4, 8, 16)
@@ -122,14 +122,14 @@ def run_dealt(
     rows, theta = case.rows, case.theta
     marks = [clock()]
     rule = plan_relevant(name, case.sample, workers, first)
-    owner = rule.deal(rows, theta)
+    owner = rule.assign(rows, theta)
     marks.append(clock())
-    live = LiveLiterals(workers)
-    dealt = TermPartition(workers, owner, rule.often(rows))
-    live.rebuild([(rows, dealt)])
+    live = WorkerMap()
+    dealt = TermPartition(workers, owner, rule.order_terms(rows))
+    live.rebuild([post_literals(rows, dealt, workers)])
     indexes = index_parts(rows, theta, dealt)
     marks.append(clock())
-    route = TermRoute(workers, live.words)
+    route = WorkerMapRoute(workers, live.words, ONE_CELL)
     dispatch_s, worker_s, sent, pairs = 0.0, np.zeros(workers), 0, []
     for number, block in enumerate(case.blocks):
         started = clock()
@@ -150,7 +150,7 @@ def run_dealt(
         1e3 * dispatch_s / case.objects,
         1e3 * worker_s / case.objects,
         sent / case.objects,
-        copies_of(rows, owner),
+        count_copies(rows, owner),
         marks[1] - marks[0],
         marks[2] - marks[1],
         np.unique(np.concatenate(pairs)).size,

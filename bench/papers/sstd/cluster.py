@@ -14,10 +14,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.papers.sstd.queries import BOOLEAN, NEAREST
 from placewire.ingest.queries import Query
-from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
+from placewire.kernels.space.cells import (
+    MAX_LEVEL,
+    boxes_to_ranges,
+    points_to_codes,
+    ranges_coarsened,
+)
 from placewire.kinds.boolean.answer import answer_boolean
 from placewire.kinds.nearest.answer import answer_nearest
 from placewire.model.regions import CIRCLE, Region, circle_bounds
@@ -27,8 +33,7 @@ from placewire.objects.frequent import Counted, count_section, top_terms
 from placewire.objects.index import Rows, build_retained, take_retained, used_words
 from placewire.objects.sections import FAR_FUTURE, Section, Span, part_rows, region_of
 from placewire.plans.leaves import Leaves
-from placewire.plans.route.leaf_route import RouteTables, make_tables
-from placewire.plans.route.placement import nearest_by_tables, place_by_tables
+from placewire.plans.route.leaf_route import RouteTables, make_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL
 from placewire.text.words import Words
 
@@ -100,7 +105,7 @@ def whole_section(rows: Rows, words: Words) -> Section:
 def make_cluster(leaves: Leaves, rows: Rows, words: Words) -> SnapshotCluster:
     """Every object in its part, every part at its worker."""
     tables = make_tables(leaves)
-    part = place_by_tables(tables, rows.code, rows.term_offsets, words.hashes[rows.terms])
+    part = place_objects(tables, rows.code, rows.term_offsets, words.hashes[rows.terms])
     rows = rows._replace(part=part)
     owner = leaves.part_worker[part]
     workers: list[Section | None] = [None] * leaves.workers
@@ -127,11 +132,21 @@ def ask(cluster: SnapshotCluster, asked: RoutedQuery) -> Trace:
     return Trace(answer, route_s, busy_s[None], clock() - started, parts.size)
 
 
+def nearest_part(tables: RouteTables, lon: float, lat: float, terms: NDArray[np.uint64]) -> int:
+    """The part to search first about a point: its k objects bound the search in all others.
+
+    Leaves tile the world, so the nearest leaf contains the point. If it is divided by text, the
+    part is the one that would keep an object with the same distinct `terms`.
+    """
+    codes = points_to_codes(np.array([lon], np.float64), np.array([lat], np.float64))
+    return int(place_objects(tables, codes, np.array([0, terms.size], np.int64), terms)[0])
+
+
 def ask_nearest(cluster: SnapshotCluster, asked: RoutedQuery) -> Trace:
     """First the part about the place, then whatever its k-th object leaves to be looked at."""
     query = asked.query
     started = clock()
-    first = nearest_by_tables(cluster.tables, query.lon, query.lat, asked.terms)
+    first = nearest_part(cluster.tables, query.lon, query.lat, asked.terms)
     by_worker = {int(cluster.leaves.part_worker[first]): [first]}
     route_s = clock() - started
     near, first_s = work(cluster, query, by_worker)

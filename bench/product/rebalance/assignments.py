@@ -135,7 +135,7 @@ def play(
     )
     source = LogSource(str(log))
     planners = coordinator.planners
-    planner = planners.near if kind == "nearest" else planners.relevant
+    planner = planners.rows[KINDS[kind]]
     beats: list[AssignmentBatch] = []
     seen = 0
     try:

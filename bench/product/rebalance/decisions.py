@@ -45,8 +45,8 @@ from placewire.storage.arrays import forget_deleted, open_arrays
 from placewire.storage.layout import StateDir
 
 COUNTING = (
-    (Tally, "add"), (Tally, "arrays"), (Planners, "hear"), (Signals, "save"),
-    (Rebalancer, "strains"),
+    (Tally, "add"), (Tally, "arrays"), (Planners, "record_work"), (Signals, "save"),
+    (Rebalancer, "has_drifted"),
 )  # fmt: skip
 COMBINATIONS = (
     ("PM",), ("FM",), ("FG",), ("PM", "FM"), ("PM", "FG"), ("FM", "FG"), ("PM", "FM", "FG"),
@@ -67,7 +67,7 @@ def compare_decisions(
         stood = play(log, setup.folder, PLANS[drift], NEVER, size).readings
         assert stood is not None
         before = imbalance(sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS))
-        tried = imbalance(stood.try_out(stood.leaves))
+        tried = imbalance(stood.simulate(stood.leaves))
         say(f"{drift}, plan {PLANS[drift]}: the largest load {before:.2f} x the mean")
         label = drift.replace(" ", "-")
         yield Table(
@@ -96,10 +96,10 @@ def compare_ways(stood: Readings, before: float) -> Iterator[tuple[object, ...]]
         found = way()
         took_ms = 1e3 * (time.perf_counter() - started)
         if found is None:
-            yield name, before, imbalance(stood.try_out(stood.leaves)), 0, took_ms, "nothing"
+            yield name, before, imbalance(stood.simulate(stood.leaves)), 0, took_ms, "nothing"
         else:
             promised = "" if name == "ps2-global" else imbalance(found.loads)
-            tried = imbalance(stood.try_out(found.leaves))
+            tried = imbalance(stood.simulate(found.leaves))
             yield name, promised, tried, found.moved, took_ms, found.way
 
 
@@ -146,7 +146,7 @@ def measure_counting(
     rules = {
         "off": RebalanceRule("off"),
         "counting": NEVER,
-        "counting along lines": RebalanceRule("tornado", high=0.0, patience=1 << 30),
+        "counting along lines": RebalanceRule("tornado", high=0.0, streak=1 << 30),
     }
     rows: list[tuple[str | float, ...]] = []
     for batch, repeats in zip(batches, rounds, strict=True):
@@ -227,7 +227,7 @@ def count_bytes(
     state = StateDir(folder / "state-bytes")
     coordinator = Coordinator(
         state, Settings(), identify_log(log), "agrid", WORKERS, size.sample,
-        rebalance=RebalanceRule("tornado", high=0.0, patience=1 << 30),
+        rebalance=RebalanceRule("tornado", high=0.0, streak=1 << 30),
     )  # fmt: skip
     source = LogSource(str(log))
     sizes: dict[str, float] = {}

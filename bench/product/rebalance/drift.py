@@ -59,7 +59,7 @@ class DriftBatch(NamedTuple):
     whole_s: float
     route_s: float
     changed: bool
-    beside: bool  # an older plan is kept beside the one in force
+    dual: bool  # an older plan is kept beside the one in force
 
 
 class Played(NamedTuple):
@@ -217,7 +217,7 @@ SWITCHING_DRIFTS = ("sstd objects", "tornado")
 RULES = {
     "off": RebalanceRule("off"),
     "ps2-global, at once": RebalanceRule("ps2-global"),
-    "ps2-global, side by side": RebalanceRule("ps2-global", beside=True),
+    "ps2-global, side by side": RebalanceRule("ps2-global", dual=True),
     "auto": RebalanceRule("auto"),
 }
 SWITCHING_HEADER = (
@@ -263,7 +263,7 @@ def tell_switching(
     calm, off = first + size.calm, played["off"]
     for name, run_ in played.items():
         beats = run_.beats[calm:]
-        two = [beat for beat in beats if beat.beside]
+        two = [beat for beat in beats if beat.dual]
         yield (
             drift,
             name,

@@ -17,7 +17,7 @@ from placewire.objects.index import Retained
 from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
 from placewire.plans.messages import BatchContext
-from placewire.plans.route.placement import place_by_tables
+from placewire.plans.route.leaf_route import place_objects
 from placewire.plans.sample.sampler import choose_evenly
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import StoreEntry
@@ -80,7 +80,7 @@ def store_block(
     place, plan = None, None
     if context.leaves is not None:
         place, plan = (
-            partial(place_by_tables, context.leaves.tables(context.root)),
+            partial(place_objects, context.leaves.tables(context.root)),
             context.leaves.file,
         )
     analyzer = open_analyzer(context.settings, context.key)

@@ -209,8 +209,8 @@ class Coordinator:
             sample_objects=0 if sampled else SAMPLE_A_BLOCK,
             settings=self.settings,
             with_text=self.store.archive is not None,
-            tally=planners.tallying,
-            lines=planners.lining,
+            tally=planners.counts_leaves,
+            lines=planners.counts_lines,
             next_plan=planners.next_file,
             rewrites=tuple(self.live.rewrites.named.values()),
         )
@@ -275,7 +275,7 @@ class Coordinator:
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)
-        self.planners.hear(batch, ran.workers, self.live)
+        self.planners.record_work(batch, ran.workers, self.live)
         self.planners = self.resizer.switch(batch, self.planners, self.live, self.settler)
         clock_us = now_us if now_us is not None else FAR_PAST_US
         plans, signals = self.planners.next_versions(batch, self.live, clock_us)

@@ -37,8 +37,8 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     found, match_s = match_here(context, block, norms)
     add_pieces(arrays, pieces, found, ref.number, name, "here", -1, match_s)
     started = time.perf_counter()
-    for kind, beside, route in open_routes(context):
-        routed += route_block(route, block, ref.number, kind, beside, norms)
+    for kind, previous, route in open_routes(context):
+        routed += route_block(route, block, ref.number, kind, previous, norms)
     route_s = time.perf_counter() - started
     started = time.perf_counter()
     write_arrays(state.file(name), arrays)
@@ -75,9 +75,9 @@ def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
     Each comes with its kind, and whether it belongs to the previous plan that is kept.
     """
     routes = [(kind, False, ref.open(context.root)) for kind, ref in context.routes.items()]
-    if context.beside is not None:
+    if context.previous is not None:
         kinds = [kind for kind, ref in context.routes.items() if ref == context.leaves]
-        routes += [(kind, True, context.beside.plan.open(context.root)) for kind in kinds]
+        routes += [(kind, True, context.previous.plan.open(context.root)) for kind in kinds]
     return routes
 
 
@@ -86,7 +86,7 @@ def route_block(
     block: DecodedBlock,
     index: int,
     kind: int,
-    beside: bool,
+    previous: bool,
     norms: NDArray[np.float64],
 ) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
@@ -97,7 +97,7 @@ def route_block(
             share.worker,
             index,
             kind,
-            beside,
+            previous,
             share.objects.astype(np.uint32),
             o.event[share.objects],
             sure[share.objects],

@@ -97,8 +97,8 @@ def match_routed(
 
 def concerns(context: BatchContext, entry: SegmentEntry, part: Routed) -> bool:
     """Return whether routed objects are for a segment, by its kind and its plan."""
-    older = context.beside is not None and entry.name in context.beside.segments
-    return entry.kind == part.kind and older == part.beside
+    older = context.previous is not None and entry.name in context.previous.segments
+    return entry.kind == part.kind and older == part.previous
 
 
 def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> Target:

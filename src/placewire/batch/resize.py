@@ -61,9 +61,9 @@ class Resizer:
             planners.boolean.wanted_workers = 0
             return None
         planners.boolean.next = None
-        planners.coming = coming = planners.resized(wanted, why, latest)
-        coming.refill(latest, retained)
-        return coming.prepare(batch, live, now_us)
+        planners.successor = successor = planners.resized(wanted, why, latest)
+        successor.refill(latest, retained)
+        return successor.prepare(batch, live, now_us)
 
     def switch(
         self, batch: int, planners: Planners, live: LiveSegments, settler: Settler
@@ -72,15 +72,14 @@ class Resizer:
 
         Returns the planners in force from now on.
         """
-        coming = planners.coming
-        if coming is None:
+        successor = planners.successor
+        if successor is None:
             return planners
-        coming.signals.history = planners.signals.history
-        live.partition = coming.partition
-        settler.release, settler.scans = coming.release, coming.scans
+        successor.signals.history = planners.signals.history
+        live.partition = successor.partition
+        settler.release, settler.scans = successor.release, successor.scans
         live.swap_rewrites()
-        coming.near.deal_rest(batch, live)
-        coming.relevant.deal_rest(batch, live)
+        successor.assign_rest(batch, live)
         if self.elastic is not None:
             self.elastic.since = batch
-        return coming
+        return successor

@@ -82,13 +82,8 @@ def make_leaves(
     )
 
 
-def single_leaf(name: str = "single") -> Leaves:
-    """The null plan: one leaf, one worker."""
-    return make_leaves(name, 1, NOTHING, [(0, 0, SIDE, SIDE)], [NO_SPLIT], [0])
-
-
 def leaves_to_arrays(leaves: Leaves) -> dict[str, NDArray[Any]]:
-    """The arrays to keep; name, workers and summary go beside them as text."""
+    """The arrays of a plan file; its facts have name, workers and summary."""
     return {k: v for k, v in leaves._asdict().items() if isinstance(v, np.ndarray)}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from placewire.ingest.clock import LeapEntry
 from placewire.kinds.candidates import ObjectBlock, PieceSummary
 from placewire.model.settings import Settings
-from placewire.plans.ref import BesideRef, PlanRef, RouteRef
+from placewire.plans.ref import PlanRef, PreviousRef, RouteRef
 from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 
@@ -28,7 +28,7 @@ class BatchContext(NamedTuple):
     keep_objects: bool
     leaves: PlanRef | None = None  # the plan whose leaves place retained objects
     routes: Mapping[int, RouteRef] = {}  # by kind; others match where they read
-    beside: BesideRef | None = None  # the plan before, for the segments that go by it
+    previous: PreviousRef | None = None  # the previous plan, for segments that still use it
     scans: frozenset[int] = frozenset()  # kinds that match by scanning
     sample_objects: int = 0  # of each block, for the next plan
     settings: Settings = Settings()
@@ -90,7 +90,7 @@ class Ran(NamedTuple):
 class Routed(NamedTuple):
     """Objects of one block for one worker, which matches them with subscriptions of one kind.
 
-    With `beside` they are for the segments of the older plan beside the one in force.
+    With `previous` they are for the segments that still use the previous plan.
     `object` is each one's number in the block's file, `event` its place in the block; one that is
     not `sure` may yet be refused. The other columns are those of `ObjectBlock`.
     """
@@ -98,7 +98,7 @@ class Routed(NamedTuple):
     worker: int
     block: int
     kind: int
-    beside: bool
+    previous: bool
     object: NDArray[np.uint32]
     event: NDArray[np.uint32]
     sure: NDArray[np.bool_]

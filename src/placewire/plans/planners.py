@@ -1,4 +1,4 @@
-"""The planners of all kinds of subscription, one each, over one sample of the log."""
+"""The planners of all kinds of subscriptions, one each, over one sample of the log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING, 
 from placewire.plans.boolean.planner import Planner
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
-from placewire.plans.nearest.planner import NearPlanner
-from placewire.plans.rebalance.holdings import Holdings
+from placewire.plans.nearest.strategy import NearestStrategy
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
+from placewire.plans.rebalance.row_counts import RowCounts
 from placewire.plans.rebalance.signals import Signals
-from placewire.plans.ref import BesideRef, PlanRef, RouteRef
-from placewire.plans.relevant.planner import RelevantPlanner
+from placewire.plans.ref import PlanRef, PreviousRef, RouteRef
+from placewire.plans.relevant.strategy import RelevantStrategy
+from placewire.plans.row_planner import RowPlanner
 from placewire.plans.sample.batch_queries import ask_trending
 from placewire.plans.sample.sampler import Columns, Sampler
+from placewire.plans.strategy import PartitionStrategy
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
@@ -38,16 +40,29 @@ from placewire.storage.manifest import (
 USUAL_REBALANCE = RebalanceRule()
 
 
+class PartitionedKind(NamedTuple):
+    """A kind whose rows may be partitioned: its name and its strategy."""
+
+    name: str
+    strategy: type[PartitionStrategy]
+
+
+PARTITIONED = {
+    NEAREST: PartitionedKind("nearest", NearestStrategy),
+    RELEVANT: PartitionedKind("relevant", RelevantStrategy),
+}
+
+
 class Routes(NamedTuple):
     """How a batch's objects reach subscriptions: the fields of `BatchContext` that plans decide."""
 
     leaves: PlanRef | None
     routes: dict[int, RouteRef]
-    beside: BesideRef | None
+    previous: PreviousRef | None
 
 
 class Planners:
-    """The plans in force, by kind."""
+    """The plans in force: `boolean` divides space and terms, those of `rows` partition rows."""
 
     def __init__(
         self,
@@ -62,7 +77,7 @@ class Planners:
         self.state = state
         self.names = names
         self.rebalance = rebalance
-        self.coming: Planners | None = None  # of other workers, in force with the next commit
+        self.successor: Planners | None = None  # for other workers, in force with the next commit
         self.sampler = sampler or Sampler(sample_events)
         self.signals = Signals(state, latest.signals)
         self.rebalancer = Rebalancer(rebalance, self.signals)
@@ -76,32 +91,42 @@ class Planners:
             self.rebalancer,
         )
         self.workers = self.boolean.workers
-        self.holdings = Holdings(self.workers)
-        self.older = Holdings(self.workers)  # of segments that go by a plan beside the one in force
-        self.near = NearPlanner(
-            state, names.nearest, self.workers, latest.row_plan("nearest"), latest.key, self.sampler
-        )
-        self.relevant = RelevantPlanner(
-            state, names.relevant, self.workers, latest.row_plan("relevant"), self.sampler
-        )
-        self.near.rebalancer = self.relevant.rebalancer = self.rebalancer
-        self.near.asked = any(entry.kind == NEAREST for entry in latest.segments)
-        self.relevant.asked = any(entry.kind == RELEVANT for entry in latest.segments)
+        self.counts = RowCounts(self.workers)
+        self.previous_counts = RowCounts(self.workers)  # of segments under the previous plan
+        self.rows: dict[int, RowPlanner] = {
+            number: RowPlanner(
+                state,
+                getattr(names, kind.name),
+                kind.strategy(self.workers),
+                latest.row_plan(kind.name),
+                latest.key,
+                self.sampler,
+                self.rebalancer,
+            )
+            for number, kind in PARTITIONED.items()
+        }
+        for number, planner in self.rows.items():
+            planner.needed = any(entry.kind == number for entry in latest.segments)
+
+    @property
+    def all(self) -> dict[int, Planner | RowPlanner]:
+        """The planners by kind."""
+        return {BOOLEAN: self.boolean, **self.rows}
 
     def resized(self, workers: int, why: str, latest: Manifest) -> Planners:
-        """Planners of another number of workers that go on with what these know."""
+        """Planners for another number of workers that start with what these know."""
         plans: dict[str, PlanEntry] = {
-            "boolean": LeafPlanEntry(
-                name=self.boolean.name,
-                version=self.boolean.version,
-                asked=self.boolean.asked,
-                by_hand=self.boolean.by_hand,
-            ),
-            "nearest": RowPlanEntry(name=self.near.name, version=self.near.version),
-            "relevant": RowPlanEntry(name=self.relevant.name, version=self.relevant.version),
+            PARTITIONED[number].name: RowPlanEntry(name=planner.name, version=planner.version)
+            for number, planner in self.rows.items()
         }
+        plans["boolean"] = LeafPlanEntry(
+            name=self.boolean.name,
+            version=self.boolean.version,
+            asked=self.boolean.asked,
+            by_hand=self.boolean.by_hand,
+        )
         former = msgspec.structs.replace(latest, plans=plans, signals=None)
-        coming = Planners(
+        successor = Planners(
             self.state,
             self.names,
             workers,
@@ -110,159 +135,158 @@ class Planners:
             self.rebalance,
             self.sampler,
         )
-        coming.know_machines(self.boolean.machines)
-        coming.boolean.changer.retained = self.boolean.changer.retained
-        coming.boolean.sized = why
-        return coming
+        successor.set_machines(self.boolean.machines)
+        successor.boolean.changer.retained = self.boolean.changer.retained
+        successor.boolean.sized = why
+        return successor
 
     def prepare(self, batch: int, live: LiveSegments, now_us: int) -> NextPlanEntry:
         """Make the plans before they are in force, and return their entry for the manifest."""
-        self.near.prepare(batch, live, now_us)
-        self.relevant.prepare(batch, live, now_us)
+        for planner in self.rows.values():
+            planner.prepare(batch, live, now_us)
         file = self.boolean.prepare(
             batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
         )
-        files = [self.near.rule_file, self.relevant.rule_file]
-        if self.near.leaves is not None:
-            files += [self.near.leaves.file, self.near.leaves.live]
         return NextPlanEntry(
             why=self.boolean.sized,
             file=file,
             workers=self.workers,
-            files=[name for name in files if name],
+            files=[name for planner in self.rows.values() for name in planner.files],
         )
 
+    def assign_rest(self, batch: int, live: LiveSegments) -> None:
+        """Assign rows that arrived for other workers while these plans were prepared."""
+        for planner in self.rows.values():
+            planner.assign_rest(batch, live)
+
     def refill(self, latest: Manifest, retained: Callable[[int], Columns]) -> None:
-        """Let a plan that is still to be made begin with what the state retains."""
+        """Start the sample of a plan that is still to be made with retained objects."""
         if self.waiting and latest.batch >= 0 and not self.sampler.enough:
             self.sampler.refill(retained)
 
     @property
     def waiting(self) -> bool:
-        """Whether a plan of subscriptions that there are is still to be made."""
-        others = (self.near, self.relevant)
-        return self.boolean.waits or any(p.asked and p.waits for p in others)
+        """Whether a plan of existing subscriptions is still to be made."""
+        return any(planner.waiting for planner in self.all.values())
 
-    def know_machines(self, count: Callable[[], int]) -> None:
-        """How many machines the workers run on, as `auto` will ask."""
-        self.boolean.machines = self.near.machines = self.relevant.machines = count
+    def set_machines(self, count: Callable[[], int]) -> None:
+        """Set how `auto` counts the machines that the workers run on."""
+        for planner in self.all.values():
+            planner.machines = count
 
     @property
     def next_file(self) -> str:
-        """The file of a boolean plan for all that comes into force with the next commit."""
-        if self.coming is not None:
-            ref = self.coming.boolean.ref
+        """The file of a boolean plan for all segments that is in force with the next commit."""
+        if self.successor is not None:
+            ref = self.successor.boolean.ref
             return "" if ref is None else ref.file
         later = self.boolean.next
-        return later.file if later is not None and not later.beside else ""
+        return later.file if later is not None and not later.dual else ""
 
     @property
     def sampling(self) -> bool:
         """Whether all objects of the next batch are wanted for the sample."""
-        return self.boolean.sampling or self.near.sampling or self.relevant.sampling
+        return any(planner.sampling for planner in self.all.values())
 
     @property
     def planned(self) -> bool:
         """Whether any kind has a plan that a sample is for."""
-        names = {self.boolean.name, self.near.name, self.relevant.name}
+        names = {planner.name for planner in self.all.values()}
         return not names <= set(UNPLANNED) or bool(self.boolean.asked)
 
     def observe(
         self, blocks: list[BlockSummary], facts: list[BlockFacts], now_us: int | None
     ) -> None:
-        """Take the objects of a batch into the sample."""
-        self.sampler.tell_time(now_us)
+        """Add the objects of a batch to the sample."""
+        self.sampler.set_time(now_us)
         for block, fact in zip(blocks, facts, strict=True):
             self.sampler.observe(fact.arrays, block.events, self.sampling)
 
     def routes(self, batch: int, live: LiveSegments) -> Routes:
         """The routes of the next batch."""
         leaves = self.boolean.route(batch, live.of_kind(BOOLEAN))
-        found: dict[int, RouteRef | None] = {
-            BOOLEAN: leaves,
-            NEAREST: self.near.route(batch, live.of_kind(NEAREST)),
-            RELEVANT: self.relevant.route(batch, live.of_kind(RELEVANT)),
-        }
-        return Routes(
-            leaves,
-            {kind: route for kind, route in found.items() if route is not None},
-            None if self.boolean.beside is None else self.boolean.beside.ref,
-        )
+        routes: dict[int, RouteRef] = {} if leaves is None else {BOOLEAN: leaves}
+        for kind, planner in self.rows.items():
+            route = planner.route(batch, live.of_kind(kind))
+            if route is not None:
+                routes[kind] = route
+        previous = self.boolean.previous
+        return Routes(leaves, routes, None if previous is None else previous.ref)
 
     @property
     def scans(self) -> frozenset[int]:
         """The kinds that match by scanning."""
-        names = {BOOLEAN: self.boolean.name, NEAREST: self.near.name, RELEVANT: self.relevant.name}
-        return frozenset(kind for kind, name in names.items() if name == "scan")
+        return frozenset(kind for kind, planner in self.all.items() if planner.name == "scan")
 
     def partition(self, kind: int, rows: SubscriptionRows, held: Any) -> Any:
-        """How rows are divided among workers, None if they are not."""
-        if kind == NEAREST:
-            return self.near.deal(rows)
-        return self.relevant.deal(rows, held.theta) if kind == RELEVANT else None
+        """Assign rows of a kind to workers; None if they are not partitioned."""
+        return self.rows[kind].assign(rows, held) if kind in self.rows else None
 
     def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
-        """Rows have ended: they are nobody's load any more."""
-        if live.segment.kind == NEAREST:
-            self.near.release(live, rows)
+        """Take rows that have ended off the loads of their workers."""
+        if live.segment.kind in self.rows:
+            self.rows[live.segment.kind].strategy.release(live, rows)
 
     @property
-    def tallying(self) -> bool:
-        """Whether workers have to count what they do by leaf."""
+    def counts_leaves(self) -> bool:
+        """Whether workers have to count their work by leaf."""
         return self.rebalancer.active and self.boolean.ref is not None
 
     @property
-    def lining(self) -> bool:
-        """Whether they have to sum it up along columns and rows as well."""
+    def counts_lines(self) -> bool:
+        """Whether workers have to sum their work along columns and rows as well."""
         leaves = self.boolean.leaves
-        return self.tallying and leaves is not None and self.rebalancer.wants_lines(leaves)
+        return self.counts_leaves and leaves is not None and self.rebalancer.wants_lines(leaves)
 
-    def hear(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
-        """Take in what the workers of a batch tell."""
-        leaves = self.boolean.leaves if self.tallying else None
+    def record_work(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
+        """Record what the workers of a batch report."""
+        leaves = self.boolean.leaves if self.counts_leaves else None
         held: dict[int, NDArray[np.float64]] = {}
         by_leaf = None
-        if leaves is not None and not self.boolean.waits:
+        if leaves is not None and not self.boolean.pending:
             boolean = live.of_kind(BOOLEAN)
             own = self.boolean.own(boolean)
-            held[BOOLEAN], by_leaf = self.holdings.count_boolean(batch, leaves, own)
-            beside = self.boolean.beside
-            if beside is not None:
-                older = self.older.count_boolean(batch, beside.leaves, beside.among(boolean))
-                held[BOOLEAN] = held[BOOLEAN] + older.by_worker
+            held[BOOLEAN], by_leaf = self.counts.count_boolean(batch, leaves, own)
+            previous = self.boolean.previous
+            if previous is not None:
+                older = previous.select(boolean)
+                counted = self.previous_counts.count_boolean(batch, previous.leaves, older)
+                held[BOOLEAN] = held[BOOLEAN] + counted.by_worker
         if self.rebalancer.active:
-            for planner in (self.near, self.relevant):
-                if planner.deals:
-                    some = live.of_kind(planner.kind)
-                    held[planner.kind] = self.holdings.count_dealt(planner.kind, some)
-            if self.near.leaves is not None:  # objects are divided: everybody has all
-                total = sum(one.segment.rows.total - one.ended for one in live.of_kind(NEAREST))
-                held[NEAREST] = np.full(self.workers, float(total))
-            self.holdings.forget({one.name for one in live.segments})
+            for kind, planner in self.rows.items():
+                some = live.of_kind(kind)
+                if planner.partitions:
+                    count = planner.strategy.count_held
+                    held[kind] = self.counts.count_partitioned(some, count)
+                elif planner.leaves is not None:  # objects are divided: every worker has all rows
+                    total = sum(one.segment.rows.total - one.ended for one in some)
+                    held[kind] = np.full(self.workers, float(total))
+            self.counts.forget({one.name for one in live.segments})
         self.signals.observe(batch, workers, leaves, self.workers, held)
         if by_leaf is not None:
             self.signals.held = by_leaf
 
     def count_sent(self, blocks: list[BlockSummary]) -> None:
-        """Note how many objects of a batch were sent to workers, by kind."""
+        """Count the objects of a batch that were sent to workers, by kind."""
         objects = sum(b.objects for b in blocks)
-        if self.near.broadcasts:
-            self.near.count_sent(sum(b.sent_by_kind.get(NEAREST, 0) for b in blocks), objects)
-        self.relevant.count_sent(sum(b.sent_by_kind.get(RELEVANT, 0) for b in blocks), objects)
+        for kind, planner in self.rows.items():
+            planner.count_sent(sum(b.sent_by_kind.get(kind, 0) for b in blocks), objects)
 
     def next_versions(
         self, batch: int, live: LiveSegments, now_us: int
     ) -> tuple[dict[str, PlanEntry], SignalsEntry]:
-        """Make plans once enough was seen; return the manifest's entries, plans by kind."""
-        for planner in (self.near, self.relevant):
-            if live.swap_rewrites((planner.kind,)):
-                planner.forget_map()
-        near = self.near.next_version(batch, live, now_us)
-        relevant = self.relevant.next_version(batch, live, now_us)
-        # Last, since planning may take a merge over, whose index is of earlier thresholds.
+        """Make or change plans where it is time; return the manifest's entries, plans by kind."""
+        for kind, planner in self.rows.items():
+            if live.swap_rewrites((kind,)):
+                planner.discard_map()
+        entries: dict[str, PlanEntry] = {
+            PARTITIONED[kind].name: planner.next_version(batch, live, now_us)
+            for kind, planner in self.rows.items()
+        }
+        # Last, since planning may finish a merge, whose index is of earlier thresholds.
         live.reindex_rows(batch)
         boolean = self.boolean.next_version(
             batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
         )
-        signals = self.signals.save(batch, self.boolean.leaves if self.tallying else None)
-        return {"boolean": boolean, "nearest": near, "relevant": relevant}, signals
+        signals = self.signals.save(batch, self.boolean.leaves if self.counts_leaves else None)
+        return {"boolean": boolean, **entries}, signals

@@ -10,10 +10,9 @@ from placewire.model.errors import Unusable
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.leaves import NOTHING, Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.plans.route.leaf_route import LeafRoute, RouteTables, make_tables
-from placewire.plans.route.live_terms import MANNERS, LiveTables
+from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS, LiveTables
 from placewire.plans.route.protocol import Route
-from placewire.plans.route.radius_route import RadiusRoute
-from placewire.plans.route.term_route import TermRoute
+from placewire.plans.route.worker_map import WorkerMapRoute
 from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import RowPlanEntry
@@ -56,52 +55,36 @@ class PlanRef(NamedTuple):
         return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
 
 
-class BesideRef(NamedTuple):
-    """An older plan beside the one in force, and the segments that still go by it."""
+class PreviousRef(NamedTuple):
+    """The previous plan, and the segments that still use it."""
 
     plan: PlanRef
     segments: tuple[str, ...]
 
 
-class NearRef(NamedTuple):
-    """The route of objects to `nearest` subscriptions, as files.
+class PartitionRef(NamedTuple):
+    """The route of objects to rows that are partitioned, as files.
 
-    `leaves` divides objects, and every worker has all subscriptions; without it `circles` is the
-    map of what each worker's own subscriptions ask for.
+    `map` is the map of what each worker holds, with cells of `level`. With `leaves`, objects are
+    divided instead, and every worker has all rows.
     """
 
     workers: int
     root: str
+    level: int
+    map: str = ""
     leaves: PlanRef | None = None
-    circles: str = ""
 
     def open(self, root: str) -> Route:
-        """The router, its tables mapped."""
+        """Open the route, its tables mapped."""
         if self.leaves is not None:
             return self.leaves.open(self.root)
-        words = open_arrays(StateDir.at(self.root).file(self.circles)).arrays["words"]
-        return RadiusRoute(self.workers, words)
+        words = open_arrays(StateDir.at(self.root).file(self.map)).arrays["words"]
+        return WorkerMapRoute(self.workers, words, self.level)
 
     def parts(self, worker: int, parts: int) -> Sequence[int]:
-        """Which parts of a segment a worker looks at; more parts than workers go round."""
+        """The parts of a segment that a worker probes; surplus parts go round."""
         return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
-
-
-class RelevantRef(NamedTuple):
-    """The route of objects to `relevant` subscriptions: a map of each worker's terms, as a file."""
-
-    workers: int
-    root: str
-    terms: str
-
-    def open(self, root: str) -> Route:
-        """The router, its map mapped."""
-        words = open_arrays(StateDir.at(self.root).file(self.terms)).arrays["words"]
-        return TermRoute(self.workers, words)
-
-    def parts(self, worker: int, parts: int) -> Sequence[int]:
-        """Which parts of a segment a worker looks at; more parts than workers go round."""
-        return range(worker, parts, self.workers)
 
 
 class SavedPlan(NamedTuple):
@@ -135,7 +118,7 @@ def write_plan(
 def read_plan(path: Path) -> SavedPlan:
     """The plan of a file that `write_plan` wrote; raises Unusable.
 
-    The file is mapped anew each time: people may put another plan under an old name.
+    The file is mapped again each time, because users may replace it.
     """
     try:
         file = map_arrays(path)
@@ -162,13 +145,12 @@ def read_plan(path: Path) -> SavedPlan:
     return SavedPlan(leaves, (k0, k1), cost)
 
 
-def route_of_entry(plan: RowPlanEntry, root: str) -> RouteRef | None:
-    """Return the route of a plan that divides subscriptions; None if objects stay in place."""
+def route_of_entry(plan: RowPlanEntry, root: str) -> PartitionRef | None:
+    """Return the route of a plan that partitions rows; None if objects stay in place."""
     if plan.leaves:
         leaves = PlanRef(plan.workers, NOTHING, plan.leaves, plan.live)
-        return NearRef(plan.workers, root, leaves=leaves)
-    if plan.circles:
-        return NearRef(plan.workers, root, circles=plan.circles)
-    if plan.terms:
-        return RelevantRef(plan.workers, root, plan.terms)
+        return PartitionRef(plan.workers, root, 0, leaves=leaves)
+    for file, level in ((plan.circles, CELL_LEVEL), (plan.terms, 0)):
+        if file:
+            return PartitionRef(plan.workers, root, level, file)
     return None

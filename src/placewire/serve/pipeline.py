@@ -121,7 +121,7 @@ def run_pipeline(
 
             spark = session()
             heartbeats.start()
-            coordinator.planners.know_machines(partial(count_machines, spark))
+            coordinator.planners.set_machines(partial(count_machines, spark))
             replay_on_spark(
                 spark,
                 coordinator,

@@ -246,7 +246,7 @@ class BatchTaker:
         self._check_checkpoint()
         self.delivery, self.after = delivery, after
         delivery.deliver(self.coordinator.latest)
-        self.coordinator.planners.know_machines(partial(count_machines, self.spark))
+        self.coordinator.planners.set_machines(partial(count_machines, self.spark))
         self.coordinator.spread_by(partial(spread_on_spark, self.spark))
 
     def _check_checkpoint(self) -> None:

@@ -109,7 +109,7 @@ def command(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
     # The same costs on every machine, and none of the time it takes to measure them.
-    for module in ("cli.plan", "engine.planmaking"):
+    for module in ("cli.plan", "plans.boolean.methods"):
         monkeypatch.setattr(f"placewire.{module}.calibrate", lambda: CALIBRATION)
     monkeypatch.setattr("placewire.cli.maps.DPI", 30)  # small pictures are as good here
     return Command(capsys, monkeypatch)
@@ -231,7 +231,7 @@ def test_loads_are_measured_by_the_model_that_is_asked_for(command: Command) -> 
 def test_auto_takes_what_fits_the_machines(command: Command) -> None:
     """Half of the index fits a machine: with more of them a plan that cuts it is cheaper."""
     write_town(Path("log.jsonl"))
-    for module in ("cli.plan", "engine.planmaking"):
+    for module in ("cli.plan", "plans.boolean.methods"):
         command.patch.setattr(f"placewire.{module}.memory_of_machine", lambda: 40 * 220.0)
     costs = []
     for machines in (1, 4):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.fine_grid import sum_box, sum_prefixes, sum_sides
-from placewire.plans.boolean.portion import Box, halve_box
 from placewire.plans.boolean.space_parts import Cut
+from placewire.plans.boolean.subset import Box, halve_box
 from placewire.plans.cost.tornado import TORNADO, TornadoCost
 from placewire.plans.leaves import BY_WORKER, NO_SPLIT, Leaves, make_leaves
 from placewire.plans.sample.sample import Sample

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.plans.boolean.portion import Portion, portion_load, portion_work
+from placewire.plans.boolean.subset import SampleSubset, measure_subset, weigh_subset
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.nearest import costs_to_workers
 from placewire.plans.kernels.parts import WORD_BITS, rows_given_to_worker, rows_held_by_workers
@@ -103,15 +103,8 @@ class MergedParts(NamedTuple):
         return _balance(self.loads)
 
 
-def merge_loads(loads: Loads, workers: int) -> MergedParts:
-    """Parts whose loads simply add up."""
-    return _merge(
-        loads, workers, lambda part, carried: carried + loads[part], lambda part, worker: None
-    )
-
-
-def merge_portions(
-    sample: Sample, portions: Sequence[Portion], workers: int, cost: LoadModel
+def merge_subsets(
+    sample: Sample, subsets: Sequence[SampleSubset], workers: int, cost: LoadModel
 ) -> MergedParts:
     """Portions, where a worker counts an object or a subscription of several of its parts once."""
     words = -(-workers // WORD_BITS)
@@ -119,10 +112,10 @@ def merge_portions(
     subscriptions = np.zeros((sample.subscriptions, words), np.uint64)
     object_counts = np.zeros(workers)  # objects, or what they cost
     subscription_counts = np.zeros(workers, np.int64)
-    works = [portion_work(sample, p) for p in portions]
+    works = [measure_subset(sample, p) for p in subsets]
 
     def weigh(part: int, _: Loads) -> Loads:
-        rows = portions[part]
+        rows = subsets[part]
         held = rows_held_by_workers(objects, rows.objects, workers)
         held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
         heavier: Loads = cost.of_counts(
@@ -132,14 +125,14 @@ def merge_portions(
         return heavier
 
     def give(part: int, worker: int) -> None:
-        rows = portions[part]
+        rows = subsets[part]
         given = rows_given_to_worker(objects, rows.objects, worker)
         object_counts[worker] += works[part] - (rows.objects.size - given)
         subscription_counts[worker] += rows_given_to_worker(
             subscriptions, rows.subscriptions, worker
         )
 
-    loads = np.array([portion_load(sample, p, cost) for p in portions])
+    loads = np.array([weigh_subset(sample, p, cost) for p in subsets])
     return _merge(loads, workers, weigh, give)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.portion import Box
+from placewire.plans.boolean.subset import Box
 from placewire.plans.sample.sample import SIDE, Sample
 
 

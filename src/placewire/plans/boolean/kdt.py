@@ -15,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.allocation import MergedParts, merge_portions
-from placewire.plans.boolean.portion import (
-    Portion,
+from placewire.plans.boolean.allocation import MergedParts, merge_subsets
+from placewire.plans.boolean.space_parts import cut_space, find_cut, make_cut, price_space
+from placewire.plans.boolean.subset import (
+    SampleSubset,
     divide_by_text,
-    portion_load,
     text_similarity,
+    weigh_subset,
     whole_sample,
 )
-from placewire.plans.boolean.space_parts import cut_space, find_cut, make_cut, price_space
 from placewire.plans.boolean.text_parts import price_text, share_terms, split_by_parts, weigh_terms
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
@@ -39,7 +39,7 @@ class KdtNode(NamedTuple):
     the positions of the part's terms, None for all of the box; `solid` when it cannot be cut.
     """
 
-    portion: Portion
+    subset: SampleSubset
     load: float
     by_text: bool
     terms: NDArray[np.int64] | None = None
@@ -72,7 +72,7 @@ def plan_kdt(
     ways = {}
     for threshold in DELTAS if delta is None else (delta,):
         boxes = cut_by_similarity(sample, cost, threshold, same, max(1, theta // 2))
-        found = tuple((portion.box, by_text) for portion, by_text in boxes)
+        found = tuple((subset.box, by_text) for subset, by_text in boxes)
         if found not in ways:
             ways[found] = finish_plan(sent, boxes, workers, cost, sigma, theta)
     nodes, merged = min(ways.values(), key=lambda way: (way[1].balance > sigma, way[1].loads.sum()))
@@ -81,14 +81,14 @@ def plan_kdt(
 
 def finish_plan(
     sample: Sample,
-    boxes: list[tuple[Portion, bool]],
+    boxes: list[tuple[SampleSubset, bool]],
     workers: int,
     cost: LoadModel,
     sigma: float,
     theta: int,
 ) -> tuple[list[KdtNode], MergedParts]:
     """The second phase: nodes for all workers, and their workers."""
-    nodes = [make_node(sample, portion, cost, by_text) for portion, by_text in boxes]
+    nodes = [make_node(sample, subset, cost, by_text) for subset, by_text in boxes]
     if len(nodes) < workers:
         nodes = cut_for_workers(sample, nodes, workers, cost)
     return level_workers(sample, nodes, workers, cost, sigma, theta)
@@ -113,35 +113,35 @@ def without_dropped(sample: Sample) -> Sample:
 
 def cut_by_similarity(
     sample: Sample, cost: LoadModel, delta: float, same: float, most: int
-) -> list[tuple[Portion, bool]]:
+) -> list[tuple[SampleSubset, bool]]:
     """The first phase: cut boxes as long as that makes one side's texts less similar.
 
     Gives the boxes, and of each whether it is one for text. It makes at most `most`, which the
     paper leaves open; breadth first, so that the limit stops it at the same depth everywhere.
     """
-    boxes: list[tuple[Portion, bool]] = []
+    boxes: list[tuple[SampleSubset, bool]] = []
     root = whole_sample(sample)
     waiting = deque([(root, text_similarity(sample, root))])
     while waiting:
-        portion, similarity = waiting.popleft()
-        sides: list[tuple[Portion, float]] = []
+        subset, similarity = waiting.popleft()
+        sides: list[tuple[SampleSubset, float]] = []
         if similarity < delta and len(boxes) + len(waiting) + 2 <= most:
-            sides = least_similar_sides(sample, portion, cost)
+            sides = least_similar_sides(sample, subset, cost)
         least = min((alike for _, alike in sides), default=similarity)
         if abs(least - similarity) <= same * similarity:
-            boxes.append((portion, similarity < delta))
+            boxes.append((subset, similarity < delta))
         else:
             waiting.extend(sides)
     return boxes
 
 
 def least_similar_sides(
-    sample: Sample, portion: Portion, cost: LoadModel
-) -> list[tuple[Portion, float]]:
+    sample: Sample, subset: SampleSubset, cost: LoadModel
+) -> list[tuple[SampleSubset, float]]:
     """The two sides, with their similarities, of the cut that has the least similar side."""
-    cuts = [find_cut(sample, portion, cost, axis) for axis in (0, 1)]
+    cuts = [find_cut(sample, subset, cost, axis) for axis in (0, 1)]
     ways = [
-        [(side, text_similarity(sample, side)) for side in make_cut(sample, portion, cut)]
+        [(side, text_similarity(sample, side)) for side in make_cut(sample, subset, cut)]
         for cut in cuts
         if cut is not None
     ]
@@ -164,11 +164,11 @@ def cut_for_workers(
 
 def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> NDArray[np.float64]:
     """The total load of a node in 1 .. `most` parts, as `partition_node` would make them."""
-    weighed = weigh_terms(sample, node.portion, cost)
-    by_text = price_text(sample, node.portion, weighed, most, cost)
+    weighed = weigh_terms(sample, node.subset, cost)
+    by_text = price_text(sample, node.subset, weighed, most, cost)
     if node.by_text and np.isfinite(by_text).all():
         return by_text
-    by_space = price_space(sample, node.portion, most, cost)
+    by_space = price_space(sample, node.subset, most, cost)
     if node.by_text:
         return np.where(np.isfinite(by_text), by_text, by_space)
     return np.minimum(by_text, by_space)
@@ -211,35 +211,35 @@ def partition_node(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -
     if node.terms is not None or (node.by_text and len(by_text) == parts):
         return by_text
     by_space = [
-        make_node(sample, portion, cost, node.by_text)
-        for portion in cut_space(sample, node.portion, parts, cost)
+        make_node(sample, subset, cost, node.by_text)
+        for subset in cut_space(sample, node.subset, parts, cost)
     ]
     return min((by_space, by_text), key=lambda way: (-len(way), sum(part.load for part in way)))
 
 
 def cut_by_text(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -> list[KdtNode]:
     """A node's terms in parts; the node alone if no cut makes its heaviest part lighter."""
-    weighed = weigh_terms(sample, node.portion, cost, node.terms)
+    weighed = weigh_terms(sample, node.subset, cost, node.terms)
     parts = min(parts, weighed.most_parts())
     if parts == 1:
         return [node]
     part_of_term = share_terms(sample, weighed, parts)
     cut = [
-        make_node(sample, portion, cost, by_text=True, terms=np.flatnonzero(part_of_term == part))
-        for part, portion in enumerate(divide_by_text(sample, node.portion, part_of_term, parts))
+        make_node(sample, subset, cost, by_text=True, terms=np.flatnonzero(part_of_term == part))
+        for part, subset in enumerate(divide_by_text(sample, node.subset, part_of_term, parts))
     ]
     return cut if max(part.load for part in cut) < node.load else [node]
 
 
 def make_node(
     sample: Sample,
-    portion: Portion,
+    subset: SampleSubset,
     cost: LoadModel,
     by_text: bool,
     terms: NDArray[np.int64] | None = None,
 ) -> KdtNode:
     """A node with its load."""
-    return KdtNode(portion, portion_load(sample, portion, cost), by_text, terms)
+    return KdtNode(subset, weigh_subset(sample, subset, cost), by_text, terms)
 
 
 def level_workers(
@@ -252,7 +252,7 @@ def level_workers(
     """
     nodes = list(nodes)
     while True:
-        merged = merge_portions(sample, [node.portion for node in nodes], workers, cost)
+        merged = merge_subsets(sample, [node.subset for node in nodes], workers, cost)
         if merged.balance <= sigma:
             return nodes, merged
         grown = len(nodes)
@@ -278,7 +278,7 @@ def heaviest_to_cut(nodes: list[KdtNode], workers: int, sigma: float) -> int | N
 def join_leaves(sample: Sample, nodes: list[KdtNode], merged: MergedParts, workers: int) -> Leaves:
     """The plan: a leaf for each box, with a part for each of its nodes."""
     boxes, splits = [], []
-    for box, in_box in groupby(nodes, key=lambda node: node.portion.box):
+    for box, in_box in groupby(nodes, key=lambda node: node.subset.box):
         parts = list(in_box)
         boxes.append(box)
         splits.append(join_parts(sample, parts) if len(parts) > 1 else NO_SPLIT)

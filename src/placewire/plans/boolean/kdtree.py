@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.plans.boolean.portion import Box, Portion, halve_box, take_box, whole_sample
-from placewire.plans.boolean.space_parts import loads_beside_cuts
+from placewire.plans.boolean.space_parts import loads_of_halves
+from placewire.plans.boolean.subset import Box, SampleSubset, halve_box, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plans.sample.sample import Sample
@@ -32,36 +32,36 @@ def plan_kdtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     boxes: list[Box] = []
     nodes = [(whole_sample(sample), workers)]
     while nodes:
-        portion, share = nodes.pop()
+        subset, share = nodes.pop()
         if share == 1:
-            boxes.append(portion.box)
+            boxes.append(subset.box)
             continue
-        cut = min(best_cut(sample, portion, share, axis, cost) for axis in (0, 1))
-        low, high = halve_box(portion.box, cut.axis, cut.at)
-        nodes.append((take_box(sample, portion, high), share - cut.low_workers))
-        nodes.append((take_box(sample, portion, low), cut.low_workers))
+        cut = min(best_cut(sample, subset, share, axis, cost) for axis in (0, 1))
+        low, high = halve_box(subset.box, cut.axis, cut.at)
+        nodes.append((take_box(sample, subset, high), share - cut.low_workers))
+        nodes.append((take_box(sample, subset, low), cut.low_workers))
     return make_leaves(
         "kdtree", workers, NOTHING, boxes, [NO_SPLIT] * workers, list(range(workers))
     )
 
 
 def best_cut(
-    sample: Sample, portion: Portion, workers: int, axis: int, cost: LoadModel
+    sample: Sample, subset: SampleSubset, workers: int, axis: int, cost: LoadModel
 ) -> WorkerCut:
     """The cut of one axis that leaves the least load to a worker, both sides counted per worker.
 
     Each side gets half of the workers (the high side one more if they are odd), unless it has
     fewer cells than that.
     """
-    first, end = portion.box[axis], portion.box[axis + 2]
-    across = portion.box[3 - axis] - portion.box[1 - axis]
+    first, end = subset.box[axis], subset.box[axis + 2]
+    across = subset.box[3 - axis] - subset.box[1 - axis]
     length = end - first
     if length < 2:
         return WorkerCut(np.inf, np.inf, end, axis, 0)
     low_cells = np.arange(1, length) * across
     fewest = np.maximum(workers - (length * across - low_cells), 1)
     low_workers = np.clip(workers // 2, fewest, np.minimum(low_cells, workers - 1))
-    low, high, _ = loads_beside_cuts(sample, portion, axis, cost)
+    low, high, _ = loads_of_halves(sample, subset, axis, cost)
     loads = np.maximum(low / low_workers, high / (workers - low_workers))
     least = loads.min()
     equal = np.flatnonzero(loads == least)

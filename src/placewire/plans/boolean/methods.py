@@ -35,7 +35,14 @@ from placewire.segments.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000
 OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
-CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`, beside `shared`
+CANDIDATES = (
+    "grid",
+    "kdtree",
+    "frequency",
+    "kdt",
+    "agrid",
+    "qt",
+)  # of `auto`
 
 
 class Made(NamedTuple):
@@ -116,7 +123,7 @@ Method = Callable[[Sample, int, LoadModel], Leaves]
 
 
 def plan_termhash(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
-    """Terms by their hash alone: what a keyed stream does when nobody plans."""
+    """Terms by their hash alone: what a keyed stream does without a plan."""
     split = TextSplit(workers, NO_TERMS.terms, NO_TERMS.part)
     return make_leaves(
         "termhash", workers, BY_LEAF, [(0, 0, SIDE, SIDE)], [split], list(range(workers))

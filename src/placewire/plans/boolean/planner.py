@@ -1,4 +1,4 @@
-"""The plan in force: made of a sample, kept in the manifest, changed only between two batches."""
+"""The boolean plan in force: made from a sample, saved in the manifest, changed between batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.leaves import Leaves
 from placewire.plans.names import PLANS, UNPLANNED, is_file
 from placewire.plans.rebalance.change import NextPlan, PlanChanger
-from placewire.plans.rebalance.dual_plan import Beside, read_beside
+from placewire.plans.rebalance.dual_plan import PreviousPlan, read_previous
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.ref import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.plans.route.live_terms import LiveTerms
@@ -28,9 +28,9 @@ AskOthers = Callable[[], Questions | None]  # what live subscriptions of other k
 
 
 class Planner:
-    """Holds the plan, makes it once enough of the log was seen, and keeps what is live under it.
+    """Keeps the plan, makes it once enough of the log was sampled, and tracks what is live.
 
-    While it `waits` for that, objects are routed by stripes of the world, or stay where they were
+    While it is `pending`, objects are routed by stripes of the world, or stay where they were
     read (`auto`). Each plan that comes into force has a version one higher than the last, whatever
     its method and however many workers it has.
 
@@ -59,53 +59,53 @@ class Planner:
         self.rebalancer = rebalancer
         self.changer = PlanChanger(state, workers, key, sampler, rebalancer)
         self.next: NextPlan | None = None  # comes into force with the next commit
-        self.beside: Beside | None = None
+        self.previous: PreviousPlan | None = None
         self.changed: int | None = None  # the batch at whose end the plan was adjusted last
         self.cost: LoadModel | None = None  # of the plan, once one was made by it
         self.machines: Callable[[], int] = lambda: 1
         self.version = saved.version + 1
-        self.waits = True
+        self.pending = True
         self.why = ""
         self.made: int | None = None  # the batch at whose end the plan was made, in this run
         self.leaves: Leaves | None = None
         self.live: LiveTerms | None = None
         self.ref: PlanRef | None = None
         self._known: set[str] = set()  # segments whose terms the live map has
-        self.wanted_workers = 0  # as somebody asks for by hand
-        self.sized = ""  # why there are as many workers as there are, if they were changed
-        self.asked = saved.asked  # the note that was heeded last, and is not again
+        self.wanted_workers = 0  # as requested
+        self.sized = ""  # why the number of workers was changed
+        self.asked = saved.asked  # the id of the request that was handled last
         own = saved.name == name
-        self.by_hand = saved.by_hand if own else ""  # the method asked for by hand
+        self.by_hand = saved.by_hand if own else ""  # the requested method
         same = own and saved.workers == workers
         if same and self._resume(saved):
             return
-        self._begin(None if self.by_hand else plan)
+        self._start(None if self.by_hand else plan)
 
-    def _begin(self, plan: SavedPlan | None) -> None:
-        """Begin with what can be said before anything was seen."""
+    def _start(self, plan: SavedPlan | None) -> None:
+        """Start without a sample."""
         name = self.method
         if name in UNPLANNED:
-            self.waits = False
+            self.pending = False
         elif plan is not None:
-            self.waits = False
+            self.pending = False
             self._check_named(plan)
             self.cost = plan.cost
             self._adopt(plan.leaves)
         elif name != "auto":
             self._adopt(plan_stripes(self.workers))
-        if not self.waits:
+        if not self.pending:
             self.version = max(self.version, 1)
 
     def _resume(self, saved: LeafPlanEntry) -> bool:
-        """Go on with what the last commit named, unless there is nothing to go on with."""
+        """Resume from the last commit; returns whether there was a plan to resume."""
         self.version = saved.version
         self.sized = saved.sized
         self.wanted_workers = saved.wanted_workers
-        coming = saved.next if saved.next is not None and saved.next.workers is None else None
-        changed = saved.changed is not None or coming is not None
+        to_come = saved.next if saved.next is not None and saved.next.workers is None else None
+        changed = saved.changed is not None or to_come is not None
         if not changed and self.name not in METHODS and self.name != "auto":
             return False
-        self.waits = saved.waits
+        self.pending = saved.waits
         self.why = saved.why
         if saved.cost is not None:
             self.cost = read_cost(saved.cost)
@@ -114,27 +114,27 @@ class Planner:
             leaves = read_plan(self.state.file(saved.file)).leaves
             self._adopt(leaves, saved.file, saved.live)
         if saved.previous is not None:
-            self.beside = read_beside(self.state, self.workers, saved.previous)
-        if coming is not None:
-            file = coming.file
+            self.previous = read_previous(self.state, self.workers, saved.previous)
+        if to_come is not None:
+            file = to_come.file
             later = read_plan(self.state.file(file)).leaves if file else None
-            self.next = NextPlan(later, file, coming.why, coming.keeps_previous)
-        return bool(saved.file) or changed or not self.waits
-
-    def take_over(self, former: Planner) -> None:
-        """Go on with what the planner of another number of workers knew."""
-        self.machines, self.changer.retained = former.machines, former.changer.retained
-        self.version = former.version + 1
+            self.next = NextPlan(later, file, to_come.why, to_come.keeps_previous)
+        return bool(saved.file) or changed or not self.pending
 
     @property
     def method(self) -> str:
-        """The plan's name, or the method that somebody asked for by hand."""
+        """The plan's name, or the requested method."""
         return self.by_hand or self.name
 
     @property
     def sampling(self) -> bool:
         """Whether all objects of the next batch are wanted for the sample."""
-        return self.waits
+        return self.pending
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the plan is still to be made."""
+        return self.pending
 
     def _check_named(self, plan: SavedPlan) -> None:
         """Refuse a plan from a file that does not fit this state."""
@@ -184,8 +184,8 @@ class Planner:
         self.ref = ref
 
     def own(self, segments: Sequence[LiveSegment]) -> Sequence[LiveSegment]:
-        """Those of the segments that go by the plan in force."""
-        older = self.beside.segments if self.beside is not None else ()
+        """Those of the segments that use the plan in force."""
+        older = self.previous.segments if self.previous is not None else ()
         return [live for live in segments if live.name not in older]
 
     def _write_plan(self, batch: int) -> None:
@@ -196,7 +196,7 @@ class Planner:
 
     def prepare(self, batch: int, segments: Sequence[LiveSegment], ask_others: AskOthers) -> str:
         """Make the plan before it is in force; gives its file, if it cuts."""
-        if self.waits and self.sampler.enough:
+        if self.pending and self.sampler.enough:
             self._plan(batch, segments, ask_others())
         self._write_plan(batch)
         return "" if self.ref is None else self.ref.file
@@ -207,39 +207,39 @@ class Planner:
         segments: Sequence[LiveSegment],
         ask_others: AskOthers = lambda: None,
     ) -> LeafPlanEntry:
-        """The plan's entry for the manifest: made anew once enough events were seen."""
-        if self.waits and self.sampler.enough:
+        """Make or change the plan if it is time; returns its manifest entry."""
+        if self.pending and self.sampler.enough:
             self.version += 1
             self._plan(batch, segments, ask_others())
         elif self.next is not None:
-            self._go_over(batch, segments)
+            self._switch_plan(batch, segments)
         else:
-            self._look_ahead(batch, segments)
-        self._end_beside(segments)
+            self._find_next(batch, segments)
+        self._end_previous(segments)
         self._write(batch, segments)
         return self._entry(segments)
 
-    def _end_beside(self, segments: Sequence[LiveSegment]) -> None:
-        """Give an older plan up once few subscriptions go by it."""
-        if self.beside is None:
+    def _end_previous(self, segments: Sequence[LiveSegment]) -> None:
+        """Drop the previous plan once few subscriptions use it."""
+        if self.previous is None:
             return
-        self.beside = self.beside.without_gone(segments)
-        if self.beside.few_left(segments):
-            self.beside = None
+        self.previous = self.previous.without_removed(segments)
+        if self.previous.is_nearly_empty(segments):
+            self.previous = None
             self._forget_counts()
 
-    def _look_ahead(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """See whether another plan is wanted: by somebody, or by the loads."""
-        note = self.changer.ask(self.asked)
+    def _find_next(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Find the next plan, if one is requested or the loads have drifted."""
+        note = self.changer.read_request(self.asked)
         if note is not None:
             self.asked, self.wanted_workers = note.id, note.workers
             if note.plan in METHODS:
                 self.cost = self.cost or calibrate().load
-            self.next = self.changer.turn_to(note.plan, batch, segments, self.cost)
+            self.next = self.changer.plan_requested(note.plan, batch, segments, self.cost)
             if self.next is not None:
                 self.by_hand = note.plan
                 return
-        if not self.waits and self.leaves is not None and self.beside is None:
+        if not self.pending and self.leaves is not None and self.previous is None:
             self.next = self.changer.adjust(self.leaves, batch, segments, self.cost)
 
     def _entry(self, segments: Sequence[LiveSegment]) -> LeafPlanEntry:
@@ -253,7 +253,7 @@ class Planner:
             method=self.leaves_name if self.ref is not None else "",
             file=self.ref.file if self.ref is not None else "",
             live=self.ref.live if self.ref is not None else "",
-            waits=self.waits,
+            waits=self.pending,
             made=self.made,
             changed=self.changed,
             cost=self.cost._asdict() if self.cost is not None else None,
@@ -261,29 +261,29 @@ class Planner:
             by_hand=self.by_hand,
             sized=self.sized,
             wanted_workers=self.wanted_workers,
-            previous=self.beside.entry(segments) if self.beside is not None else None,
+            previous=self.previous.entry(segments) if self.previous is not None else None,
             next=None
             if later is None
-            else NextPlanEntry(why=later.why, file=later.file, keeps_previous=later.beside),
+            else NextPlanEntry(why=later.why, file=later.file, keeps_previous=later.dual),
         )
 
-    def _go_over(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """Take the adjusted plan into force; what is live under it is kept where it stays right."""
+    def _switch_plan(self, batch: int, segments: Sequence[LiveSegment]) -> None:
+        """Switch to the next plan; live terms are kept where they stay valid."""
         assert self.next is not None
-        leaves, file, why, beside = self.next
-        if beside:  # the older plan goes on without what comes, and has to know all that has come
+        leaves, file, why, dual = self.next
+        if dual:  # the previous plan gets no new segments, and needs all existing ones
             self._write(batch, segments)
         version = self.version
-        self.beside = None
+        self.previous = None
         self.version, self.changed, self.why, self.next = self.version + 1, batch, why, None
-        self.waits = False
+        self.pending = False
         if leaves is None:
             self.leaves, self.live, self.ref = None, None, None
             return
-        live, known, ref = self.live and self.live.under(leaves), self._known, self.ref
-        if beside and ref is not None and self.leaves is not None:
+        live, known, ref = self.live and self.live.move_to(leaves), self._known, self.ref
+        if dual and ref is not None and self.leaves is not None:
             names = frozenset(one.name for one in segments)
-            self.beside, live = Beside(ref, self.leaves, version, names), None
+            self.previous, live = PreviousPlan(ref, self.leaves, version, names), None
         self._adopt(leaves, file)
         if live is not None and ref is not None:
             self.live, self._known = live, known
@@ -291,7 +291,7 @@ class Planner:
         self._forget_counts()
 
     def _forget_counts(self) -> None:
-        """Let counts by leaf begin anew."""
+        """Reset the counts by leaf."""
         if self.rebalancer is not None and self.leaves is not None:
             self.rebalancer.signals.forget(self.leaves.total, self.workers)
 
@@ -301,7 +301,7 @@ class Planner:
 
     def _plan(self, batch: int, segments: Sequence[LiveSegment], others: Questions | None) -> None:
         """Make the plan of what was seen."""
-        self.waits, self.made = False, batch
+        self.pending, self.made = False, batch
         found = make_plan(self.method, self.workers, self.sampler, segments, others, self.machines)
         self.cost, self.why = found.cost, found.why
         if found.leaves is not None:

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.allocation import allocate
-from placewire.plans.boolean.portion import (
+from placewire.plans.boolean.subset import (
     WORLD,
     Box,
-    Portion,
+    SampleSubset,
     needs_no_term,
     take_box,
     whole_sample,
@@ -55,7 +55,7 @@ class QtNode:
     term. Children divided by text have the node's box, others are its quarters in order.
     """
 
-    portion: Portion
+    subset: SampleSubset
     cell: CellStatistics
     load: float
     keywords: NDArray[np.int64] | None
@@ -121,36 +121,36 @@ def close_node(node: QtNode, children: tuple[QtNode, ...], *, by_text: bool) -> 
     """Make a leaf an inner node; its rows are its children's now."""
     node.children = children
     node.by_text = by_text
-    node.portion = Portion(node.portion.box, NO_ROWS, NO_ROWS)
+    node.subset = SampleSubset(node.subset.box, NO_ROWS, NO_ROWS)
 
 
 def measure_node(
     sample: Sample,
     cost: SstdCost,
-    portion: Portion,
+    subset: SampleSubset,
     cell: CellStatistics | None = None,
     keywords: NDArray[np.int64] | None = None,
     *,
     first: bool = True,
 ) -> QtNode:
-    """A leaf with those objects of a portion that are sent to it; `cell` if that is known.
+    """A leaf with those objects of a subset that are sent to it; `cell` if that is known.
 
     Where objects are kept, all are.
     """
     size = sample.lexicon.size
     if cell is None:
-        cell = describe_cell(sample, portion.objects, portion.subscriptions)
+        cell = describe_cell(sample, subset.objects, subset.subscriptions)
     kept = traits_of(sample).kept
     asked = np.ones(size, np.bool_) if kept else mask_terms(size, cell.keywords)
     if keywords is not None and not kept:
         asked &= mask_terms(size, keywords)
-    if not kept and not (first and needs_no_term(sample, portion)):
+    if not kept and not (first and needs_no_term(sample, subset)):
         part = np.where(asked, 0, -1).astype(np.int32)
-        _, sent = rows_to_parts(sample.term_offsets, sample.terms, portion.objects, part, 1, -1)
-        portion = portion._replace(objects=sent)
-    cell = cell._replace(objects=int(portion.objects.size))
-    present = terms_present(sample.term_offsets, sample.terms, portion.objects, size)
-    return QtNode(portion, cell, cost.weigh_cell(cell, present & asked), keywords, first)
+        _, sent = rows_to_parts(sample.term_offsets, sample.terms, subset.objects, part, 1, -1)
+        subset = subset._replace(objects=sent)
+    cell = cell._replace(objects=int(subset.objects.size))
+    present = terms_present(sample.term_offsets, sample.terms, subset.objects, size)
+    return QtNode(subset, cell, cost.weigh_cell(cell, present & asked), keywords, first)
 
 
 def mask_terms(size: int, terms: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -166,12 +166,12 @@ def quarter_node(sample: Sample, cost: SstdCost, node: QtNode) -> tuple[QtNode, 
     A quarter that is as heavy as the node is quartered on, until its objects part: each level on
     its own would seem to be of no use.
     """
-    box = node.portion.box
+    box = node.subset.box
     if box[2] - box[0] == 1:
         return ()
     quarters = tuple(
-        measure_node(sample, cost, portion, None, node.keywords, first=node.first)
-        for portion in (take_box(sample, node.portion, quarter) for quarter in quarter_box(box))
+        measure_node(sample, cost, subset, None, node.keywords, first=node.first)
+        for subset in (take_box(sample, node.subset, quarter) for quarter in quarter_box(box))
     )
     for quarter in quarters:
         if 0 < node.load * (1 - ROUNDING) <= quarter.load and (
@@ -192,39 +192,39 @@ def divide_node(sample: Sample, cost: SstdCost, node: QtNode) -> tuple[QtNode, .
     if terms.size < 2:
         return ()
     part = share_terms(sample, cost, node, terms)
-    portions = [node.portion] * TEXT_PARTS
+    subsets = [node.subset] * TEXT_PARTS
     if traits_of(sample).kept:
-        portions = part_objects(sample, node.portion, terms, part)
+        subsets = part_objects(sample, node.subset, terms, part)
     return tuple(
         measure_node(
-            sample, cost, portions[p], node.cell, terms[part == p], first=node.first and p == 0
+            sample, cost, subsets[p], node.cell, terms[part == p], first=node.first and p == 0
         )
         for p in range(TEXT_PARTS)
     )
 
 
 def part_objects(
-    sample: Sample, portion: Portion, terms: NDArray[np.integer], part: NDArray[np.int32]
-) -> list[Portion]:
-    """The portions of parts of which each keeps the objects that have most terms there."""
+    sample: Sample, subset: SampleSubset, terms: NDArray[np.integer], part: NDArray[np.int32]
+) -> list[SampleSubset]:
+    """The subsets of parts of which each keeps the objects that have most terms there."""
     part_of_term = np.full(sample.lexicon.size, -1, np.int32)
     part_of_term[terms] = part
     of_object = rows_to_likely_parts(
-        sample.term_offsets, sample.terms, portion.objects, part_of_term, sample.lexicon, TEXT_PARTS
+        sample.term_offsets, sample.terms, subset.objects, part_of_term, sample.lexicon, TEXT_PARTS
     )
-    return [portion._replace(objects=portion.objects[of_object == p]) for p in range(TEXT_PARTS)]
+    return [subset._replace(objects=subset.objects[of_object == p]) for p in range(TEXT_PARTS)]
 
 
 def share_terms(
     sample: Sample, cost: SstdCost, node: QtNode, terms: NDArray[np.integer]
 ) -> NDArray[np.int32]:
     """The part of each term, by least increment of workload, heaviest terms first."""
-    portion, cell = node.portion, node.cell
+    subset, cell = node.subset, node.cell
     size = sample.lexicon.size
     number = np.full(size, -1, np.int32)
     number[terms] = np.arange(terms.size)
     offsets, positions = terms_to_objects(
-        sample.term_offsets, sample.terms, portion.objects, number, terms.size
+        sample.term_offsets, sample.terms, subset.objects, number, terms.size
     )
     rows = np.bincount(cell.keywords, cell.keyword_counts, minlength=size)[terms]
     weights = cost.weigh_kinds(cell)
@@ -237,12 +237,12 @@ def share_terms(
         np.argsort(-rows * np.diff(offsets), kind="stable"),
         offsets,
         positions,
-        portion.objects.size,
+        subset.objects.size,
         weights.sum() - weights[kinds].sum(),
         weights[kinds],
         cell.chances[kinds],
         shares[terms],
-        not traits_of(sample).kept and node.first and needs_no_term(sample, portion),
+        not traits_of(sample).kept and node.first and needs_no_term(sample, subset),
         TEXT_PARTS,
     )
     return part
@@ -274,7 +274,7 @@ def plan_quadtree(sample: Sample, workers: int) -> Leaves:
 
 
 def plan_text(sample: Sample, workers: int) -> Leaves:
-    """The heaviest leaf is always divided by text; one leaf, by hash if nobody asks for a term.
+    """The heaviest leaf is always divided by text; one leaf, by hash if no query has a term.
 
     Boolean subscriptions alone are weighed as if they asked once: to SSTD continuous queries cost
     the same in every part, which would tell nothing about where a term should be.

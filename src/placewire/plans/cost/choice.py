@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.cost.measures import Measures
+from placewire.plans.cost.measures import Measures, PlanWork
 from placewire.plans.leaves import Leaves
 
 BYTES_A_SUBSCRIPTION = 220.0
@@ -62,8 +62,13 @@ def spread_workers(workers: int, machines: int, memory_bytes: float) -> Machines
     return Machines(-(-workers // machines), memory_bytes)
 
 
-def score_plan(measures: Measures, prices: Prices, machines: Machines) -> Score:
-    """What a plan that routes costs."""
+def score_plan(
+    measures: Measures | PlanWork,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float = BYTES_A_SUBSCRIPTION,
+) -> Score:
+    """Score a plan that routes, with subscriptions of `bytes_each`."""
     objects = max(measures.objects, 1)
     workers = measures.sent.size
     inserts = prices.inserts / max(measures.subscriptions, 1)
@@ -75,13 +80,20 @@ def score_plan(measures: Measures, prices: Prices, machines: Machines) -> Score:
         insert=prices.insert * inserts * measures.held,
         share=float(measures.sent.max(initial=0)) / objects,
         held=machines.workers_each * float(measures.held.max(initial=0)),
+        bytes_each=bytes_each,
         prices=prices,
         machines=machines,
     )
 
 
-def score_shared(measures: Measures, workers: int, prices: Prices, machines: Machines) -> Score:
-    """What matching where objects are read costs; takes the measures of any plan that drops none.
+def score_shared(
+    measures: Measures | PlanWork,
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float = BYTES_A_SUBSCRIPTION,
+) -> Score:
+    """Score matching where objects are read; takes the measures of any plan that drops none.
 
     Every worker gets an even part of the objects and all machines hold all subscriptions, each
     once: its processes map the same files. A subscription is indexed once and read by all.
@@ -95,6 +107,7 @@ def score_shared(measures: Measures, workers: int, prices: Prices, machines: Mac
         insert=np.array([prices.insert * prices.inserts / workers]),
         share=1.0 / workers,
         held=float(measures.subscriptions),
+        bytes_each=bytes_each,
         prices=prices,
         machines=machines,
     )
@@ -109,6 +122,7 @@ def score_parts(
     insert: NDArray[np.floating[Any]],
     share: float,
     held: float,
+    bytes_each: float,
     prices: Prices,
     machines: Machines,
 ) -> Score:
@@ -118,7 +132,7 @@ def score_parts(
     a machine holds.
     """
     busiest = int(np.argmax(match + insert))
-    beyond = max(0.0, 1.0 - machines.memory_bytes / max(held * BYTES_A_SUBSCRIPTION, 1.0))
+    beyond = max(0.0, 1.0 - machines.memory_bytes / max(held * bytes_each, 1.0))
     memory = prices.fault * beyond * share
     parts = (route, shuffle, float(match[busiest]), float(insert[busiest]), memory)
     return Score(name, sum(parts), *parts)
@@ -132,11 +146,16 @@ class Choice(NamedTuple):
 
     @property
     def why(self) -> str:
-        best, *others = sorted(self.scores, key=lambda score: score.total)
-        said = f"{best.name}: {best.total:.0f} ns an object ({best.explain()})"
-        if others:
-            said += f"; next {others[0].name}: {others[0].total:.0f} ({others[0].explain()})"
-        return said
+        return explain_scores(self.scores)
+
+
+def explain_scores(scores: list[Score], note: str = "") -> str:
+    """The cheapest plan, a note, and the next one, in words."""
+    best, *others = sorted(scores, key=lambda score: score.total)
+    text = f"{best.name}: {best.total:.0f} ns an object ({best.explain()}){note}"
+    if others:
+        text += f"; next {others[0].name}: {others[0].total:.0f} ({others[0].explain()})"
+    return text
 
 
 def choose_plan(
@@ -153,3 +172,26 @@ def choose_plan(
     scores += [score_plan(m, prices, machines) for m in measured]
     best = min(range(len(scores)), key=lambda k: scores[k].total)
     return Choice(None if best == 0 else candidates[best - 1], scores)
+
+
+class PlanChoice(NamedTuple):
+    """The name of the plan to use, and why."""
+
+    name: str
+    why: str
+
+
+def choose_partition(
+    shared: PlanWork,
+    candidates: list[PlanWork],
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float,
+    note: str = "",
+) -> PlanChoice:
+    """Score `shared` and plans that partition rows of `bytes_each`; the cheapest wins."""
+    scores = [score_shared(shared, workers, prices, machines, bytes_each)]
+    scores += [score_plan(work, prices, machines, bytes_each) for work in candidates]
+    best = min(scores, key=lambda score: score.total)
+    return PlanChoice(best.name, explain_scores(scores, note))

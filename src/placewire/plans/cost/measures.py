@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.cost.model import CostModel
 from placewire.plans.cost.posting_work import NearPosts, count_near, note_posts
 from placewire.plans.kernels.holders import owners_to_work, rows_to_holders
-from placewire.plans.kernels.owners import NOBODY, owners_to_workers
+from placewire.plans.kernels.owners import NO_WORKER, owners_to_workers
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, Owners, RouteTables, make_tables
 from placewire.plans.route.live_terms import DominantRoute, LiveTerms, make_dominant_route
@@ -28,6 +28,18 @@ class Objects(NamedTuple):
     codes: NDArray[np.uint32]
     term_offsets: NDArray[np.int64]
     terms: NDArray[np.uint64]
+
+
+class PlanWork(NamedTuple):
+    """The work of a plan with sampled objects; arrays have an entry for each worker."""
+
+    name: str
+    objects: int
+    subscriptions: int
+    sent: NDArray[np.floating[Any] | np.integer[Any]]
+    held: NDArray[np.floating[Any] | np.integer[Any]]
+    candidates: NDArray[np.floating[Any] | np.integer[Any]]
+    route_ns: float
 
 
 class Measures(NamedTuple):
@@ -68,7 +80,7 @@ class Measures(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """Subscriptions as plans are measured with them; `near` tells how many are near an object."""
+    """Subscriptions as plans are measured with them; `near` says how many are near an object."""
 
     rows: SubscriptionRows
     post_row: NDArray[np.uint32]
@@ -80,7 +92,7 @@ class Posted(NamedTuple):
 def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
     """What measuring several plans with the same subscriptions has in common.
 
-    Without `near` it tells who holds what, and nothing of what objects would meet.
+    Without `near` it says which worker holds what, and nothing about what objects would match.
     """
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
     post_offsets = np.zeros(rows.total + 1, np.int64)
@@ -220,6 +232,6 @@ def find_holders(
 
 def count_sent(term_offsets: NDArray[np.int64], owners: Owners) -> int:
     """How many objects go to at least one worker."""
-    live = np.concatenate([[0], np.cumsum(owners.of_pair != NOBODY)])
+    live = np.concatenate([[0], np.cumsum(owners.of_pair != NO_WORKER)])
     some = live[term_offsets[1:]] > live[term_offsets[:-1]]
-    return int(np.count_nonzero(some | (owners.alone != NOBODY)))
+    return int(np.count_nonzero(some | (owners.alone != NO_WORKER)))

@@ -7,7 +7,7 @@ import numpy as np
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.plans.kernels.owners import NOBODY, ONE, WIDE, key_of_scope_term, owner_of_term
+from placewire.plans.kernels.owners import NO_WORKER, ONE, WIDE, key_of_scope_term, owner_of_term
 
 
 @kernel
@@ -127,9 +127,9 @@ def owners_to_work(
     """The sum over each worker's probed pairs and objects: f64[workers]."""
     work = np.zeros(workers, np.float64)
     for at in range(pair_worker.size):
-        if pair_worker[at] != NOBODY:
+        if pair_worker[at] != NO_WORKER:
             work[pair_worker[at]] += of_pair[at]
     for o in range(any_worker.size):
-        if any_worker[o] != NOBODY:
+        if any_worker[o] != NO_WORKER:
             work[any_worker[o]] += alone[o]
     return work

@@ -6,7 +6,7 @@ import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
 from placewire.plans.kernels.owners import (
-    NOBODY,
+    NO_WORKER,
     owner_of_term,
     part_by_hash,
     part_listing_term,
@@ -133,7 +133,7 @@ def objects_to_parts(
             most = np.int64(0)
             for at in range(term_offsets[o], term_offsets[o + 1]):
                 part = part_listing_term(leaf, terms[at], term_table)
-                if part != NOBODY:
+                if part != NO_WORKER:
                     got = vote_for_part(votes, 2 * o, part)
                     if got > most or (got == most and part < best):
                         best, most = part, got
@@ -158,7 +158,7 @@ def rows_to_likely_parts(
 ) -> np.ndarray:
     """The same for the picked rows of a sample, i32[picked], in one leaf that would be divided.
 
-    `part_of_term` i32[lexicon] is NOBODY for a term that would not be listed.
+    `part_of_term` i32[lexicon] is NO_WORKER for a term that would not be listed.
     """
     part_of = np.empty(picked.size, np.int32)
     votes = np.full((parts, 2), -1, np.int64)
@@ -168,7 +168,7 @@ def rows_to_likely_parts(
         most = np.int64(0)
         for at in range(begin, end):
             part = np.int64(part_of_term[terms[at]])
-            if part != NOBODY:
+            if part != NO_WORKER:
                 got = vote_for_part(votes, 2 * i, part)
                 if got > most or (got == most and part < best):
                     best, most = part, got

@@ -129,7 +129,7 @@ def scope_of_worker_cell(worker: int, cell: int, cells: int) -> int:
 
 
 @kernel
-def balls_into_map(
+def posts_into_map(
     post_row: np.ndarray,
     post_term: np.ndarray,
     owner: np.ndarray,
@@ -149,7 +149,7 @@ def balls_into_map(
 
 
 @kernel
-def objects_to_ball_workers(
+def objects_to_map_workers(
     codes: np.ndarray,
     term_offsets: np.ndarray,
     terms: np.ndarray,

@@ -24,7 +24,7 @@ HALF = np.uint64(32)
 # What the bitmap's scopes are.
 ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
 WIDE = -1  # the scope of a region that spans too many others
-NOBODY = -1
+NO_WORKER = -1
 SEVERAL = -2
 
 
@@ -66,9 +66,9 @@ def key_of_leaf_term(leaf: int, term: np.uint64) -> np.uint64:
 
 @inlined
 def part_listing_term(leaf: int, term: np.uint64, term_table: np.ndarray) -> int:
-    """The part, counted from the leaf's first, that lists a term there; NOBODY if none does."""
+    """The part, counted from the leaf's first, that lists a term there; NO_WORKER if none does."""
     number = term_table[entry_of_hash(term_table, key_of_leaf_term(leaf, term)) + ONE]
-    return np.int64(number) if number != EMPTY else np.int64(NOBODY)
+    return np.int64(number) if number != EMPTY else np.int64(NO_WORKER)
 
 
 @inlined
@@ -91,7 +91,7 @@ def owner_of_term(
     part = np.int64(0)
     if parts > 1:
         part = part_listing_term(leaf, term, term_table)
-        if part == NOBODY:
+        if part == NO_WORKER:
             part = part_by_hash(term, parts)
     return part_worker[first + part]
 
@@ -183,10 +183,10 @@ def objects_to_owners(
 ) -> tuple:  # type: ignore[type-arg]
     """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
 
-    NOBODY where nothing live can match. Codes ascend. `range_start` u32 ascends from 0; `manner`
+    NO_WORKER where nothing live can match. Codes ascend. `range_start` u32 ascends from 0; `manner`
     says what scopes are. The object alone is probed for subscriptions that need no term, by the
     worker of its leaf's first part. Third comes the one worker of each object whose leaf has one
-    part, i32[n], NOBODY if nobody must see it and SEVERAL where the pairs have to be looked at.
+    part, i32[n], NO_WORKER if nobody must see it and SEVERAL where the pairs have to be looked at.
     """
     objects = codes.size
     pair_worker = np.empty(terms.size, np.int32)
@@ -209,12 +209,12 @@ def objects_to_owners(
         elif manner == WORKERS:
             scope = alone
         asked = manner == ALL_LIVE or wide_any or needless[scope] != 0
-        any_worker[o] = alone if asked else NOBODY
+        any_worker[o] = alone if asked else NO_WORKER
         if part_offsets[leaf + 1] - first > 1:
             one_worker[o] = SEVERAL
             for at in range(term_offsets[o], term_offsets[o + 1]):
                 term = terms[at]
-                worker = np.int64(NOBODY)
+                worker = np.int64(NO_WORKER)
                 if manner == WORKERS:
                     worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
                     scope = worker
@@ -224,7 +224,7 @@ def objects_to_owners(
                 if live_here and manner != WORKERS:
                     # The table of listed terms is large: asked only where something is live.
                     worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
-                pair_worker[at] = worker if live_here else NOBODY
+                pair_worker[at] = worker if live_here else NO_WORKER
             continue
         # One owner for all: no branch depends on a term, half of which are live, at random.
         some = np.int64(asked)
@@ -253,11 +253,11 @@ def owners_to_workers(
     offsets = np.zeros(workers + 1, np.int64)
     for o in range(any_worker.size):
         if one_worker[o] != SEVERAL:
-            offsets[one_worker[o] + 1] += one_worker[o] != NOBODY
+            offsets[one_worker[o] + 1] += one_worker[o] != NO_WORKER
             continue
         for at in range(term_offsets[o], term_offsets[o + 1] + 1):
             worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
-            if worker != NOBODY and seen[worker] != o:
+            if worker != NO_WORKER and seen[worker] != o:
                 seen[worker] = o
                 offsets[worker + 1] += 1
     for worker in range(workers):
@@ -267,13 +267,13 @@ def owners_to_workers(
     seen[:] = -1
     for o in range(any_worker.size):
         if one_worker[o] != SEVERAL:
-            if one_worker[o] != NOBODY:
+            if one_worker[o] != NO_WORKER:
                 objects[cursor[one_worker[o]]] = o
                 cursor[one_worker[o]] += 1
             continue
         for at in range(term_offsets[o], term_offsets[o + 1] + 1):
             worker = pair_worker[at] if at < term_offsets[o + 1] else any_worker[o]
-            if worker != NOBODY and seen[worker] != o:
+            if worker != NO_WORKER and seen[worker] != o:
                 seen[worker] = o
                 objects[cursor[worker]] = o
                 cursor[worker] += 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.nearest.counts import ObjectCounts, freeze_census
+from placewire.plans.nearest.counts import ObjectCounts, freeze_counts
 
 # What a subscription costs that no initial object would update. Not 0, so that these spread over
 # workers by their number, also from one call to the next; far below 1 / |O_init|, the least else.
@@ -42,12 +42,12 @@ NO_RECTANGLES = np.empty((0, 4), np.float64)
 class Rule(NamedTuple):
     """How method `name` prices a new subscription; arrays and numbers only.
 
-    `kop` needs a census of terms, `sop` a whole one. `dkm` has the `rectangles` f64[r, 4] of its
-    subsets too, `ps2` a census of terms and its parts.
+    `kop` needs counts by term, `sop` counts by place too. `dkm` also has the `rectangles` f64[r, 4]
+    of its subsets, `ps2` counts by term and its parts.
     """
 
     name: str
-    census: ObjectCounts
+    object_counts: ObjectCounts
     rectangles: NDArray[np.float64] = NO_RECTANGLES
     parts: Parts = NO_PARTS
 
@@ -93,11 +93,11 @@ def release(
 
 
 def rule_to_arrays(rule: Rule) -> dict[str, NDArray[Any]]:
-    """The arrays to keep; the name goes beside them as text."""
-    census = rule.census._asdict()
+    """The arrays of a rule file; the manifest has the name."""
+    object_counts = rule.object_counts._asdict()
     return {
-        "objects": np.array([census.pop("objects")], np.int64),
-        **{f"census_{field}": array for field, array in census.items()},
+        "objects": np.array([object_counts.pop("objects")], np.int64),
+        **{f"census_{field}": array for field, array in object_counts.items()},
         "rectangles": rule.rectangles,
         **{f"parts_{field}": array for field, array in rule.parts._asdict().items()},
     }
@@ -105,10 +105,10 @@ def rule_to_arrays(rule: Rule) -> dict[str, NDArray[Any]]:
 
 def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
     """The inverse of `rule_to_arrays`."""
-    census = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
+    object_counts = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
     return Rule(
         name,
-        freeze_census(ObjectCounts(int(arrays["objects"][0]), *census)),
+        freeze_counts(ObjectCounts(int(arrays["objects"][0]), *object_counts)),
         arrays["rectangles"],
         Parts(*(arrays[f"parts_{field}"] for field in Parts._fields)),
     )

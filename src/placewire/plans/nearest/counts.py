@@ -1,4 +1,4 @@
-"""The census: the initial objects, counted by place and by term.
+"""Count the initial objects by place and by term.
 
 Objects are numbered along a fine Z-curve and listed under each of their terms, so that a rectangle
 is counted in a list by its edges: about the square root of the list's length where it is even, and
@@ -23,7 +23,7 @@ from placewire.kernels.space.z_curve import (
 from placewire.kernels.text.hash_table import hashes_to_numbers, numbers_to_groups
 from placewire.model.subscriptions import lengths_to_offsets, take_slices
 from placewire.plans.kernels.nearest import places_to_kth_distances
-from placewire.plans.nearest.sample import BallSample, Rectangle, Rows
+from placewire.plans.nearest.sample import CircleSample, Rectangle, Rows
 
 NOT_COUNTED = -1
 PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one list is looked up in
@@ -32,8 +32,8 @@ PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one lis
 class ObjectCounts(NamedTuple):
     """m objects in curve order and t terms in the order of their hashes.
 
-    The objects of term i are members[list_offsets[i]:list_offsets[i + 1]], ascending. A census of
-    terms alone knows how long the lists are and has no members, and no objects but their number.
+    The objects of term i are members[list_offsets[i]:list_offsets[i + 1]], ascending. Counts
+    by term alone have the lengths of the lists, no members, and of objects only the number.
     """
 
     objects: int
@@ -50,12 +50,12 @@ class ObjectCounts(NamedTuple):
         return np.diff(self.list_offsets)
 
 
-def count_terms(sample: BallSample) -> ObjectCounts:
-    """The census of terms alone."""
+def count_terms(sample: CircleSample) -> ObjectCounts:
+    """Count objects by term alone."""
     terms, numbers = _number_objects(sample.object_terms)
     offsets = lengths_to_offsets(np.bincount(numbers, minlength=terms.size))
     nothing = np.empty(0, np.float64)
-    return freeze_census(
+    return freeze_counts(
         ObjectCounts(
             sample.objects,
             np.empty(0, np.int64),
@@ -68,15 +68,15 @@ def count_terms(sample: BallSample) -> ObjectCounts:
     )
 
 
-def take_census(sample: BallSample) -> ObjectCounts:
-    """The whole census."""
+def count_objects_by_term(sample: CircleSample) -> ObjectCounts:
+    """Count objects by term and place."""
     codes = points_to_curve(sample.object_lon, sample.object_lat)
     order = np.argsort(codes, kind="stable")
     terms, numbers = _number_objects(sample.object_terms)
     term_offsets, positions = take_slices(sample.object_term_offsets, order)
     owners = np.repeat(np.arange(order.size, dtype=np.int32), np.diff(term_offsets))
     list_offsets, pairs = numbers_to_groups(numbers[positions], terms.size)
-    return freeze_census(
+    return freeze_counts(
         ObjectCounts(
             sample.objects,
             codes[order],
@@ -89,51 +89,55 @@ def take_census(sample: BallSample) -> ObjectCounts:
     )
 
 
-def freeze_census(census: ObjectCounts) -> ObjectCounts:
-    """The census as arrays that cannot be written, as those from a file are."""
-    return ObjectCounts(census.objects, *map(read_only, census[1:]))
+def freeze_counts(object_counts: ObjectCounts) -> ObjectCounts:
+    """The counts as read-only arrays, like those from a file."""
+    return ObjectCounts(object_counts.objects, *map(read_only, object_counts[1:]))
 
 
-def find_terms(census: ObjectCounts, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_terms(object_counts: ObjectCounts, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The list of each term hash, -1 if no object has it: i64[terms]."""
-    if census.terms.size == 0:
+    if object_counts.terms.size == 0:
         return np.full(terms.size, -1, np.int64)
     # Looked up in order of hashes: neighbours then lie in cache.
     order = np.argsort(terms)
     found = np.empty(terms.size, np.int64)
-    found[order] = np.searchsorted(census.terms, terms[order])
-    found[found == census.terms.size] = 0
-    return np.where(census.terms[found] == terms, found, -1)
+    found[order] = np.searchsorted(object_counts.terms, terms[order])
+    found[found == object_counts.terms.size] = 0
+    return np.where(object_counts.terms[found] == terms, found, -1)
 
 
-def count_inside(census: ObjectCounts, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
+def count_inside(object_counts: ObjectCounts, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
     """|O_R| of each rectangle of f64[r, 4]: i64[r]."""
     counts: NDArray[np.int64] = points_counted_in_rectangles(
-        census.code, census.lon, census.lat, everyone_in(census), rectangles
+        object_counts.code,
+        object_counts.lon,
+        object_counts.lat,
+        list_all_objects(object_counts),
+        rectangles,
     )
     return counts
 
 
-def everyone_in(census: ObjectCounts) -> NDArray[np.int32]:
+def list_all_objects(object_counts: ObjectCounts) -> NDArray[np.int32]:
     """The list of all objects."""
-    return np.arange(census.lon.size, dtype=np.int32)
+    return np.arange(object_counts.lon.size, dtype=np.int32)
 
 
-class NearestPairs(NamedTuple):
-    """The census the other way round: the terms i32 of each object, as a CSR column."""
+class ObjectTerms(NamedTuple):
+    """The terms i32 of each object, as a CSR column: the lists of `ObjectCounts` inverted."""
 
     offsets: NDArray[np.int64]
     terms: NDArray[np.int32]
 
 
-def list_pairs(census: ObjectCounts) -> NearestPairs:
+def list_object_terms(object_counts: ObjectCounts) -> ObjectTerms:
     """The terms of each object."""
-    offsets, places = numbers_to_groups(census.members, census.objects)
-    terms = np.repeat(np.arange(census.terms.size, dtype=np.int32), census.frequency)
-    return NearestPairs(read_only(offsets), read_only(terms[places]))
+    offsets, places = numbers_to_groups(object_counts.members, object_counts.objects)
+    terms = np.repeat(np.arange(object_counts.terms.size, dtype=np.int32), object_counts.frequency)
+    return ObjectTerms(read_only(offsets), read_only(terms[places]))
 
 
-class Meetings:
+class RowObjectCounter:
     """Counts |O_R,lambda| over the terms of rows; `lists` i64 (CSR) is what `find_terms` gave.
 
     A rectangle is looked up in the list of every term of the rows or, given `pairs`, looked through
@@ -142,39 +146,39 @@ class Meetings:
 
     def __init__(
         self,
-        census: ObjectCounts,
+        object_counts: ObjectCounts,
         offsets: NDArray[np.int64],
         lists: NDArray[np.int64],
-        pairs: NearestPairs | None = None,
+        pairs: ObjectTerms | None = None,
     ) -> None:
-        self.census = census
+        self.object_counts = object_counts
         self.offsets = read_only(offsets)
         self.lists = read_only(lists)
         self.pairs = pairs
-        self._memo = np.full(census.terms.size, NOT_COUNTED, np.int64)
-        self._everyone = everyone_in(census)
+        self._memo = np.full(object_counts.terms.size, NOT_COUNTED, np.int64)
+        self._everyone = list_all_objects(object_counts)
 
     def count(self, rows: Rows, rectangle: Rectangle) -> NDArray[np.int64]:
         """The sum of |O_R,lambda| over the terms of each of the rows: i64[rows]."""
-        census = self.census
+        object_counts = self.object_counts
         if self.pairs is not None and self._looks_through(self.pairs, rows, rectangle):
             counts = terms_counted_in_rectangle(
-                census.code,
-                census.lon,
-                census.lat,
+                object_counts.code,
+                object_counts.lon,
+                object_counts.lat,
                 self._everyone,
                 self.pairs.offsets,
                 self.pairs.terms,
-                census.terms.size,
+                object_counts.terms.size,
                 rectangle,
             )
             return rows_summed(rows, self.offsets, self.lists, counts)
         met: NDArray[np.int64] = rows_met_in_rectangle(
-            census.code,
-            census.lon,
-            census.lat,
-            census.list_offsets,
-            census.members,
+            object_counts.code,
+            object_counts.lon,
+            object_counts.lat,
+            object_counts.list_offsets,
+            object_counts.members,
             rows,
             self.offsets,
             self.lists,
@@ -186,17 +190,17 @@ class Meetings:
     def count_everywhere(self) -> NDArray[np.int64]:
         """The sum of |O_lambda| over the terms of every row: i64[n]."""
         return rows_summed(
-            np.arange(self.offsets.size - 1), self.offsets, self.lists, self.census.frequency
+            np.arange(self.offsets.size - 1), self.offsets, self.lists, self.object_counts.frequency
         )
 
-    def _looks_through(self, pairs: NearestPairs, rows: Rows, rectangle: Rectangle) -> bool:
+    def _looks_through(self, pairs: ObjectTerms, rows: Rows, rectangle: Rectangle) -> bool:
         asked = int((self.offsets[rows + 1] - self.offsets[rows]).sum())
-        inside = int(count_inside(self.census, rectangle[None])[0])
-        return inside * pairs.terms.size < asked * PAIRS_A_LOOKUP * self.census.objects
+        inside = int(count_inside(self.object_counts, rectangle[None])[0])
+        return inside * pairs.terms.size < asked * PAIRS_A_LOOKUP * self.object_counts.objects
 
 
 def find_radii(
-    census: ObjectCounts,
+    object_counts: ObjectCounts,
     lon: NDArray[np.float64],
     lat: NDArray[np.float64],
     k: NDArray[np.int32],
@@ -209,11 +213,11 @@ def find_radii(
     fewer than k objects is read whole.
     """
     radii: NDArray[np.float64] = places_to_kth_distances(
-        census.code,
-        census.lon,
-        census.lat,
-        census.list_offsets,
-        census.members,
+        object_counts.code,
+        object_counts.lon,
+        object_counts.lat,
+        object_counts.list_offsets,
+        object_counts.members,
         read_only(lon),
         read_only(lat),
         read_only(k),

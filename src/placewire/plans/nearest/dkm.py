@@ -14,14 +14,19 @@ from numpy.typing import NDArray
 
 from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
 from placewire.plans.nearest.assignment import Assignment, Rule, make_assignment, price_counts
-from placewire.plans.nearest.counts import Meetings, find_terms, list_pairs, take_census
+from placewire.plans.nearest.counts import (
+    RowObjectCounter,
+    count_objects_by_term,
+    find_terms,
+    list_object_terms,
+)
 from placewire.plans.nearest.sample import (
-    Balls,
-    BallSample,
+    Circles,
+    CircleSample,
     Rectangle,
     Rows,
-    enclose_balls,
-    place_balls,
+    enclose_circles,
+    place_circles,
     quarter_rows,
     rows_on_curve,
 )
@@ -52,17 +57,19 @@ class Subset(NamedTuple):
 
 
 def plan_dkm(
-    sample: BallSample, workers: int, *, gamma1: int = GAMMA1, gamma2: int = GAMMA2
+    sample: CircleSample, workers: int, *, gamma1: int = GAMMA1, gamma2: int = GAMMA2
 ) -> Assignment:
     """Algorithms 2 and 3: at least `gamma1` subsets a worker, shared out one by one.
 
     C(s) is the sum of P(R, lambda) = |O_R,lambda| / |O_init| over the terms of s (equations 4 and
     5). Subsets of more than `gamma2` subscriptions are split by space only.
     """
-    census = take_census(sample)
-    lists = find_terms(census, sample.terms)
-    meetings = Meetings(census, sample.term_offsets, lists, list_pairs(census))
-    subsets = split_subscriptions(place_balls(sample), meetings, gamma1 * workers, gamma2)
+    object_counts = count_objects_by_term(sample)
+    lists = find_terms(object_counts, sample.terms)
+    counter = RowObjectCounter(
+        object_counts, sample.term_offsets, lists, list_object_terms(object_counts)
+    )
+    subsets = split_subscriptions(place_circles(sample), counter, gamma1 * workers, gamma2)
     met = np.zeros(sample.subscriptions, np.int64)
     rank = np.zeros(sample.subscriptions, np.int64)
     subsets.sort(key=lambda subset: -subset.total)
@@ -75,11 +82,11 @@ def plan_dkm(
     order = np.lexsort((-met, rank))
     worker[order], _ = share_costs(cost[order], np.zeros(workers))
     rectangles = np.array([s.rectangle for s in subsets]).reshape(-1, 4)
-    return make_assignment(Rule("dkm", census, rectangles), workers, worker, cost)
+    return make_assignment(Rule("dkm", object_counts, rectangles), workers, worker, cost)
 
 
 def split_subscriptions(
-    circles: Balls, meetings: Meetings, least: int, gamma2: int
+    circles: Circles, counter: RowObjectCounter, least: int, gamma2: int
 ) -> list[Subset]:
     """Algorithm 2: split the subset of the largest cost until there are `least` or all are single.
 
@@ -91,8 +98,8 @@ def split_subscriptions(
     pushed = 0
     rows = rows_on_curve(circles)
     if rows.size:
-        rectangle = enclose_balls(circles, rows)
-        whole = Subset(rows, rectangle, meetings.count(rows, rectangle))
+        rectangle = enclose_circles(circles, rows)
+        whole = Subset(rows, rectangle, counter.count(rows, rectangle))
         heapq.heappush(heap, (-whole.total, pushed, whole))
         pushed += 1
     while heap and len(heap) + len(single) < least:
@@ -100,38 +107,42 @@ def split_subscriptions(
         if subset.rows.size == 1:
             single.append(subset)
             continue
-        for part in split_subset(circles, meetings, subset, gamma2):
+        for part in split_subset(circles, counter, subset, gamma2):
             heapq.heappush(heap, (-part.total, pushed, part))
             pushed += 1
     return single + [subset for _, _, subset in heap]
 
 
-def split_subset(circles: Balls, meetings: Meetings, subset: Subset, gamma2: int) -> list[Subset]:
+def split_subset(
+    circles: Circles, counter: RowObjectCounter, subset: Subset, gamma2: int
+) -> list[Subset]:
     """The better of the two ways to split a subset of two subscriptions or more."""
     quarters = quarter_rows(circles, subset.rows)
-    by_space = [take_part(circles, meetings, subset, quarter) for quarter in quarters]
+    by_space = [take_part(circles, counter, subset, quarter) for quarter in quarters]
     if len(quarters) > 1 and subset.rows.size > gamma2:
         return by_space
-    by_cost = [take_part(circles, meetings, subset, places) for places in deal_rows(subset)]
+    by_cost = [take_part(circles, counter, subset, places) for places in split_by_cost(subset)]
     if len(quarters) > 1 and sum(s.total for s in by_space) < sum(s.total for s in by_cost):
         return by_space
     return by_cost
 
 
-def deal_rows(subset: Subset) -> list[Rows]:
+def split_by_cost(subset: Subset) -> list[Rows]:
     """The hybrid partition: costliest first, each to the part with the least cost so far.
 
     Gives the places of each part's rows among those of the subset.
     """
     part = share_heaviest_first(price_counts(subset.met, 1), HYBRID_PARTS)
-    dealt = [np.flatnonzero(part == p) for p in range(HYBRID_PARTS)]
-    return [places for places in dealt if places.size]
+    rows_of_parts = [np.flatnonzero(part == p) for p in range(HYBRID_PARTS)]
+    return [places for places in rows_of_parts if places.size]
 
 
-def take_part(circles: Balls, meetings: Meetings, subset: Subset, places: slice | Rows) -> Subset:
+def take_part(
+    circles: Circles, counter: RowObjectCounter, subset: Subset, places: slice | Rows
+) -> Subset:
     """A part of a subset with its own rectangle and what its rows meet there."""
     rows = subset.rows[places]
-    rectangle = enclose_balls(circles, rows)
+    rectangle = enclose_circles(circles, rows)
     if (rectangle == subset.rectangle).all():  # as for most that hold an endless circle
         return Subset(rows, rectangle, subset.met[places])
-    return Subset(rows, rectangle, meetings.count(rows, rectangle))
+    return Subset(rows, rectangle, counter.count(rows, rectangle))

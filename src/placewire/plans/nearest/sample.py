@@ -21,7 +21,7 @@ Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= eas
 Rows = NDArray[np.int64]
 
 
-class BallSample(NamedTuple):
+class CircleSample(NamedTuple):
     """n subscriptions and m initial objects (O_init); a CSR column has one more offset.
 
     `radius_m` f64[n] is the current k-th distance, inf while there are fewer than k candidates.
@@ -48,7 +48,7 @@ class BallSample(NamedTuple):
         return int(self.object_lon.size)
 
 
-class Balls(NamedTuple):
+class Circles(NamedTuple):
     """The subscriptions of a sample in space: codes i64[n] on the fine Z-curve, and the rectangles
     f64[n, 4] around their circles, all longitudes for one that crosses the antimeridian."""
 
@@ -56,26 +56,26 @@ class Balls(NamedTuple):
     rectangle: NDArray[np.float64]
 
 
-def place_balls(sample: BallSample) -> Balls:
+def place_circles(sample: CircleSample) -> Circles:
     """The circles of a sample."""
-    return Balls(
+    return Circles(
         points_to_curve(sample.lon, sample.lat),
         balls_to_rectangles(sample.lon, sample.lat, sample.radius_m),
     )
 
 
-def rows_on_curve(circles: Balls) -> Rows:
+def rows_on_curve(circles: Circles) -> Rows:
     """All rows, in the order of their places on the curve."""
     return np.argsort(circles.code, kind="stable")
 
 
-def enclose_balls(circles: Balls, rows: Rows) -> Rectangle:
+def enclose_circles(circles: Circles, rows: Rows) -> Rectangle:
     """R: the rectangle around the circles of some rows, of which there is one or more."""
     around: Rectangle = rectangles_enclosed(circles.rectangle, rows)
     return around
 
 
-def quarter_rows(circles: Balls, rows: Rows) -> list[slice]:
+def quarter_rows(circles: Circles, rows: Rows) -> list[slice]:
     """Where among rows in curve order each quarter of their cell is; quarters of none are left out.
 
     Their cell is the smallest of the world's quadtree that holds all their places, so that there

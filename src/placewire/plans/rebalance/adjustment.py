@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.portion import Box, Portion, divide_by_text, portion_load, take_box
+from placewire.plans.boolean.subset import Box, SampleSubset, divide_by_text, take_box, weigh_subset
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import Sample
@@ -18,7 +18,7 @@ HALF = np.uint64(32)
 class PartLoads(NamedTuple):
     """What each part of a plan's leaves costs and holds: f64[parts] each.
 
-    `load` is what its objects cost its worker lately, `held` how many subscriptions it has.
+    `load` is what its recent objects cost its worker, `held` how many subscriptions it has.
     """
 
     load: NDArray[np.float64]
@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 
 class Adjustment(NamedTuple):
-    """A plan to go over to: by which way, the workers' loads then, and what changes its worker."""
+    """An adjusted plan: by which way, the workers' loads then, and the subscriptions that move."""
 
     way: str
     leaves: Leaves
@@ -105,15 +105,15 @@ def imbalance(loads: NDArray[np.float64]) -> float:
 
 
 def weigh_cell(
-    sample: Sample, around: Portion, box: Box, split: TextSplit, cost: LoadModel
+    sample: Sample, around: SampleSubset, box: Box, split: TextSplit, cost: LoadModel
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the parts of a box would cost and hold by the sample; it lies in portion `around`."""
-    portion = take_box(sample, around, box)
-    portions = [portion]
+    """What the parts of a box would cost and hold by the sample; it lies in subset `around`."""
+    subset = take_box(sample, around, box)
+    subsets = [subset]
     if split.parts > 1:
-        portions = divide_by_text(sample, portion, parts_of_terms(sample, split), split.parts)
-    loads = np.array([portion_load(sample, part, cost) for part in portions])
-    held = np.array([float(part.subscriptions.size) for part in portions])
+        subsets = divide_by_text(sample, subset, parts_of_terms(sample, split), split.parts)
+    loads = np.array([weigh_subset(sample, part, cost) for part in subsets])
+    held = np.array([float(part.subscriptions.size) for part in subsets])
     return loads, held
 
 

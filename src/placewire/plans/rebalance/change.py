@@ -1,7 +1,7 @@
-"""Changes of plan: as somebody asks for by hand, or as the workers' loads do.
+"""Change the plan: on request, or when the workers' loads drift.
 
-What is found is a plan to come. It is written and named by one commit and in force with the next;
-in between, workers fetch what they are about to get.
+The next plan is written and named by one commit and in force with the next one. In between,
+workers prefetch what they are about to get.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from placewire.model.subscriptions import take_slices
+from placewire.kernels.space.cells import codes_to_points
+from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
 from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import Objects, post_rows
@@ -20,8 +23,9 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import reweigh
 from placewire.plans.rebalance.rebalancer import LoadSource, Rebalancer
-from placewire.plans.rebalance.trial import try_plan
 from placewire.plans.ref import write_plan
+from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
@@ -32,10 +36,10 @@ from placewire.storage.runtime_files import PlanRequest, read_request
 class NextPlan(NamedTuple):
     """A plan that one commit has named and the next brings into force."""
 
-    leaves: Leaves | None  # None: objects stay where they are read
+    leaves: Leaves | None  # None: objects are matched where they are read
     file: str
     why: str
-    beside: bool = False  # the plan in force is kept for the subscriptions that there are
+    dual: bool = False  # the plan in force is kept for existing subscriptions
 
 
 class PlanChanger:
@@ -56,12 +60,12 @@ class PlanChanger:
         self.rebalancer = rebalancer
         self.retained: Callable[[], Columns] = Reservoir(1).in_order
 
-    def ask(self, heeded: str) -> PlanRequest | None:
-        """What somebody asks for by hand, unless that note was the last one heeded."""
-        note = read_request(self.state)
-        return None if note is None or note.id == heeded else note
+    def read_request(self, handled: str) -> PlanRequest | None:
+        """Read the requested plan, unless that request was handled before."""
+        request = read_request(self.state)
+        return None if request is None or request.id == handled else request
 
-    def turn_to(
+    def plan_requested(
         self, plan: str, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
     ) -> NextPlan | None:
         """A plan of another name, made of the recent sample; None if there is no such plan."""
@@ -85,19 +89,19 @@ class PlanChanger:
         if found is None:
             return None
         plan = self.write(found.leaves, self.rebalancer.why, batch, cost)
-        return plan._replace(beside=self.rebalancer.rule.beside)
+        return plan._replace(dual=self.rebalancer.rule.dual)
 
     def write(self, leaves: Leaves, why: str, batch: int, cost: LoadModel | None) -> NextPlan:
-        """Write a plan that is to come."""
+        """Write the next plan."""
         file = self.state.new_name(batch, "plan")
         write_plan(self.state.file(file), leaves, self.key, cost)
         return NextPlan(leaves, file, why)
 
     def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> LoadSource:
-        """What a decision about a plan may ask for, each made once."""
+        """What a decision about a plan needs, each computed once."""
         rows = cache(lambda: live_rows(segments))
         recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
-        # A plan is level by the objects that it was made of: it is tried with others.
+        # A plan is balanced for the objects that it was made from: simulate it with others.
         objects = cache(lambda: take_objects(recent(), 0))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
@@ -107,7 +111,7 @@ class PlanChanger:
             cache(lambda: post_rows(rows())),
             weighed,
             None if method is None else lambda: method(weighed(), self.workers, cost),
-            lambda leaves: try_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
+            lambda leaves: simulate_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
         )
 
 
@@ -116,3 +120,38 @@ def take_objects(objects: Objects, first: int) -> Objects:
     chosen = np.arange(first, objects.codes.size, 2)
     offsets, at = take_slices(objects.term_offsets, chosen)
     return Objects(objects.codes[chosen], offsets, objects.terms[at])
+
+
+def simulate_plan(
+    leaves: Leaves,
+    objects: Objects,
+    rows: SubscriptionRows,
+    segments: Sequence[LiveSegment],
+    cost: LoadModel,
+) -> NDArray[np.float64]:
+    """The load f64[workers] of each worker when recent objects are matched under a plan.
+
+    Models estimate what a plan costs, and plans are balanced by them. Here objects, each at the
+    centre of its cell, are routed and matched with the segments; `rows` are the live ones.
+    """
+    live = LiveTerms(leaves)
+    live.rebuild([rows])
+    route = LeafRoute(leaves.workers, leaves.summary, make_tables(leaves), live.tables)
+    lon, lat = codes_to_points(objects.codes)
+    pairs = [(one.segment, one.dead) for one in segments]
+    loads = np.zeros(leaves.workers)
+    for share in route.cut(*objects):
+        at = share.objects
+        probe = make_probe(
+            objects.codes[at],
+            lon[at],
+            lat[at],
+            np.zeros(at.size, np.int64),
+            share.term_offsets,
+            share.terms,
+            share.probed,
+            share.alone,
+        )
+        looked = sum(found.candidates for found in match_all(probe, pairs))
+        loads[share.worker] = cost.per_object * at.size + cost.per_posting * looked
+    return loads

@@ -1,7 +1,7 @@
-"""Two plans side by side: an older one for the subscriptions that there were, until few are left.
+"""Keep the previous plan for existing subscriptions until few of them are left.
 
-This is how PS2Stream goes over to a plan that was made anew. Segments go by the plan in whose time
-they came; one that others were merged into is new.
+This is how PS2Stream switches to a new plan. A segment uses the plan under which it was written; a
+merged segment is new.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from placewire.plans.leaves import Leaves
-from placewire.plans.ref import BesideRef, PlanRef, read_plan
+from placewire.plans.ref import PlanRef, PreviousRef, read_plan
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import PreviousPlanEntry
 
-FEW = 0.1  # of all live subscriptions: then the older plan is given up
+FEW = 0.1  # of all live subscriptions: below it the previous plan is dropped
 
 
-class Beside(NamedTuple):
-    """An older plan, and the names of the segments that go by it."""
+class PreviousPlan(NamedTuple):
+    """The previous plan, and the names of the segments that still use it."""
 
     plan: PlanRef
     leaves: Leaves
@@ -27,23 +27,23 @@ class Beside(NamedTuple):
     segments: frozenset[str]
 
     @property
-    def ref(self) -> BesideRef:
-        return BesideRef(self.plan, tuple(sorted(self.segments)))
+    def ref(self) -> PreviousRef:
+        return PreviousRef(self.plan, tuple(sorted(self.segments)))
 
-    def among(self, segments: Sequence[LiveSegment]) -> list[LiveSegment]:
-        """Which of these go by the older plan."""
+    def select(self, segments: Sequence[LiveSegment]) -> list[LiveSegment]:
+        """Those of the segments that use the previous plan."""
         return [live for live in segments if live.name in self.segments]
 
-    def few_left(self, segments: Sequence[LiveSegment]) -> bool:
-        """Whether the older plan has become a matter of few subscriptions."""
+    def is_nearly_empty(self, segments: Sequence[LiveSegment]) -> bool:
+        """Whether few subscriptions still use the previous plan."""
         older, all_in_all = (
-            sum(map(count_live, some)) for some in (self.among(segments), segments)
+            sum(map(count_live, some)) for some in (self.select(segments), segments)
         )
         return older <= FEW * all_in_all
 
-    def without_gone(self, segments: Sequence[LiveSegment]) -> Beside:
-        """The same, less the segments that are there no more."""
-        return self._replace(segments=frozenset(live.name for live in self.among(segments)))
+    def without_removed(self, segments: Sequence[LiveSegment]) -> PreviousPlan:
+        """The previous plan without segments that no longer exist."""
+        return self._replace(segments=frozenset(live.name for live in self.select(segments)))
 
     def entry(self, segments: Sequence[LiveSegment]) -> PreviousPlanEntry:
         """Return the plan's entry for the manifest."""
@@ -53,15 +53,15 @@ class Beside(NamedTuple):
             file=self.plan.file,
             live=self.plan.live,
             segments=sorted(self.segments),
-            subscriptions=sum(map(count_live, self.among(segments))),
+            subscriptions=sum(map(count_live, self.select(segments))),
         )
 
 
-def read_beside(state: StateDir, workers: int, entry: PreviousPlanEntry) -> Beside:
-    """Read the older plan of a manifest."""
+def read_previous(state: StateDir, workers: int, entry: PreviousPlanEntry) -> PreviousPlan:
+    """Read the previous plan of a manifest entry."""
     leaves = read_plan(state.file(entry.file)).leaves
     plan = PlanRef(workers, leaves.summary, entry.file, entry.live)
-    return Beside(plan, leaves, entry.version, frozenset(entry.segments))
+    return PreviousPlan(plan, leaves, entry.version, frozenset(entry.segments))
 
 
 def count_live(live: LiveSegment) -> int:

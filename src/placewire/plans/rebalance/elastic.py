@@ -15,8 +15,8 @@ from placewire.storage.runtime_files import MOST_WORKERS
 BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
 AIM_S = 0.25  # what each has to do when there are as many as there should be
 IDLE_S = 0.1  # below which fewer do: a batch takes about as long without any matching
-PATIENCE = 3  # batches in a row
-REST = 6  # batches after a change
+STREAK = 3  # batches in a row
+COOLDOWN = 6  # batches after a change
 
 
 class WorkerRange(NamedTuple):
@@ -49,8 +49,8 @@ class ElasticRule(NamedTuple):
     busy_s: float = BUSY_S
     aim_s: float = AIM_S
     idle_s: float = IDLE_S
-    patience: int = PATIENCE
-    rest: int = REST
+    streak: int = STREAK
+    cooldown: int = COOLDOWN
 
 
 USUAL_ELASTIC = ElasticRule()
@@ -84,8 +84,8 @@ class Elastic:
         for entry in history:
             if entry.batch > self.since and len(entry.busy_s) == workers:
                 batches[entry.batch] = batches.get(entry.batch, 0.0) + sum(entry.busy_s)
-        last = list(batches.items())[-rule.patience :]
-        if len(last) < rule.patience or last[-1][0] - self.since <= rule.rest:
+        last = list(batches.items())[-rule.streak :]
+        if len(last) < rule.streak or last[-1][0] - self.since <= rule.cooldown:
             return workers
         sums = sorted(seconds for _, seconds in last)
         wanted = self.span.clip(math.ceil(sums[len(sums) // 2] / rule.aim_s))

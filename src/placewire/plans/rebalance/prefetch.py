@@ -98,8 +98,8 @@ def prefetch_rewrites(
 ) -> int:
     """Read a worker's parts of segments that take over after the batch; gives how many postings.
 
-    Only kinds whose subscriptions are dealt out have parts; under other plans all of a segment is
-    everybody's, and there is nothing to be fetched for one worker.
+    Only kinds whose rows are partitioned have parts. Under other plans every worker has all of a
+    segment, and there is nothing to fetch for one worker.
     """
     total = 0
     for rewritten in rewrites:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.fine_grid import FineGrid, fit_grid
-from placewire.plans.boolean.portion import (
+from placewire.plans.boolean.subset import (
     Box,
-    Portion,
+    SampleSubset,
     divide_by_text,
-    portion_load,
-    portion_work,
+    measure_subset,
     take_box,
+    weigh_subset,
     whole_sample,
 )
 from placewire.plans.boolean.text_parts import cut_terms, split_by_parts
@@ -103,11 +103,11 @@ def reshape_text(
     of_over.sort(key=lambda at: -float(cells[at].load[cells[at].worker == over].sum()))
     for at in of_over[: rule.heaviest]:
         cell = cells[at]
-        portion = take_box(sample, whole, cell.box)
+        subset = take_box(sample, whole, cell.box)
         if cell.split.parts == 1:
-            changed = split_in_two(cell, portion, under, sample, cost)
+            changed = split_in_two(cell, subset, under, sample, cost)
         elif under in cell.worker:
-            changed = merge_parts(cell, portion, over, under, sample, cost)
+            changed = merge_parts(cell, subset, over, under, sample, cost)
         else:
             changed = None
         if changed is not None:
@@ -117,21 +117,21 @@ def reshape_text(
 
 
 def split_in_two(
-    cell: Cell, portion: Portion, under: int, sample: Sample, cost: LoadModel
+    cell: Cell, subset: SampleSubset, under: int, sample: Sample, cost: LoadModel
 ) -> tuple[Cell, float] | None:
     """A cell in two parts by text, the smaller at the other worker, if both cost less than it."""
-    part_of_term = cut_terms(sample, portion, 2, cost)
+    part_of_term = cut_terms(sample, subset, 2, cost)
     split = split_by_parts(sample, part_of_term, 2)
     if np.unique(split.part).size < 2:
         return None
-    halves = divide_by_text(sample, portion, parts_of_terms(sample, split), 2)
-    loads = np.array([portion_load(sample, half, cost) for half in halves])
-    whole = portion_load(sample, portion, cost)
+    halves = divide_by_text(sample, subset, parts_of_terms(sample, split), 2)
+    loads = np.array([weigh_subset(sample, half, cost) for half in halves])
+    whole = weigh_subset(sample, subset, cost)
     if loads.sum() >= whole:
         return None
     sizes = np.array([float(half.subscriptions.size) for half in halves])
     scale = cell.total / max(whole, 1e-300)
-    held = sizes * (float(cell.held.sum()) / max(portion.subscriptions.size, 1))
+    held = sizes * (float(cell.held.sum()) / max(subset.subscriptions.size, 1))
     worker = np.repeat(cell.worker, 2)
     smaller = int(np.argmin(sizes))
     worker[smaller] = under
@@ -139,18 +139,18 @@ def split_in_two(
 
 
 def merge_parts(
-    cell: Cell, portion: Portion, over: int, under: int, sample: Sample, cost: LoadModel
+    cell: Cell, subset: SampleSubset, over: int, under: int, sample: Sample, cost: LoadModel
 ) -> tuple[Cell, float] | None:
     """A part of the one worker joined to one of the other's, if both cost less together."""
     one = int(np.flatnonzero(cell.worker == over)[0])
     other = int(np.flatnonzero(cell.worker == under)[0])
     part_of_term = parts_of_terms(sample, cell.split)
-    apart = divide_by_text(sample, portion, part_of_term, cell.split.parts)
+    apart = divide_by_text(sample, subset, part_of_term, cell.split.parts)
     joined = divide_by_text(
-        sample, portion, np.where(part_of_term == one, other, part_of_term), cell.split.parts
+        sample, subset, np.where(part_of_term == one, other, part_of_term), cell.split.parts
     )
-    two = portion_load(sample, apart[one], cost) + portion_load(sample, apart[other], cost)
-    together = portion_load(sample, joined[other], cost)
+    two = weigh_subset(sample, apart[one], cost) + weigh_subset(sample, apart[other], cost)
+    together = weigh_subset(sample, joined[other], cost)
     if two <= 0.0 or together >= two:
         return None
     worker, load, held = cell.worker.copy(), cell.load.copy(), cell.held.copy()
@@ -222,18 +222,18 @@ def refine(cell: Cell, part: int, grid: FineGrid, sample: Sample, cost: LoadMode
         np.unique(np.concatenate([[low], line[(line > low) & (line < high)], [high]]))
         for line, low, high in ((grid.column_line, west, east), (grid.row_line, south, north))
     )
-    portion = take_box(sample, whole_sample(sample), cell.box)
+    subset = take_box(sample, whole_sample(sample), cell.box)
     shape = columns.size - 1, rows.size - 1
     at = (
-        np.searchsorted(columns, sample.object_column[portion.objects], "right") - 1,
-        np.searchsorted(rows, sample.object_row[portion.objects], "right") - 1,
+        np.searchsorted(columns, sample.object_column[subset.objects], "right") - 1,
+        np.searchsorted(rows, sample.object_row[subset.objects], "right") - 1,
     )
     work = np.zeros(shape)
-    each = sample.object_work[portion.objects] if sample.object_work.size else 1.0
+    each = sample.object_work[subset.objects] if sample.object_work.size else 1.0
     np.add.at(work, at, each)
-    held = count_touching(sample.cell[portion.subscriptions], columns, rows)
-    load = work * (cell.total / max(portion_work(sample, portion), 1e-300))
-    scale = float(cell.held.sum()) / max(portion.subscriptions.size, 1)
+    held = count_touching(sample.cell[subset.subscriptions], columns, rows)
+    load = work * (cell.total / max(measure_subset(sample, subset), 1e-300))
+    scale = float(cell.held.sum()) / max(subset.subscriptions.size, 1)
     return Pieces(columns, rows, load, held * scale)
 
 

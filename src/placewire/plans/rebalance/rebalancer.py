@@ -1,10 +1,10 @@
-"""Rebalancing: when the load of a plan's workers drifts apart, go over to another plan.
+"""Rebalance a plan when the load of its workers drifts apart.
 
 A decision needs three things. The largest load must stay well above the mean for some batches, the
 adjustment must take enough off it, and what it saves must pay for what it moves within some time.
-After a change the counts begin anew, and for some batches nothing is decided: so a balanced system
-does not swing. The next plan is written and named by one commit and comes into force with the one
-after it; in between, workers fetch what they are about to get.
+After a change the counts are reset, and for some batches nothing is decided, so that a balanced
+system does not oscillate. One commit writes and names the next plan, and the following one brings
+it into force; in between, workers prefetch what they are about to get.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import Sample
 
 HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
-PATIENCE = 3  # batches in a row
-REST = 6  # batches after a change
+STREAK = 3  # batches in a row
+COOLDOWN = 6  # batches after a change
 LEAST_GAIN = 0.1  # of the largest load
 LEAST_OBJECTS = 1_000  # that the counts are of
 PAYBACK = 100  # batches in which a change must have paid for itself
@@ -45,9 +45,9 @@ PAYBACK = 100  # batches in which a change must have paid for itself
 # matched first, its pages being in memory; 1,400 ns from disk (`bench --only drift-cold`).
 MOVE_NS = 150.0
 PRICES = Prices()
-WORSE = 1.25  # times the largest load of a vain decision: then it is worth deciding again
+WORSE = 1.25  # times the largest load of a futile decision: then it is worth deciding again
 STEADY = 0.75  # of the largest load of the last batches: what that of each has at least
-MOST_VAIN = 4  # times that a decision without a change makes the next wait twice as long
+MAX_FUTILE = 4  # times that a decision without a change makes the next wait twice as long
 PERIOD = 32  # batches between two looks at the whole plan
 
 
@@ -55,7 +55,7 @@ class Readings(NamedTuple):
     """What adjustments are found by; what takes a while to make is made when it is asked for.
 
     `ask` gives the sums along columns and rows of the leaf of a number, `transfer` is what it
-    costs to move a subscription, and `replan` makes the plan anew of the recent sample.
+    costs to move a subscription, and `replan` makes a new plan from the recent sample.
     """
 
     leaves: Leaves
@@ -66,11 +66,11 @@ class Readings(NamedTuple):
     ask: Callable[[int], BorderLines]
     transfer: float
     replan: Callable[[], Leaves] | None
-    try_out: Callable[[Leaves], NDArray[np.float64]]
+    simulate: Callable[[Leaves], NDArray[np.float64]]
 
 
 def replan(readings: Readings) -> Adjustment | None:
-    """PS2Stream's global adjustment: the plan made anew of the recent sample."""
+    """PS2Stream's global adjustment: a new plan from the recent sample."""
     if readings.replan is None:
         return None
     after = readings.replan()
@@ -80,14 +80,14 @@ def replan(readings: Readings) -> Adjustment | None:
     return Adjustment("new plan", after, even, moved)
 
 
-def try_adjustment(
+def simulate_adjustment(
     readings: Readings, before: NDArray[np.float64], adjustment: Adjustment
 ) -> Adjustment:
-    """The adjustment with the loads that it has when it is tried, beside the plan in force.
+    """The adjustment with the loads of a simulation, compared with the plan in force.
 
     The two compare by the sample alone; how much there is to do was counted.
     """
-    was, then = readings.try_out(readings.leaves), readings.try_out(adjustment.leaves)
+    was, then = readings.simulate(readings.leaves), readings.simulate(adjustment.leaves)
     return adjustment._replace(loads=then * (float(before.max()) / max(float(was.max()), 1e-300)))
 
 
@@ -113,36 +113,36 @@ REBALANCERS = ("auto", *ADJUSTERS, *OTHERS, "off")
 class RebalanceRule(NamedTuple):
     """By what name, and how readily; an `eager` one makes every adjustment that is found.
 
-    With `beside` the plan in force is kept for the subscriptions that there are.
+    With `dual` the plan in force is kept for existing subscriptions.
     """
 
     name: str = "auto"
     high: float = HIGH
-    patience: int = PATIENCE
-    rest: int = REST
+    streak: int = STREAK
+    cooldown: int = COOLDOWN
     least_objects: int = LEAST_OBJECTS
     eager: bool = False
-    beside: bool = False
+    dual: bool = False
 
 
 def read_rebalance(name: str) -> RebalanceRule:
     """The rule of a name; raises Unusable."""
     if name not in REBALANCERS:
         raise Unusable(f"rebalance: must be one of {', '.join(REBALANCERS)}, got {name!r}")
-    return RebalanceRule(name, beside=name == "ps2-global")
+    return RebalanceRule(name, dual=name == "ps2-global")
 
 
 class LoadSource(NamedTuple):
-    """Where a decision gets what it needs beside the signals, each made once when asked for.
+    """What a decision needs besides the signals, each computed once on demand.
 
-    `try_out` gives the workers' loads when the sample is matched by a plan.
+    `simulate` gives the workers' loads when the sample is matched by a plan.
     """
 
     objects: Callable[[], Objects]
     posted: Callable[[], Posted]
     sample: Callable[[], Sample]
     replan: Callable[[], Leaves] | None
-    try_out: Callable[[Leaves], NDArray[np.float64]]
+    simulate: Callable[[Leaves], NDArray[np.float64]]
 
 
 class Rebalancer:
@@ -151,8 +151,8 @@ class Rebalancer:
     def __init__(self, rule: RebalanceRule, signals: Signals) -> None:
         self.rule = rule
         self.signals = signals
-        self.strained = 0  # batches in a row
-        self.vain = 0  # decisions in a row that found nothing worth doing
+        self.uneven_batches = 0  # batches in a row
+        self.futile = 0  # decisions in a row that found nothing worth doing
         self.worst = 0.0  # the largest load at the last of them, the mean being 1
         self.why = ""
 
@@ -160,8 +160,8 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
-    def strains_kind(
-        self, kind: int, since: int, rests: int, workers: int
+    def detect_row_drift(
+        self, kind: int, since: int, backoff: int, workers: int
     ) -> NDArray[np.float64] | None:
         """What workers of another kind of subscription cost, if that is uneven since a batch.
 
@@ -173,7 +173,7 @@ class Rebalancer:
             for e in self.signals.history
             if e.kind == kind and e.batch > since and len(e.objects) == workers
         ]
-        last = entries[-rule.patience :]
+        last = entries[-rule.streak :]
         loads = [
             PRICES.probe * np.array(entry.objects, float)
             + PRICES.candidate * np.array(entry.candidates, float)
@@ -182,7 +182,7 @@ class Rebalancer:
         counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
         if rule.eager:
             return counted if entries else None
-        if not last or len(last) < rule.patience or last[-1].batch - since <= rests * rule.rest:
+        if not last or len(last) < rule.streak or last[-1].batch - since <= backoff * rule.cooldown:
             return None
         if sum(sum(entry.objects) for entry in last) < rule.least_objects:
             return None
@@ -198,10 +198,10 @@ class Rebalancer:
         That costs more than counting by leaf, and is wanted once the loads have drifted apart.
         """
         boxes = leaves.part_worker.size == leaves.total <= leaves.workers
-        now = self.strained > 0 or self.rule.eager
+        now = self.uneven_batches > 0 or self.rule.eager
         return self.rule.name in ("auto", "tornado") and boxes and now
 
-    def strains(self, leaves: Leaves, cost: LoadModel) -> bool:
+    def has_drifted(self, leaves: Leaves, cost: LoadModel) -> bool:
         """Whether the workers' loads have been too far apart for long enough."""
         signals = self.signals
         if signals.counts.shape[1:] != (leaves.total, leaves.workers):
@@ -211,27 +211,27 @@ class Rebalancer:
         few = objects.sum() < self.rule.least_objects
         uneven = imbalance(loads)
         high = not few and uneven > self.rule.high
-        self.strained = self.strained + 1 if high else 0
+        self.uneven_batches = self.uneven_batches + 1 if high else 0
         if not high or uneven > WORSE * self.worst or signals.batches == 1:
-            self.vain = 0  # level, or another plan, or something new has come
-        patience = self.rule.patience << min(self.vain, MOST_VAIN)
-        patient = self.strained >= patience and signals.batches > self.rule.rest
+            self.futile = 0  # level, or another plan, or something new has come
+        streak = self.rule.streak << min(self.futile, MAX_FUTILE)
+        due_to_drift = self.uneven_batches >= streak and signals.batches > self.rule.cooldown
         due = self.rule.name == "ps2-global" and signals.batches % PERIOD == 0 and not few
-        return patient or due or self.rule.eager
+        return due_to_drift or due or self.rule.eager
 
     def decide(self, leaves: Leaves, cost: LoadModel, source: LoadSource) -> Adjustment | None:
         """The adjustment to make, if any."""
-        if leaves.workers == 1 or not self.strains(leaves, cost):
+        if leaves.workers == 1 or not self.has_drifted(leaves, cost):
             return None
         readings = self.read(leaves, cost, source)
         before = sum_loads(leaves.part_worker, readings.loads.load, leaves.workers)
-        self.strained, self.vain, self.worst = 0, self.vain + 1, imbalance(before)
+        self.uneven_batches, self.futile, self.worst = 0, self.futile + 1, imbalance(before)
         names = list(ADJUSTERS) if self.rule.name == "auto" else [self.rule.name]
         found: list[tuple[float, str, Adjustment]] = []
         for name in names:
             adjustment = (ADJUSTERS | OTHERS)[name](readings)
             if adjustment is not None:
-                adjustment = try_adjustment(readings, before, adjustment)
+                adjustment = simulate_adjustment(readings, before, adjustment)
                 found.append((self.gain(before, adjustment), name, adjustment))
         if not found:
             return None
@@ -246,7 +246,7 @@ class Rebalancer:
             f"; {self.saved(before, best) / 1e6:.2g} ms saved in a batch"
             f" for {MOVE_NS * best.moved / 1e6:.2g} ms once"
         )
-        self.vain = 0
+        self.futile = 0
         if len(found) > 1:
             other = found[1]
             self.why += f"; next {other[1]} {other[2].way}: {imbalance(other[2].loads):.2f}"
@@ -263,7 +263,7 @@ class Rebalancer:
             lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
             MOVE_NS * self.signals.fullness / PAYBACK,
             source.replan,
-            remember(source.try_out),
+            remember(source.simulate),
         )
 
     def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
@@ -277,14 +277,14 @@ class Rebalancer:
 
 
 def remember(
-    try_out: Callable[[Leaves], NDArray[np.float64]],
+    simulate: Callable[[Leaves], NDArray[np.float64]],
 ) -> Callable[[Leaves], NDArray[np.float64]]:
     """Try a plan once, however often it is asked for."""
     known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
 
     def ask(leaves: Leaves) -> NDArray[np.float64]:
         if id(leaves) not in known:
-            known[id(leaves)] = leaves, try_out(leaves)
+            known[id(leaves)] = leaves, simulate(leaves)
         return known[id(leaves)][1]
 
     return ask

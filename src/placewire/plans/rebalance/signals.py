@@ -1,6 +1,6 @@
 """Signals: what each worker and each leaf of the plan did in the last batches.
 
-Workers tell totals with every batch, which the manifest keeps for a while. What they did by leaf is
+Workers report totals with every batch, and the manifest keeps recent ones. What they did by leaf is
 in their files; it is summed up here, older batches fading, and written once in a while.
 """
 
@@ -27,7 +27,7 @@ from placewire.storage.manifest import SignalsEntry, WorkersEntry
 HISTORY = 16  # batches
 NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
 WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
-NOBODY: Mapping[int, NDArray[np.float64]] = {}
+NO_ROWS: Mapping[int, NDArray[np.float64]] = {}
 FADING = 0.75  # of the counts by leaf, with each batch
 
 
@@ -41,9 +41,9 @@ class Signals:
         self.counts = np.zeros((len(BY_LEAF), 0, 0))  # by leaf and worker
         self.held = np.zeros((0, 0))  # subscriptions by leaf and worker, as of the last batch
         self.batches = 0  # that the counts are of
-        self.told: dict[int, str] = {}  # the files of the last batch's workers
+        self.files: dict[int, str] = {}  # the files of the last batch's workers
         if self.file is not None:
-            # Counts can be done without: if their file is damaged, they begin anew.
+            # Counts can be done without: if their file is damaged, they are reset.
             with contextlib.suppress(Unusable, OSError, KeyError, IndexError, ValueError):
                 arrays, facts = open_arrays(state.file(self.file))
                 counts = np.zeros((len(BY_LEAF), facts["leaves"], facts["workers"]))
@@ -53,7 +53,7 @@ class Signals:
                 self.counts, self.held, self.batches = counts, held, facts["batches"]
 
     def forget(self, leaves: int, workers: int) -> None:
-        """Another plan: counts by leaf begin anew."""
+        """Reset the counts by leaf, because the plan has changed."""
         self.file = None
         self.counts = np.zeros((len(BY_LEAF), leaves, workers))
         self.held = np.zeros((leaves, workers))
@@ -65,7 +65,7 @@ class Signals:
         summaries: Sequence[WorkerSummary],
         leaves: Leaves | None,
         workers: int,
-        held: Mapping[int, NDArray[np.float64]] = NOBODY,
+        held: Mapping[int, NDArray[np.float64]] = NO_ROWS,
     ) -> None:
         """Take in what the workers of a batch tell; `held` are their subscriptions, by kind."""
         for kind in sorted({summary.kind for summary in summaries}):
@@ -79,7 +79,7 @@ class Signals:
             self.forget(leaves.total, workers)
         self.counts *= FADING
         self.batches += 1
-        self.told = {s.worker: s.file for s in summaries if s.kind == BOOLEAN and s.file}
+        self.files = {s.worker: s.file for s in summaries if s.kind == BOOLEAN and s.file}
         for summary in summaries:
             if summary.kind == BOOLEAN and summary.file:
                 arrays = open_arrays(self.state.file(summary.file)).arrays
@@ -87,7 +87,7 @@ class Signals:
 
     def ask_lines(self, worker: int) -> BorderLines:
         """The sums along columns and rows of a worker's last batch, from its own file."""
-        file = self.told.get(worker)
+        file = self.files.get(worker)
         arrays = open_arrays(self.state.file(file)).arrays if file else {}
         if "load.column" not in arrays:
             return BorderLines((NO_LINE, NO_LINE), (NO_COST, NO_COST))

@@ -1,6 +1,6 @@
 """SSTD's adjustments: PM, FM and FG, each only if the one before did not restore balance.
 
-PM deals the leaves of the most and the least loaded worker out anew, FM those of all workers by
+PM reassigns the leaves of the most and the least loaded worker, FM those of all workers by
 Karmarkar and Karp with the assignment of least transfer, FG first splits heavy leaves and merges
 light ones. A leaf is split by space where its subscriptions differ from quarter to quarter, else
 by text.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.allocation import allocate
-from placewire.plans.boolean.portion import Box, Portion, take_box, whole_sample
+from placewire.plans.boolean.subset import Box, SampleSubset, take_box, whole_sample
 from placewire.plans.boolean.text_parts import cut_terms, split_by_parts
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit
@@ -79,7 +79,7 @@ def adjust_sstd(
 
 
 def deal_two(cells: list[Cell], leaves: Leaves) -> Adjustment:
-    """PM: the parts of the most and the least loaded worker, dealt out to these two anew."""
+    """PM: reassign the parts of the most and the least loaded worker to these two."""
     loads = sum_by_worker(cells, leaves.workers)
     pair = np.array([int(np.argmax(loads)), int(np.argmin(loads))])
     owner, load, held = flatten(cells)
@@ -158,43 +158,43 @@ def regrow(
 
 
 def split_cell(
-    cell: Cell, portion: Portion, sample: Sample, cost: LoadModel, rule: SstdRule
+    cell: Cell, subset: SampleSubset, sample: Sample, cost: LoadModel, rule: SstdRule
 ) -> list[Cell]:
     """A leaf in four quarters, or in parts by text; itself if it can be split neither way."""
     west, south, east, north = cell.box
     quarters = []
     if east - west > 1 and north - south > 1:
         quarters = quarter_box(cell.box)
-    if quarters and likeness(sample, portion, quarters) <= rule.epsilon:
-        return share_out(cell, [(box, cell.split) for box in quarters], sample, portion, cost)
+    if quarters and likeness(sample, subset, quarters) <= rule.epsilon:
+        return share_out(cell, [(box, cell.split) for box in quarters], sample, subset, cost)
     if cell.split.parts == 1:
-        part_of_term = cut_terms(sample, portion, TEXT_PARTS, cost)
+        part_of_term = cut_terms(sample, subset, TEXT_PARTS, cost)
         split = split_by_parts(sample, part_of_term, TEXT_PARTS)
         if np.unique(split.part).size > 1:
-            return share_out(cell, [(cell.box, split)], sample, portion, cost)
+            return share_out(cell, [(cell.box, split)], sample, subset, cost)
     if quarters:
-        return share_out(cell, [(box, cell.split) for box in quarters], sample, portion, cost)
+        return share_out(cell, [(box, cell.split) for box in quarters], sample, subset, cost)
     return [cell]
 
 
-def likeness(sample: Sample, portion: Portion, quarters: list[Box]) -> float:
+def likeness(sample: Sample, subset: SampleSubset, quarters: list[Box]) -> float:
     """SSTD's h: how many of a leaf's subscriptions a quarter touches, in the mean."""
-    touching = [take_box(sample, portion, box).subscriptions.size for box in quarters]
-    return sum(touching) / (4.0 * max(portion.subscriptions.size, 1))
+    touching = [take_box(sample, subset, box).subscriptions.size for box in quarters]
+    return sum(touching) / (4.0 * max(subset.subscriptions.size, 1))
 
 
 def share_out(
     cell: Cell,
     pieces: list[tuple[Box, TextSplit]],
     sample: Sample,
-    portion: Portion,
+    subset: SampleSubset,
     cost: LoadModel,
 ) -> list[Cell]:
     """A leaf's load and subscriptions among its pieces, in proportion to the sample's.
 
     Pieces by space keep the workers of the leaf's parts; parts by text begin at its first worker.
     """
-    weighed = [weigh_cell(sample, portion, box, split, cost) for box, split in pieces]
+    weighed = [weigh_cell(sample, subset, box, split, cost) for box, split in pieces]
     loads, held = (np.stack(column) for column in zip(*weighed, strict=True))
     by_text = len(pieces) == 1
     out = []

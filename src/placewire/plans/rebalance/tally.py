@@ -32,7 +32,7 @@ class WorkerShare(NamedTuple):
 class Tally:
     """Counts of one worker in one batch; those by leaf are of boolean subscriptions.
 
-    They are of the plan in force: what goes by an older plan beside it is only in the totals.
+    They are of the plan in force: work under the previous plan is only in the totals.
 
     Leaves are not timed one by one: a worker looks a word up for all objects of a block at once.
     The seconds that a block's objects took are shared out among them, by what each looked at.
@@ -63,7 +63,7 @@ class Tally:
         hits = sum(int(found.object.size) for found in matches)
         for at, count in enumerate((part.object.size, candidates, hits, size, busy_s)):
             totals[at] += count
-        by_leaf = part.kind == BOOLEAN and not part.beside and self.tables is not None
+        by_leaf = part.kind == BOOLEAN and not part.previous and self.tables is not None
         if by_leaf and part.object.size:
             of_terms = part.terms.nbytes + part.probed.nbytes
             self.terms.append(np.diff(part.term_offsets))
@@ -88,7 +88,7 @@ class Tally:
             self.seen += part.codes.size
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is written beside the matches, for whoever decides about the plan.
+        """The counts that are written with the matches, for the rebalancer.
 
         All objects are counted in one go: a worker gets a few of every block.
         """
@@ -138,7 +138,7 @@ class Tally:
         return size, work * np.repeat(per_work, objects)
 
     def summaries(self, file: str) -> list[WorkerSummary]:
-        """What the coordinator is told, one for each kind."""
+        """The summaries for the coordinator, one for each kind."""
         return [
             WorkerSummary(self.worker, kind, int(o), int(c), int(m), int(b), s, file, self.fetched)
             for kind, (o, c, m, b, s) in self.totals.items()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.portion import Box, halve_box
+from placewire.plans.boolean.subset import Box, halve_box
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, sum_loads
 
@@ -141,7 +141,7 @@ def shift_border(
 def shift_corner(
     boxes: list[Box], loads: PartLoads, heavy: int, other: int, axis: int, ask: Ask
 ) -> Iterator[Operation]:
-    """A neighbour along part of a side, flush with a corner: it takes the strip beside it."""
+    """A neighbour along part of a side, flush with a corner: it takes the adjacent strip."""
     a, b = boxes[heavy], boxes[other]
     across = 1 - axis
     if a[axis + 2] != b[axis] and b[axis + 2] != a[axis]:

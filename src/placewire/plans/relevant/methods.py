@@ -66,11 +66,11 @@ class RelevantRule(NamedTuple):
     trees: tuple[PointTree, ...] = ()
     words: tuple[TermParts, ...] = ()
 
-    def often(self, rows: SubscriptionRows) -> NDArray[np.float64] | None:
+    def order_terms(self, rows: SubscriptionRows) -> NDArray[np.float64] | None:
         """The order of a row's terms, where they may have several workers."""
         return frequencies_of(rows, self.terms, self.frequency) if self.words else None
 
-    def deal(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> NDArray[np.int32]:
+    def assign(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> NDArray[np.int32]:
         """The worker of each literal of the rows, or NOT_POSTED."""
         lengths = np.diff(rows.literal_offsets)
         if self.name == "hash":

@@ -1,4 +1,11 @@
-"""Routing by leaves: which worker probes which terms of an object; all plans but `shared`."""
+"""Route objects by the leaves of a plan, and place each retained object in one part.
+
+SSTD places an object in the child of a text-divided node whose workload it increases least, by
+keyword lists that every router grows separately. Here the lists belong to the plan and never grow:
+an object goes to the part that lists most of its terms. Terms that no subscription asks for count
+only if the object has no others. So the part is a pure function of plan and object, and any process
+finds the same one without shared state.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +17,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.plans.kernels.leaves import objects_to_parts
 from placewire.plans.kernels.owners import (
     leaf_terms_to_table,
     objects_to_owners,
@@ -32,7 +40,7 @@ class RouteTables(NamedTuple):
 
 
 class Owners(NamedTuple):
-    """The worker of each (object, term) pair i32, of each object alone i32[n]; NOBODY for none.
+    """The worker of each (object, term) pair i32, of each object alone i32[n]; NO_WORKER for none.
 
     `of_object` i32[n] is the one worker of an object, SEVERAL where its pairs have to be looked at.
     """
@@ -106,3 +114,22 @@ def make_tables(leaves: Leaves) -> RouteTables:
             read_only(leaves.term_offsets), read_only(leaves.terms), read_only(leaves.term_part)
         ),
     )
+
+
+def place_objects(
+    tables: RouteTables,
+    codes: NDArray[np.uint32],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+) -> NDArray[np.int32]:
+    """The part i32[n] of each object (cell code, distinct terms), as in `Leaves.part_offsets`."""
+    parts: NDArray[np.int32] = objects_to_parts(
+        read_only(codes),
+        read_only(term_offsets),
+        read_only(terms),
+        read_only(tables.range_start),
+        read_only(tables.range_leaf),
+        read_only(tables.part_offsets),
+        read_only(tables.term_table),
+    )
+    return parts

@@ -1,7 +1,7 @@
 """What a router knows of live subscriptions: a map of the terms posted in each scope.
 
 It follows inserts at once. Ends only make it too full, which sends some objects in vain, never too
-few; it is made anew from the live rows once it holds twice the keys it was made for.
+few; it is rebuilt from the live rows once it holds twice the keys it was made for.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class LiveTerms:
         }[self.manner]
         self.clear(0)
 
-    def under(self, leaves: Leaves) -> LiveTerms | None:
+    def move_to(self, leaves: Leaves) -> LiveTerms | None:
         """The same map for an adjusted plan; None if its scopes would be others."""
         same = leaves.summary == self.leaves.summary and (
             self.manner in (ALL_LIVE, CELLS)
@@ -106,7 +106,7 @@ class LiveTerms:
 
     @property
     def crowded(self) -> bool:
-        """Whether it is time to make it anew."""
+        """Whether it is time to rebuild it."""
         return self.keys > 2 * self.room or self.wide_keys > 2 * self.wide_room
 
     def add(self, rows: SubscriptionRows) -> None:
@@ -145,7 +145,7 @@ class LiveTerms:
         self.wide_keys += wide
 
     def rebuild(self, parts: Iterable[SubscriptionRows]) -> None:
-        """Make it anew from all live rows."""
+        """Rebuild it from all live rows."""
         if self.manner == ALL_LIVE:
             return
         posts = [self._posts(rows) for rows in parts if rows.total]

@@ -1,4 +1,4 @@
-"""Questions: rows of any of SSTD's six kinds, in a sample beside its boolean subscriptions."""
+"""Queries of SSTD's six kinds, added to a sample of boolean subscriptions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
-from placewire.model.expression import COVER_ALL
 from placewire.model.subscriptions import (
-    SubscriptionRows,
     concat_offsets,
     lengths_to_offsets,
     take_slices,
@@ -38,22 +36,6 @@ class Questions(NamedTuple):
     @property
     def total(self) -> int:
         return int(self.kind.size)
-
-
-def ask_rows(
-    rows: SubscriptionRows, kind: NDArray[np.int8], duration: NDArray[np.float64]
-) -> Questions:
-    """Questions of compiled rows: their boxes, and the terms that have to be in an object."""
-    covering = np.flatnonzero(rows.literal_cover)
-    running = np.concatenate([[0], np.cumsum(rows.literal_cover != 0)])
-    return Questions(
-        kind,
-        rows.box,
-        running[rows.literal_offsets],
-        rows.literal_term[covering],
-        rows.cover_mode != COVER_ALL,
-        duration,
-    )
 
 
 def add_questions(

@@ -59,7 +59,7 @@ class Sample(NamedTuple):
     posted: the least frequent keyword of an `all`, every keyword of an `any`, ANY (-1) for one
     that no term has to satisfy. `frequency` counts the objects of each term of the lexicon.
 
-    `pair_work` f64 is what each (object, term) pair costs beside the object itself, which costs 1;
+    `pair_work` f64 is what each (object, term) pair costs in addition to the object, which costs 1;
     `object_work` f64[n] is the whole of an object. Empty when every object costs the same.
 
     `traits` tell subscriptions of other kinds and snapshot queries apart, which are rows as well;

@@ -75,7 +75,7 @@ class Sampler:
         self.recent.add(*columns)
         self.refilled = self.objects.seen >= least
 
-    def tell_time(self, now_us: int | None) -> None:
+    def set_time(self, now_us: int | None) -> None:
         """The clock after a batch."""
         if now_us is not None:
             self.first_us = now_us if self.first_us is None else self.first_us

@@ -1,6 +1,6 @@
-"""The statistics quadtree of SSTD: for each cell who asks there, for what and for how long.
+"""The statistics quadtree of SSTD: for each cell its queries, their terms and their durations.
 
-Six kinds of query are told apart: range, nearest and trending ones, each answered once (snapshot)
+There are six kinds of queries: range, nearest and trending ones, each answered once (snapshot)
 or standing (continuous).
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.portion import Box, take_box, whole_sample
+from placewire.plans.boolean.subset import Box, take_box, whole_sample
 from placewire.plans.kernels.parts import terms_counted
 from placewire.plans.kernels.quadtree import rows_to_histograms
 from placewire.plans.sample.questions import traits_of
@@ -150,14 +150,14 @@ def gather_statistics(sample: Sample, *, capacity: int = 4096, most: int = 1024)
     cells = [describe_cell(sample, whole.objects, whole.subscriptions)]
     heap = [(-(whole.objects.size + whole.subscriptions.size), 0, whole)]
     while heap and len(cells) + 4 <= most:
-        fullness, at, portion = heapq.heappop(heap)
+        fullness, at, subset = heapq.heappop(heap)
         if -fullness <= capacity:
             break
-        if portion.box[2] - portion.box[0] == 1:
+        if subset.box[2] - subset.box[0] == 1:
             continue
         first_child[at] = len(cells)
-        for box in quarter_box(portion.box):
-            part = take_box(sample, portion, box)
+        for box in quarter_box(subset.box):
+            part = take_box(sample, subset, box)
             heapq.heappush(heap, (-(part.objects.size + part.subscriptions.size), len(cells), part))
             boxes.append(box)
             first_child.append(-1)

@@ -16,7 +16,7 @@ from placewire.plans.boolean.fine_grid import (
     sum_prefixes,
     sum_sides,
 )
-from placewire.plans.boolean.portion import halve_box, take_box, whole_sample
+from placewire.plans.boolean.subset import halve_box, take_box, whole_sample
 from placewire.plans.cost.tornado import TornadoCost
 from placewire.plans.leaves import BY_WORKER, check_leaves
 from placewire.plans.route.live_terms import make_dominant_route
@@ -239,8 +239,8 @@ def test_a_leaf_costs_what_its_cells_cost(sample: Sample, most: int, workers: in
     grid = cost.grid(sample)
     sums = sum_prefixes(cost.of_cells(sample, grid))
     for fine in cut_partitions(sums, workers):
-        portion = take_box(sample, whole_sample(sample), grid.in_plan_cells(fine))
-        charged = cost.cost(sample, portion.objects, portion.subscriptions)
+        subset = take_box(sample, whole_sample(sample), grid.in_plan_cells(fine))
+        charged = cost.cost(sample, subset.objects, subset.subscriptions)
         assert charged == sum_box(sums, fine)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.allocation import merge_loads, merge_portions
+from placewire.plans.boolean.allocation import merge_subsets
 from placewire.plans.boolean.kdt import (
     KdtNode,
     count_partitions,
@@ -23,16 +23,16 @@ from placewire.plans.boolean.kdt import (
     price_parts,
     without_dropped,
 )
-from placewire.plans.boolean.portion import (
+from placewire.plans.boolean.space_parts import cut_space, find_cut, price_space
+from placewire.plans.boolean.subset import (
     NOTHING_TO_COMPARE,
     WORLD,
-    Portion,
+    SampleSubset,
     halve_box,
     take_box,
     text_similarity,
     whole_sample,
 )
-from placewire.plans.boolean.space_parts import cut_space, find_cut, price_space
 from placewire.plans.boolean.text_parts import cut_terms, price_text, split_by_parts, weigh_terms
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_CELL, Leaves, check_leaves, make_leaves
@@ -252,8 +252,8 @@ def test_a_part_is_cut_again_among_its_own_terms() -> None:
     assert sorted(np.concatenate([part.terms for part in again])) == sorted(second.terms)
     assert not set(first.terms) & set(second.terms)
     # Who needs no term stays in the first part and draws every object there.
-    assert set(first.portion.objects) == set(range(50))
-    assert not set(range(3)) & set(second.portion.subscriptions)
+    assert set(first.subset.objects) == set(range(50))
+    assert not set(range(3)) & set(second.subset.subscriptions)
 
 
 @settings(max_examples=examples(60))
@@ -321,23 +321,23 @@ def test_any_sample_is_planned(sample: Sample, workers: int, delta: float, theta
 @settings(max_examples=examples(120))
 @given(samples, st.sampled_from([0, 1]), st.sampled_from([0.25, 0.5]))
 def test_a_cut_is_the_best_there_is(sample: Sample, axis: int, share: float) -> None:
-    portion = take_box(sample, whole_sample(sample), (1, 2, 11, 10))
+    subset = take_box(sample, whole_sample(sample), (1, 2, 11, 10))
 
     def loads_at(at: int) -> tuple[float, float]:
-        low, high = (take_box(sample, portion, b) for b in halve_box(portion.box, axis, at))
+        low, high = (take_box(sample, subset, b) for b in halve_box(subset.box, axis, at))
         return (
             COST.cost(sample, low.objects, low.subscriptions),
             COST.cost(sample, high.objects, high.subscriptions),
         )
 
-    whole = COST.cost(sample, portion.objects, portion.subscriptions)
-    priced = {at: loads_at(at) for at in range(portion.box[axis] + 1, portion.box[axis + 2])}
+    whole = COST.cost(sample, subset.objects, subset.subscriptions)
+    priced = {at: loads_at(at) for at in range(subset.box[axis] + 1, subset.box[axis + 2])}
     worst = {
         at: max(low / share, high / (1 - share))
         for at, (low, high) in priced.items()
         if max(low, high) < whole
     }
-    cut = find_cut(sample, portion, COST, axis, share)
+    cut = find_cut(sample, subset, COST, axis, share)
     if cut is None:
         assert not worst
     else:
@@ -356,20 +356,11 @@ def test_similarity_is_the_cosine_of_counts() -> None:
         assert text_similarity(ODD[name], whole_sample(ODD[name])) == NOTHING_TO_COMPARE
 
 
-def test_loads_are_merged_heaviest_first() -> None:
-    merged = merge_loads(np.array([1.0, 5.0, 4.0, 2.0, 3.0]), 2)
-    assert merged.loads.tolist() == [8.0, 7.0]
-    assert merged.worker.tolist() == [0, 0, 1, 0, 1]
-    assert merge_loads(np.array([3.0]), 2).balance == np.inf
-    assert merge_loads(np.zeros(3), 2).balance == 1.0
-    assert merge_loads(np.ones(200), 100).loads.tolist() == [2.0] * 100
-
-
 def test_portions_are_merged_to_the_worker_that_has_their_rows() -> None:
     sample = make([], [(EVERYWHERE, [0])] * 100)
     cuts = [(0, 50), (50, 90), (90, 100), (0, 10), (50, 60)]
-    portions = [Portion(WORLD, np.arange(0), np.arange(*cut)) for cut in cuts]
-    merged = merge_portions(sample, portions, 2, COST)
+    subsets = [SampleSubset(WORLD, np.arange(0), np.arange(*cut)) for cut in cuts]
+    merged = merge_subsets(sample, subsets, 2, COST)
     # The third goes to the lighter worker; the others cost nothing where their rows are.
     assert merged.worker.tolist() == [0, 1, 1, 0, 1]
     assert merged.balance == 1.0
@@ -378,8 +369,8 @@ def test_portions_are_merged_to_the_worker_that_has_their_rows() -> None:
 def test_portions_go_to_the_lightest_when_sharing_would_tilt() -> None:
     sample = make([], [(EVERYWHERE, [0])] * 100)
     cuts = [(0, 50), (50, 90), (30, 65)]
-    portions = [Portion(WORLD, np.arange(0), np.arange(*cut)) for cut in cuts]
-    merged = merge_portions(sample, portions, 2, COST)
+    subsets = [SampleSubset(WORLD, np.arange(0), np.arange(*cut)) for cut in cuts]
+    merged = merge_subsets(sample, subsets, 2, COST)
     # 15 new rows for the first, 20 for the second; only the second keeps the balance.
     assert merged.worker.tolist() == [0, 1, 1]
     assert merged.loads.tolist() == [COST.of_counts(0, 50), COST.of_counts(0, 60)]
@@ -387,12 +378,12 @@ def test_portions_go_to_the_lightest_when_sharing_would_tilt() -> None:
 
 def test_more_than_64_workers_share_rows_too() -> None:
     sample = make([(i, i, [0]) for i in range(70)], [])
-    portions = [Portion(WORLD, np.arange(i, i + 1), np.arange(0)) for i in range(70)]
-    merged = merge_portions(sample, [*portions, portions[69]], 70, COST)
+    subsets = [SampleSubset(WORLD, np.arange(i, i + 1), np.arange(0)) for i in range(70)]
+    merged = merge_subsets(sample, [*subsets, subsets[69]], 70, COST)
     assert merged.worker[-1] == merged.worker[69]
     assert (merged.loads == COST.of_counts(1, 0)).all()
 
 
 def test_nodes_are_plain_data() -> None:
     node = make_node(ODD["nothing"], whole_sample(ODD["nothing"]), COST, by_text=False)
-    assert node == KdtNode(node.portion, 0.0, False, None, False)
+    assert node == KdtNode(node.subset, 0.0, False, None, False)

@@ -21,7 +21,7 @@ from placewire.plans.boolean.qt import (
 )
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
-from placewire.plans.route.placement import place_objects
+from placewire.plans.route.leaf_route import make_tables, place_objects
 from placewire.plans.sample.questions import add_questions, assume_kind
 from placewire.plans.sample.sample import ANY, CRQ, CTQ, SIDE, SKQ, SRQ, STQ, Sample
 from plan_samples import TERMS, questions_of, sample_of, samples, traits_drawn
@@ -161,7 +161,7 @@ def test_text_wins_for_snapshots_of_everywhere() -> None:
     assert sum(leaf.load for leaf in leaves) < 0.3 * root.load
     # The terms are shared out evenly, and each object is in the part of its term.
     assert sorted(leaf.keywords.size for leaf in leaves if leaf.keywords is not None) == [3] * 4
-    assert sum(leaf.portion.objects.size for leaf in leaves) == sample.objects
+    assert sum(leaf.subset.objects.size for leaf in leaves) == sample.objects
     plan = plan_qt(sample, 4, theta=4)
     assert plan.total == 1
     assert plan.part_worker.tolist() != [0] * 4
@@ -179,8 +179,8 @@ def test_the_first_part_sees_all_for_those_who_need_no_term() -> None:
     assert not any(child.first for child in others)
     while first.children:
         first = first.children[0]
-    assert first.portion.objects.size == sample.objects
-    assert all(leaf.portion.objects.size < 100 for child in others for leaf in find_leaves(child))
+    assert first.subset.objects.size == sample.objects
+    assert all(leaf.subset.objects.size < 100 for child in others for leaf in find_leaves(child))
 
 
 def test_objects_that_share_terms_share_a_part() -> None:
@@ -191,7 +191,7 @@ def test_objects_that_share_terms_share_a_part() -> None:
     sample = sample_of(objects, [(EVERYWHERE, [i % TERMS]) for i in range(48)])
     root = grow_tree(of_kind(sample, SRQ), SSTD, 4)
     assert root.by_text
-    assert sum(leaf.portion.objects.size for leaf in root.children) == 90
+    assert sum(leaf.subset.objects.size for leaf in root.children) == 90
 
 
 def test_text_divides_a_cell_that_space_cannot() -> None:
@@ -311,7 +311,7 @@ def test_text_divides_even_if_objects_then_go_to_several() -> None:
     wide = of_kind(sample, SRQ)
     root = grow_tree(wide, SSTD, 4, BY_TEXT)
     assert root.by_text
-    assert sum(leaf.portion.objects.size for leaf in find_leaves(root)) > 100
+    assert sum(leaf.subset.objects.size for leaf in find_leaves(root)) > 100
 
 
 # Objects that are kept
@@ -342,7 +342,7 @@ def test_kept_objects_are_in_one_leaf_each(name: str) -> None:
     for make, plan in ((plan_qt, "qt"), (plan_quadtree, "quadtree"), (plan_text, "text")):
         check_plan(make(sample, 5), 5, plan)
     root = grow_tree(sample, SSTD, 16)
-    rows = np.concatenate([leaf.portion.objects for leaf in find_leaves(root)])
+    rows = np.concatenate([leaf.subset.objects for leaf in find_leaves(root)])
     assert np.sort(rows).tolist() == list(range(sample.objects))
     for node in inner_nodes(root):
         total = sum(leaf.load for leaf in find_leaves(node))
@@ -355,16 +355,16 @@ def test_kept_objects_are_where_they_will_be_placed() -> None:
     assert root.by_text
     plan = plan_qt(sample, 4, theta=4, way=BY_TEXT)
     terms = sample.lexicon[sample.terms]
-    parts = place_objects(plan, codes_of(sample), sample.term_offsets, terms)
+    parts = place_objects(make_tables(plan), codes_of(sample), sample.term_offsets, terms)
     for part, child in enumerate(root.children):
-        assert np.flatnonzero(parts == part).tolist() == child.portion.objects.tolist()
+        assert np.flatnonzero(parts == part).tolist() == child.subset.objects.tolist()
         assert child.load < root.load
 
 
 def test_objects_that_nobody_asks_for_are_kept_too() -> None:
     sample = sample_of([(5, 5, [])] * 9 + [(5, 5, [0])], [(EVERYWHERE, [0])])
-    assert grow_tree(sample, SSTD, 1).portion.objects.size == 1
-    assert grow_tree(kept(sample, [SRQ]), SSTD, 1).portion.objects.size == 10
+    assert grow_tree(sample, SSTD, 1).subset.objects.size == 1
+    assert grow_tree(kept(sample, [SRQ]), SSTD, 1).subset.objects.size == 10
 
 
 def test_trending_gives_text_no_say() -> None:

@@ -26,8 +26,8 @@ from placewire.plans.boolean.grid import (
     plan_stripes,
 )
 from placewire.plans.boolean.kdtree import best_cut, plan_kdtree
-from placewire.plans.boolean.portion import Box, halve_box, take_box, whole_sample
-from placewire.plans.boolean.space_parts import loads_beside_cuts
+from placewire.plans.boolean.space_parts import loads_of_halves
+from placewire.plans.boolean.subset import Box, halve_box, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NOTHING, Leaves, check_leaves
 from placewire.plans.sample.sample import SIDE, Sample
@@ -67,8 +67,8 @@ def smooth_sample(objects: int = 20_000, subscriptions: int = 10_000) -> Sample:
 
 
 def load_of_box(sample: Sample, box: Box, cost: LoadModel = COST) -> float:
-    portion = take_box(sample, whole_sample(sample), box)
-    return cost.of_counts(portion.objects.size, portion.subscriptions.size)
+    subset = take_box(sample, whole_sample(sample), box)
+    return cost.of_counts(subset.objects.size, subset.subscriptions.size)
 
 
 def box_of(leaves: Leaves, at: int) -> Box:
@@ -159,9 +159,9 @@ def test_the_grid_counts_what_its_cells_take(sample: Sample) -> None:
     for column in (0, 1, 2, 3, 31, 32, GRID_SIDE - 1):
         for row in (0, 1, 2, 3, 31, 32, GRID_SIDE - 1):
             box = (column * width, row * width, (column + 1) * width, (row + 1) * width)
-            portion = take_box(sample, whole, box)
-            assert objects[column, row] == portion.objects.size
-            assert subscriptions[column, row] == portion.subscriptions.size
+            subset = take_box(sample, whole, box)
+            assert objects[column, row] == subset.objects.size
+            assert subscriptions[column, row] == subset.subscriptions.size
     assert objects.sum() == sample.objects
 
 
@@ -214,8 +214,8 @@ def test_quarters_of_the_curve_are_quarters_of_the_world() -> None:
 @given(sample=samples, box=boxes, axis=st.integers(0, 1))
 @few
 def test_loads_beside_cuts_are_those_of_the_halves(sample: Sample, box: Box, axis: int) -> None:
-    portion = take_box(sample, whole_sample(sample), box)
-    low, high, whole = loads_beside_cuts(sample, portion, axis, CHECKS)
+    subset = take_box(sample, whole_sample(sample), box)
+    low, high, whole = loads_of_halves(sample, subset, axis, CHECKS)
     assert whole == load_of_box(sample, box, CHECKS)
     length = box[axis + 2] - box[axis]
     assert low.size == high.size == length - 1
@@ -232,9 +232,9 @@ def test_a_cut_leaves_each_worker_a_cell(width: int, height: int, data: st.DataO
     if workers < 2:
         return
     sample = sample_of([(3, 3, [0])] * 5, [((0, 0, 4, 4), [0])])
-    portion = take_box(sample, whole_sample(sample), (0, 0, width, height))
-    cut = min(best_cut(sample, portion, workers, axis, COST) for axis in (0, 1))
-    low, high = halve_box(portion.box, cut.axis, cut.at)
+    subset = take_box(sample, whole_sample(sample), (0, 0, width, height))
+    cut = min(best_cut(sample, subset, workers, axis, COST) for axis in (0, 1))
+    low, high = halve_box(subset.box, cut.axis, cut.at)
     for box, share in ((low, cut.low_workers), (high, workers - cut.low_workers)):
         assert 1 <= share <= (box[2] - box[0]) * (box[3] - box[1])
 
@@ -286,8 +286,8 @@ def test_loads_of_tiles_are_those_of_their_boxes(
 ) -> None:
     west, east = min(sides), max(sides) + 1
     edges = [0, *sorted(cuts), SIDE]
-    portion = take_box(sample, whole_sample(sample), (west, 0, east, SIDE))
-    loads = loads_of_tiles(sample, portion, edges, CHECKS).tolist()
+    subset = take_box(sample, whole_sample(sample), (west, 0, east, SIDE))
+    loads = loads_of_tiles(sample, subset, edges, CHECKS).tolist()
     tiles = [(west, south, east, north) for south, north in pairwise(edges)]
     assert loads == [load_of_box(sample, tile, CHECKS) for tile in tiles]
 

@@ -26,7 +26,7 @@ from placewire.plans.boolean.baselines.metric import (
     plan_metric,
     share_rows,
 )
-from placewire.plans.boolean.portion import Portion, divide_by_text, whole_sample
+from placewire.plans.boolean.subset import SampleSubset, divide_by_text, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
 from placewire.plans.sample.sample import ANY, SIDE, Sample
@@ -92,7 +92,7 @@ def parts_of(sample: Sample, leaves: Leaves) -> NDArray[np.int32]:
     return leaves.term_part
 
 
-def divide(sample: Sample, leaves: Leaves) -> list[Portion]:
+def divide(sample: Sample, leaves: Leaves) -> list[SampleSubset]:
     return divide_by_text(sample, whole_sample(sample), parts_of(sample, leaves), leaves.workers)
 
 
@@ -101,7 +101,7 @@ def loads_of_parts(sample: Sample, leaves: Leaves) -> list[float]:
 
 
 def copies_of_objects(sample: Sample, leaves: Leaves) -> int:
-    return sum(portion.objects.size for portion in divide(sample, leaves))
+    return sum(subset.objects.size for subset in divide(sample, leaves))
 
 
 words = st.lists(st.integers(0, 7), unique=True, max_size=6)

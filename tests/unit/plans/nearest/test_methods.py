@@ -16,34 +16,38 @@ from placewire.kernels.space.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
 from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
 from placewire.plans.kernels.leaves import rows_least_frequent
-from placewire.plans.nearest.assignment import LEAST_COST
-from placewire.plans.nearest.baselines.sop import plan_sop, split_space
-from placewire.plans.nearest.counts import (
-    Meetings,
-    count_inside,
-    find_radii,
-    find_terms,
-    list_pairs,
-    take_census,
-)
-from placewire.plans.nearest.dkm import (
-    Subset,
-    deal_rows,
-    plan_dkm,
-    split_subscriptions,
-    split_subset,
-)
-from placewire.plans.nearest.methods import (
-    NEAREST_METHODS,
+from placewire.plans.nearest.assignment import (
+    LEAST_COST,
     Assignment,
-    BallSample,
     Rule,
     arrays_to_rule,
-    assign_new,
     release,
     rule_to_arrays,
 )
-from placewire.plans.nearest.sample import enclose_balls, place_balls, quarter_rows, rows_on_curve
+from placewire.plans.nearest.baselines.sop import plan_sop, split_space
+from placewire.plans.nearest.counts import (
+    RowObjectCounter,
+    count_inside,
+    count_objects_by_term,
+    find_radii,
+    find_terms,
+    list_object_terms,
+)
+from placewire.plans.nearest.dkm import (
+    Subset,
+    plan_dkm,
+    split_by_cost,
+    split_subscriptions,
+    split_subset,
+)
+from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
+from placewire.plans.nearest.sample import (
+    CircleSample,
+    enclose_circles,
+    place_circles,
+    quarter_rows,
+    rows_on_curve,
+)
 from placewire.storage.arrays import map_arrays, write_arrays
 from profiles import examples
 
@@ -71,9 +75,9 @@ def columns_of(
     )
 
 
-def sample_of(wishes: list[Wish], objects: list[Place]) -> BallSample:
+def sample_of(wishes: list[Wish], objects: list[Place]) -> CircleSample:
     lon, lat, k, offsets, terms = columns_of(wishes)
-    return BallSample(
+    return CircleSample(
         lon,
         lat,
         k,
@@ -181,7 +185,7 @@ TOY_OBJECTS: list[Place] = [
     (10.0, 0.1, [B]),
     (10.1, 0.1, [D]),
 ]
-# Balls of 1 km hold what is at their centre, of 13 km also what is a tenth of a degree away
+# Circles of 1 km hold what is at their centre, of 13 km also what is a tenth of a degree away
 # (11.1 km) on either axis; their rectangles hold the corner between the two as well.
 TOY_WISHES = [
     Wish(0.0, 0.0, [A], 1, 1_000.0),
@@ -204,7 +208,7 @@ def test_kop_of_the_toy_is_equation_1() -> None:
 def test_sop_of_the_toy_is_equations_2_and_3() -> None:
     # All places lie in one quarter of the world, and fall apart, as soon as it is cut finely
     # enough, into {s0, s1} and {s2, s3}.
-    pair = split_space(take_census(TOY), place_balls(TOY), 2)
+    pair = split_space(count_objects_by_term(TOY), place_circles(TOY), 2)
     assert sorted((sorted(q.rows.tolist()), q.objects) for q in pair) == [
         ([0, 1], 5),  # from 0 (less 1 km) to 0.1 + 13 km = 0.217 degrees: o1 to o5
         ([2, 3], 4),
@@ -283,19 +287,21 @@ def test_counts_in_rectangles(
     wishes: list[Wish], objects: list[Place], data: st.DataObject
 ) -> None:
     sample = sample_of(wishes, objects)
-    census, circles = take_census(sample), place_balls(sample)
+    object_counts, circles = count_objects_by_term(sample), place_circles(sample)
     rows = np.array(data.draw(st.lists(st.sampled_from(range(len(wishes))), min_size=1)), np.int64)
-    rectangle = enclose_balls(circles, rows)
+    rectangle = enclose_circles(circles, rows)
     plain = rectangle_around([wishes[r] for r in rows])
     assert rectangle == pytest.approx(plain, abs=1e-9)
     inside = objects_in(tuple(rectangle.tolist()), objects)
-    assert count_inside(census, rectangle[None]).tolist() == [len(inside)]
-    lists = find_terms(census, sample.terms)
+    assert count_inside(object_counts, rectangle[None]).tolist() == [len(inside)]
+    lists = find_terms(object_counts, sample.terms)
     met = [sum_of_terms(wishes[r], inside) for r in rows]
-    looked_up = Meetings(census, sample.term_offsets, lists)
+    looked_up = RowObjectCounter(object_counts, sample.term_offsets, lists)
     assert looked_up.count(rows, rectangle).tolist() == met
     assert looked_up.count(rows, rectangle).tolist() == met  # nothing is left from before
-    looked_through = Meetings(census, sample.term_offsets, lists, list_pairs(census))
+    looked_through = RowObjectCounter(
+        object_counts, sample.term_offsets, lists, list_object_terms(object_counts)
+    )
     assert looked_through.count(rows, rectangle).tolist() == met
     everywhere = [sum_of_terms(wish, objects) for wish in wishes]
     assert looked_up.count_everywhere().tolist() == everywhere
@@ -306,19 +312,19 @@ def test_counts_among_many_objects(seed: int) -> None:
     """Enough of them for cells that are taken whole, and rectangles with objects on their edges."""
     wishes, objects = scattered(20, 3000, seed)
     sample = sample_of(wishes, objects)
-    census = take_census(sample)
+    object_counts = count_objects_by_term(sample)
     rng = np.random.default_rng(seed)
     picked = rng.choice(len(objects), (50, 2))
     corner = np.array([[objects[a][:2], objects[b][:2]] for a, b in picked])
     rectangles = np.concatenate([corner.min(axis=1), corner.max(axis=1)], axis=1)
     inside = [objects_in(tuple(r), objects) for r in rectangles.tolist()]
-    assert count_inside(census, rectangles).tolist() == [len(found) for found in inside]
-    lists = find_terms(census, sample.terms)
-    for pairs in (None, list_pairs(census)):
-        meetings = Meetings(census, sample.term_offsets, lists, pairs)
+    assert count_inside(object_counts, rectangles).tolist() == [len(found) for found in inside]
+    lists = find_terms(object_counts, sample.terms)
+    for pairs in (None, list_object_terms(object_counts)):
+        counter = RowObjectCounter(object_counts, sample.term_offsets, lists, pairs)
         for rectangle, found in zip(rectangles, inside, strict=True):
             met = [sum_of_terms(wish, found) for wish in wishes]
-            assert meetings.count(np.arange(len(wishes)), rectangle).tolist() == met
+            assert counter.count(np.arange(len(wishes)), rectangle).tolist() == met
 
 
 @pytest.mark.parametrize("step", [1e-9, -1e-9])
@@ -328,21 +334,21 @@ def test_objects_nearer_than_the_curve_is_fine(axis: int, step: float) -> None:
     places = np.full((40, 2), 0.5)
     places[:, axis] = np.arange(1, 41) * step
     objects: list[Place] = [(lon, lat, [1]) for lon, lat in places.tolist()]
-    census = take_census(sample_of([], objects))
+    object_counts = count_objects_by_term(sample_of([], objects))
     for edge in places[::10, axis].tolist():
         for side in (axis, axis + 2):
             rectangle = np.array([-100.0, -80.0, 100.0, 80.0])
             rectangle[side] = edge
             inside = objects_in(tuple(rectangle.tolist()), objects)
-            assert count_inside(census, rectangle[None]).tolist() == [len(inside)]
+            assert count_inside(object_counts, rectangle[None]).tolist() == [len(inside)]
 
 
 @settings(max_examples=examples(300))
 @given(wish_lists, object_lists)
 def test_radii(wishes: list[Wish], objects: list[Place]) -> None:
-    census = take_census(sample_of([], objects))
+    object_counts = count_objects_by_term(sample_of([], objects))
     lon, lat, k, offsets, terms = columns_of(wishes)
-    found = find_radii(census, lon, lat, k, offsets, find_terms(census, terms))
+    found = find_radii(object_counts, lon, lat, k, offsets, find_terms(object_counts, terms))
     assert found.tolist() == [radius_of(wish, objects) for wish in wishes]
 
 
@@ -350,9 +356,9 @@ def test_radii(wishes: list[Wish], objects: list[Place]) -> None:
 def test_radii_among_many_objects(k: int) -> None:
     wishes, objects = scattered(60, 1500)
     wishes = [w._replace(k=k) for w in wishes] + [Wish(-179.99, -80.0, [1, 2], k)]
-    census = take_census(sample_of([], objects))
+    object_counts = count_objects_by_term(sample_of([], objects))
     lon, lat, ks, offsets, terms = columns_of(wishes)
-    found = find_radii(census, lon, lat, ks, offsets, find_terms(census, terms))
+    found = find_radii(object_counts, lon, lat, ks, offsets, find_terms(object_counts, terms))
     assert found.tolist() == [radius_of(wish, objects) for wish in wishes]
 
 
@@ -376,7 +382,7 @@ def test_heaviest_first() -> None:
 @given(wish_lists)
 def test_quarters(wishes: list[Wish]) -> None:
     """They part the rows in order, are those of one cell, and are one only at one place."""
-    circles = place_balls(sample_of(wishes, []))
+    circles = place_circles(sample_of(wishes, []))
     rows = rows_on_curve(circles)
     parts = quarter_rows(circles, rows)
     assert np.concatenate([rows[p] for p in parts]).tolist() == rows.tolist()
@@ -400,8 +406,8 @@ def overlaps(one: list[float], other: list[float]) -> float:
 
 @given(wish_lists, wish_lists)
 def test_most_overlap_is_equation_7(wishes: list[Wish], others: list[Wish]) -> None:
-    rectangles = place_balls(sample_of(wishes, [])).rectangle
-    asked = place_balls(sample_of(others, [])).rectangle
+    rectangles = place_circles(sample_of(wishes, [])).rectangle
+    asked = place_circles(sample_of(others, [])).rectangle
     for own, chosen in zip(asked, rectangles_overlapping_most(rectangles, asked), strict=True):
         shared = [overlaps(r, own.tolist()) for r in rectangles.tolist()]
         if chosen < 0:
@@ -424,9 +430,11 @@ def test_subsets_part_the_subscriptions(
     wishes: list[Wish], objects: list[Place], least: int, gamma2: int
 ) -> None:
     sample = sample_of(wishes, objects)
-    circles, census = place_balls(sample), take_census(sample)
-    meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(circles, meetings, least, gamma2)
+    circles, object_counts = place_circles(sample), count_objects_by_term(sample)
+    counter = RowObjectCounter(
+        object_counts, sample.term_offsets, find_terms(object_counts, sample.terms)
+    )
+    subsets = split_subscriptions(circles, counter, least, gamma2)
     rows = np.concatenate([s.rows for s in subsets])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
     # Any two subscriptions can be parted, so that there are fewer only if all are single; a split
@@ -434,7 +442,7 @@ def test_subsets_part_the_subscriptions(
     assert len(subsets) >= min(least, len(wishes))
     assert len(subsets) < least + 4
     for subset in subsets:
-        assert (subset.rectangle == enclose_balls(circles, subset.rows)).all()
+        assert (subset.rectangle == enclose_circles(circles, subset.rows)).all()
         inside = objects_in(tuple(subset.rectangle.tolist()), objects)
         assert subset.met.tolist() == [sum_of_terms(wishes[r], inside) for r in subset.rows]
 
@@ -442,23 +450,25 @@ def test_subsets_part_the_subscriptions(
 def test_split_takes_the_lesser_cost() -> None:
     wishes, objects = scattered(200, 300)
     sample = sample_of(wishes, objects)
-    circles, census = place_balls(sample), take_census(sample)
-    meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
+    circles, object_counts = place_circles(sample), count_objects_by_term(sample)
+    counter = RowObjectCounter(
+        object_counts, sample.term_offsets, find_terms(object_counts, sample.terms)
+    )
     taken = set()
-    for subset in split_subscriptions(circles, meetings, 12, 1000):
+    for subset in split_subscriptions(circles, counter, 12, 1000):
         ways = []
-        for parts in (quarter_rows(circles, subset.rows), deal_rows(subset)):
+        for parts in (quarter_rows(circles, subset.rows), split_by_cost(subset)):
             total = 0
             for part in parts:
                 rows = subset.rows[part]
-                rectangle = enclose_balls(circles, rows)
-                total += int(meetings.count(rows, rectangle).sum())
+                rectangle = enclose_circles(circles, rows)
+                total += int(counter.count(rows, rectangle).sum())
             ways.append(total)
-        made = split_subset(circles, meetings, subset, 1000)
+        made = split_subset(circles, counter, subset, 1000)
         assert sum(part.total for part in made) == min(ways)
         taken.add(ways[0] < ways[1])
         if ways[0] != ways[1] and len(quarter_rows(circles, subset.rows)) > 1:
-            by_space = split_subset(circles, meetings, subset, subset.rows.size - 1)
+            by_space = split_subset(circles, counter, subset, subset.rows.size - 1)
             assert sum(part.total for part in by_space) == ways[0]
     assert taken == {True, False}
 
@@ -467,15 +477,17 @@ def test_hybrid_partition_is_algorithm_1_over_four() -> None:
     met = np.array([9, 1, 7, 7, 2, 0, 30])
     subset = Subset(np.arange(10, 17), np.array(WORLD), met)
     # 30 | 9 | 7 | 7, then 2 and 1 to the two sevens in turn, and nothing to the lesser, 8.
-    assert sorted(p.tolist() for p in deal_rows(subset)) == [[0], [1, 3, 5], [2, 4], [6]]
+    assert sorted(p.tolist() for p in split_by_cost(subset)) == [[0], [1, 3, 5], [2, 4], [6]]
 
 
 def test_dkm_order_is_algorithm_3() -> None:
     wishes, objects = scattered(300, 200)
     sample = sample_of(wishes, objects)
-    circles, census = place_balls(sample), take_census(sample)
-    meetings = Meetings(census, sample.term_offsets, find_terms(census, sample.terms))
-    subsets = split_subscriptions(circles, meetings, 3 * 5, 50)
+    circles, object_counts = place_circles(sample), count_objects_by_term(sample)
+    counter = RowObjectCounter(
+        object_counts, sample.term_offsets, find_terms(object_counts, sample.terms)
+    )
+    subsets = split_subscriptions(circles, counter, 3 * 5, 50)
     order: list[int] = []
     for subset in sorted(subsets, key=lambda s: -s.total):
         rows = sorted(zip((-subset.met).tolist(), subset.rows.tolist(), strict=True))
@@ -490,8 +502,8 @@ def test_dkm_order_is_algorithm_3() -> None:
 @given(wish_lists, object_lists, st.integers(1, 5))
 def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) -> None:
     sample = sample_of(wishes, objects)
-    circles = place_balls(sample)
-    quarters = split_space(take_census(sample), circles, 4 * workers)
+    circles = place_circles(sample)
+    quarters = split_space(count_objects_by_term(sample), circles, 4 * workers)
     rows = np.concatenate([q.rows for q in quarters])
     assert sorted(rows.tolist()) == list(range(len(wishes)))
     places = np.unique(circles.code).size
@@ -499,8 +511,8 @@ def test_sop_quarters(wishes: list[Wish], objects: list[Place], workers: int) ->
     made = plan_sop(sample, workers, theta=4)
     for quarter in quarters:
         around = rectangle_around([wishes[r] for r in quarter.rows])
-        found = objects_in(tuple(enclose_balls(circles, quarter.rows).tolist()), objects)
-        assert enclose_balls(circles, quarter.rows) == pytest.approx(around, abs=1e-9)
+        found = objects_in(tuple(enclose_circles(circles, quarter.rows).tolist()), objects)
+        assert enclose_circles(circles, quarter.rows) == pytest.approx(around, abs=1e-9)
         assert set(made.cost[quarter.rows].tolist()) == {priced(len(found), objects)}
         assert np.unique(made.worker[quarter.rows]).size == 1  # subsets are given whole
 
@@ -538,7 +550,7 @@ ODD_SAMPLES: dict[str, tuple[list[Wish], list[Place]]] = {
 }
 
 
-def check_assignment(made: Assignment, sample: BallSample, workers: int) -> None:
+def check_assignment(made: Assignment, sample: CircleSample, workers: int) -> None:
     assert made.workers == workers
     assert made.worker.dtype == np.int32
     assert made.worker.shape == made.cost.shape == (sample.subscriptions,)
@@ -604,7 +616,7 @@ def test_new_ones_by_the_equations(
 ) -> None:
     sample = sample_of(wishes, objects)
     around = [w._replace(radius_m=radius_of(w, objects)) for w in new]
-    own = place_balls(sample_of(around, [])).rectangle
+    own = place_circles(sample_of(around, [])).rectangle
     columns = columns_of(new)
     loads = np.zeros(2)
 
@@ -647,9 +659,9 @@ def test_ps2_goes_by_leaf_and_least_frequent_term(
 @given(wish_lists, object_lists)
 def test_least_frequent_terms(wishes: list[Wish], objects: list[Place]) -> None:
     sample = sample_of(wishes, objects)
-    census = take_census(sample)
-    lists = find_terms(census, sample.terms)
-    found = rows_least_frequent(sample.term_offsets, lists, sample.terms, census.frequency)
+    object_counts = count_objects_by_term(sample)
+    lists = find_terms(object_counts, sample.terms)
+    found = rows_least_frequent(sample.term_offsets, lists, sample.terms, object_counts.frequency)
     for wish, at in zip(wishes, found.tolist(), strict=True):
         if not wish.terms:
             assert at == -1
@@ -693,7 +705,7 @@ def test_rule_round_trip(odd: str, method: str, tmp_path: Any) -> None:
     expected = assign_new(made.rule, made.loads, *columns_of(WISHES[:9]), 3)
     for again in (mapped, pickled):
         assert again.name == method
-        assert again.census.objects == made.rule.census.objects
+        assert again.object_counts.objects == made.rule.object_counts.objects
         kept, back = rule_to_arrays(made.rule), rule_to_arrays(again)
         assert kept.keys() == back.keys()
         for field, array in kept.items():

@@ -77,9 +77,9 @@ def run(
 
 
 def test_only_the_global_adjustment_keeps_two_plans() -> None:
-    assert read_rebalance("ps2-global").beside
-    assert not read_rebalance("auto").beside
-    assert not read_rebalance("sstd").beside
+    assert read_rebalance("ps2-global").dual
+    assert not read_rebalance("auto").dual
+    assert not read_rebalance("sstd").dual
 
 
 @pytest.mark.parametrize("life", [None, 1, 3])

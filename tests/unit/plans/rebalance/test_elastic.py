@@ -22,7 +22,7 @@ from placewire.plans.rebalance.elastic import Elastic, ElasticRule, WorkerRange,
 from placewire.storage.manifest import WorkersEntry
 from profiles import examples
 
-RULE = ElasticRule(busy_s=0.5, aim_s=0.25, idle_s=0.1, patience=3, rest=6)
+RULE = ElasticRule(busy_s=0.5, aim_s=0.25, idle_s=0.1, streak=3, cooldown=6)
 
 
 def told(batch: int, busy_s: list[float]) -> WorkersEntry:
@@ -117,7 +117,7 @@ def test_a_replay_tells_how_many_workers_it_goes_on_with(
 ) -> None:
     log = tmp_path / "log.jsonl"
     write_log(CityLife(objects=4_000, subscriptions=400, seed=3), str(log))
-    eager = ElasticRule(busy_s=0.0, aim_s=1e-9, patience=2, rest=1)
+    eager = ElasticRule(busy_s=0.0, aim_s=1e-9, streak=2, cooldown=1)
     monkeypatch.setattr(resizing, "Elastic", lambda span, plan: Elastic(span, plan, eager))
     words = ["replay", str(log), "--results", str(tmp_path / "r"), "--runner", "local"]
     words += ["--plan", "kdt", "--workers", "2..5", "--batch-rows", "200"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewire.plans.rebalance.handover import hand_over, scale_costs
-from placewire.plans.relevant.level import level_words
 from placewire.plans.relevant.methods import TermParts
 from placewire.plans.relevant.parts import grow_point_tree
+from placewire.plans.relevant.strategy import rebalance_terms
 
 
 def test_costs_become_what_was_counted() -> None:
@@ -72,7 +72,7 @@ def test_places_are_cut_by_cost() -> None:
 def test_words_are_levelled_and_unknown_ones_are_learnt() -> None:
     terms = np.arange(10, 510, dtype=np.uint64)
     former = TermParts(terms[:400], np.zeros(400, np.int32), 3)
-    words = level_words(former, terms, np.ones(500))
+    words = rebalance_terms(former, terms, np.ones(500))
     assert words.terms.tolist() == terms.tolist()
     assert np.bincount(words.part).max() <= 168
     assert words.of(terms).tolist() == words.part.tolist()

@@ -56,16 +56,16 @@ def test_uneven_workers_are_dealt_out_anew_and_then_left_alone_for_longer(tmp_pa
 
     for batch in range(20):
         tell(batch, 10)
-    assert rebalancer.strains_kind(NEAREST, -1, 1, 2) is None
+    assert rebalancer.detect_row_drift(NEAREST, -1, 1, 2) is None
     for batch in range(20, 24):
         tell(batch, 900_000)
-    counted = rebalancer.strains_kind(NEAREST, 10, 1, 2)
+    counted = rebalancer.detect_row_drift(NEAREST, 10, 1, 2)
     assert counted is not None
     assert counted[0] > 20 * counted[1]
-    assert rebalancer.strains_kind(NEAREST, 10, 4, 2) is None
-    assert rebalancer.strains_kind(NEAREST, 20, 1, 2) is None
-    assert rebalancer.strains_kind(NEAREST, 10, 1, 3) is None
-    assert rebalancer.strains_kind(RELEVANT, -1, 1, 2) is None
+    assert rebalancer.detect_row_drift(NEAREST, 10, 4, 2) is None
+    assert rebalancer.detect_row_drift(NEAREST, 20, 1, 2) is None
+    assert rebalancer.detect_row_drift(NEAREST, 10, 1, 3) is None
+    assert rebalancer.detect_row_drift(RELEVANT, -1, 1, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_burst_that_passes_is_not_levelled(
     for batch, most in enumerate((10,) * 10 + busy):
         told = [WorkerSummary(w, NEAREST, 1_000, most if w == 0 else 10, 0, 0, 0.1) for w in (0, 1)]
         signals.observe(batch, told, None, 2)
-    assert (rebalancer.strains_kind(NEAREST, 0, 1, 2) is not None) == dealt
+    assert (rebalancer.detect_row_drift(NEAREST, 0, 1, 2) is not None) == dealt
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6])
@@ -230,7 +230,7 @@ def test_a_level_system_does_not_swing(tmp_path: Path) -> None:
         owner[:] = leaves.part_worker[leaves.part_offsets[:-1]]
         counts = rng.poisson(40, leaves.total) * np.where(owner == 0, factor, 1.0)
         signals.counts[0, np.arange(leaves.total), owner] += counts
-        return rebalancer.strains(leaves, cost)
+        return rebalancer.has_drifted(leaves, cost)
 
     assert not any(batch(1.0) for _ in range(40))
     assert any(batch(3.0) for _ in range(12))
@@ -356,7 +356,7 @@ def test_a_worker_reads_ahead_what_it_will_get(seed: int, workers: int) -> None:
 def test_postings_in_ranges_are_counted_once_each() -> None:
     rng = np.random.default_rng(3)
     hashes = rng.integers(1, 1 << 63, 40, dtype=np.uint64)
-    index = make_boolean_segment(draw_rows(rng, hashes, np.full(40, 1 / 40), 3_000)).boolean
+    index = make_boolean_segment(draw_rows(rng, hashes, np.full(40, 1 / 40), 3_000)).index
 
     def touch(*bounds: tuple[int, int]) -> int:
         start, end = np.array(bounds, np.uint64).T

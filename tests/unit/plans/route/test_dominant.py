@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from bench.papers.tornado.routes import make_scan_route, make_tree_route
 from placewire.plans.boolean.fine_grid import make_grid
-from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves, single_leaf
+from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import SIDE
 from profiles import examples
+from routes import single_leaf
 
 WORLD_RANGE = (0, 0, SIDE - 1, SIDE - 1)
 

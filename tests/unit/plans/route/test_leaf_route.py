@@ -20,7 +20,7 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.cost.posting_work import count_near
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.cost.tornado import TORNADO
-from placewire.plans.kernels.owners import NOBODY
+from placewire.plans.kernels.owners import NO_WORKER
 from placewire.plans.leaves import (
     BY_CELL,
     BY_LEAF,
@@ -31,7 +31,6 @@ from placewire.plans.leaves import (
     TextSplit,
     check_leaves,
     make_leaves,
-    single_leaf,
 )
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
@@ -39,7 +38,7 @@ from placewire.plans.route.protocol import SpreadRoute, leaves_to_ranges
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
 from placewire.plans.sample.sampler import Reservoir
 from profiles import examples
-from routes import ANALYZER, asks, city, objects_of, placed, places, rows_of, tilings
+from routes import ANALYZER, asks, city, objects_of, placed, places, rows_of, single_leaf, tilings
 
 
 def route_of(leaves: Leaves, *parts: SubscriptionRows) -> LeafRoute:
@@ -186,7 +185,7 @@ def test_wide_regions_are_noted_once():
     assert not live.tables.live.any()
     route = LeafRoute(3, BY_LEAF, make_tables(leaves), live.tables)
     objects, _, _ = objects_of([(0, 0, word) for word in words])
-    assert (route.own(*objects).of_pair != NOBODY).all()
+    assert (route.own(*objects).of_pair != NO_WORKER).all()
 
 
 def test_a_term_that_no_list_names_has_an_owner_by_its_hash():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.papers.sstd.cluster import parts_overlapping
+from bench.papers.sstd.cluster import nearest_part, parts_overlapping
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
 from placewire.model.subscriptions import take_slices
@@ -17,14 +17,14 @@ from placewire.plans.boolean.grid import plan_stripes
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.cost.measures import Objects
 from placewire.plans.cost.model import LoadModel
-from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves, single_leaf
-from placewire.plans.route.leaf_route import make_tables
-from placewire.plans.route.placement import nearest_part, place_by_tables, place_objects
+from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves
+from placewire.plans.route.leaf_route import make_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample
 from profiles import examples
-from routes import city, objects_of, placed, places, tilings
+from routes import city, objects_of, placed, places, single_leaf, tilings
 
 HALF = SIDE // 2
+NO_TERMS = np.empty(0, np.uint64)
 A, B, C, D = (np.uint64(part << 32 | 7) for part in range(4))  # hashed, each goes to its part of 4
 
 
@@ -70,7 +70,7 @@ def divided(parts: int = 4, **listed: int) -> Leaves:
 def place_one(leaves: Leaves, terms: list[np.uint64], lon: float = -100.0) -> int:
     codes = points_to_codes(np.array([lon]), np.array([10.0]))
     offsets = np.array([0, len(terms)], np.int64)
-    return int(place_objects(leaves, codes, offsets, np.array(terms, np.uint64))[0])
+    return int(place_objects(make_tables(leaves), codes, offsets, np.array(terms, np.uint64))[0])
 
 
 # Placement
@@ -81,23 +81,22 @@ def place_one(leaves: Leaves, terms: list[np.uint64], lon: float = -100.0) -> in
 def test_every_plan_places_by_the_rule(name: str, workers: int) -> None:
     (objects, _, _), rows = city(200, 150)
     leaves = METHODS[name](make_sample(*objects, rows), workers, LoadModel())
-    parts = place_objects(leaves, *objects)
+    parts = place_objects(make_tables(leaves), *objects)
     assert parts.dtype == np.int32
     assert parts.tolist() == place_plainly(leaves, objects)
-    assert parts.tolist() == place_by_tables(make_tables(leaves), *objects).tolist()
 
 
 @settings(max_examples=examples(60))
 @given(tilings(), placed, st.randoms())
 def test_any_tiling_any_order(leaves: Leaves, some: list, random) -> None:
     objects, _, _ = objects_of(some)
-    parts = place_objects(leaves, *objects)
+    parts = place_objects(make_tables(leaves), *objects)
     assert parts.tolist() == place_plainly(leaves, objects)
     # What an object is placed by is itself: not its neighbours, nor their order, nor the memory.
     order = np.array(random.sample(range(parts.size), parts.size))
     offsets, at = take_slices(objects.term_offsets, order)
     shuffled = map(read_only, (objects.codes[order], offsets, objects.terms[at]))
-    assert place_objects(leaves, *shuffled).tolist() == parts[order].tolist()
+    assert place_objects(make_tables(leaves), *shuffled).tolist() == parts[order].tolist()
     # And it is in the leaf that contains it.
     leaf = np.searchsorted(leaves.part_offsets, parts, side="right") - 1
     assert leaf.tolist() == [leaf_of_code(leaves, code) for code in objects.codes.tolist()]
@@ -105,8 +104,8 @@ def test_any_tiling_any_order(leaves: Leaves, some: list, random) -> None:
 
 def test_no_objects() -> None:
     nothing = np.empty(0, np.uint32), np.zeros(1, np.int64), np.empty(0, np.uint64)
-    assert place_objects(single_leaf(), *nothing).size == 0
-    assert place_objects(divided(A=1), *nothing).size == 0
+    assert place_objects(make_tables(single_leaf()), *nothing).size == 0
+    assert place_objects(make_tables(divided(A=1)), *nothing).size == 0
 
 
 def test_the_part_with_most_terms_wins() -> None:
@@ -162,7 +161,7 @@ def test_a_query_reaches_every_object_in_its_box(
     leaves: Leaves, some: list, one: tuple[float, float], other: tuple[float, float]
 ) -> None:
     objects, lon, lat = objects_of(some)
-    parts = place_objects(leaves, *objects)
+    parts = place_objects(make_tables(leaves), *objects)
     west, east = one[0], other[0]
     south, north = sorted((one[1], other[1]))
     reached = parts_overlapping(leaves, (west, south, east, north))
@@ -179,15 +178,15 @@ def test_a_query_reaches_every_object_in_its_box(
 def test_the_nearest_part_is_where_the_point_is() -> None:
     grid = plan_stripes(3)
     for lon, lat in [(0.0, 0.0), (-180.0, -90.0), (180.0, 90.0), (13.4, 52.5)]:
-        part = nearest_part(grid, lon, lat)
+        part = nearest_part(make_tables(grid), lon, lat, NO_TERMS)
         assert part in parts_overlapping(grid, (lon, lat, lon, lat))
         code = points_to_codes(np.array([lon]), np.array([lat]))[0]
         assert part == leaf_of_code(grid, int(code))
 
 
 def test_of_a_divided_leaf_the_part_of_the_keywords_is_nearest() -> None:
-    leaves = divided(A=3, B=2, C=2)
-    assert nearest_part(leaves, -100.0, 10.0) == 0
+    leaves = make_tables(divided(A=3, B=2, C=2))
+    assert nearest_part(leaves, -100.0, 10.0, NO_TERMS) == 0
     assert nearest_part(leaves, -100.0, 10.0, np.array([A])) == 3
     assert nearest_part(leaves, -100.0, 10.0, np.array([A, B, C])) == 2
     assert nearest_part(leaves, 100.0, 10.0, np.array([A])) == 4

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placewire.plans.boolean.portion import take_box, whole_sample
+from placewire.model.expression import COVER_ALL
+from placewire.plans.boolean.subset import take_box, whole_sample
 from placewire.plans.cost.sstd import SSTD, SstdCost, cover_keywords
-from placewire.plans.sample.questions import add_questions, ask_rows
+from placewire.plans.sample.questions import Questions, add_questions
 from placewire.plans.sample.sample import (
     ANY,
     CKQ,
@@ -190,7 +191,14 @@ def test_compiled_rows_are_questions() -> None:
             {"region": {"box": [170, -10, -170, 10]}},
         ]
     )
-    questions = ask_rows(rows, np.full(5, SRQ, np.int8), np.ones(5))
+    questions = Questions(
+        np.full(5, SRQ, np.int8),
+        rows.box,
+        np.concatenate([[0], np.cumsum(rows.literal_cover != 0)])[rows.literal_offsets],
+        rows.literal_term[np.flatnonzero(rows.literal_cover)],
+        rows.cover_mode != COVER_ALL,
+        np.ones(5),
+    )
     assert np.diff(questions.term_offsets).tolist() == [3, 2, 1, 0, 0]
     sample = add_questions(sample_of([], []), questions, 1.0)
     assert sample.traits is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.portion import WORLD
+from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import CostModel
 from placewire.plans.cost.sstd import SstdCost
 from placewire.plans.sample.questions import assume_kind

@@ -1,4 +1,4 @@
-"""Plan `frequency`: one leaf, the terms dealt out to workers by load; and what text plans share."""
+"""Plan `frequency`: one leaf, terms assigned to workers by load; and what text plans share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.grid import group_by_load
-from placewire.plans.boolean.portion import WORLD
+from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import Sample
@@ -69,7 +69,7 @@ def list_terms(
     """One leaf with a part for every worker, all known terms listed; `part` is of those `posted`.
 
     The others cost nothing yet. Should they be asked for, their objects will be the load: they are
-    dealt out by frequency.
+    assigned by frequency.
     """
     part_of_term = np.empty(sample.lexicon.size, np.int32)
     idle = np.ones(sample.lexicon.size, np.bool_)

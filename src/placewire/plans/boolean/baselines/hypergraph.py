@@ -204,7 +204,7 @@ def follow_neighbours(
 ) -> None:
     """Give a part to the terms that have none (-1): the one of most link weight while it has room.
 
-    Those with the strongest links come first; whoever finds no room goes by load alone.
+    Those with the strongest links come first; those that find no room are placed by load alone.
     """
     wish = wish_parts(graph, part, shares.size)
     limit = SLACK * loads.sum() * shares

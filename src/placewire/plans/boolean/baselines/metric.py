@@ -1,4 +1,4 @@
-"""Plan `metric`: terms dealt out by a metric of what they add to a part and how full it is."""
+"""Plan `metric`: terms assigned by a metric of what they add to a part and how full it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plan_metric(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
 
         metric = added / alone + after / (mean + alone)
 
-    `alone` is the load of the term in a part of its own; `added` is what the part's load would grow
+    `alone` is the load of the term in a separate part; `added` is what the part's load would grow
     by, which is less if the part has some of the term's objects and subscriptions already because
     of their other terms; `after` is the part's load then, and `mean` that of all parts so far. The
     first share is low where the term saves copies of objects, the second where there is room. Loads

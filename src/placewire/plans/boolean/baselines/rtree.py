@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.grid import group_by_load
-from placewire.plans.boolean.portion import Box, Portion, take_box, whole_sample
 from placewire.plans.boolean.space_parts import run_along
+from placewire.plans.boolean.subset import Box, SampleSubset, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plans.sample.sample import SIDE, Sample
@@ -34,10 +34,10 @@ def plan_rtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     before = np.arange(slices + 1) * tiles // slices  # tiles west of each slice; not always equal
     edges, last = edges_of_shares(sample.object_column, before)
     for (west, east), quota in zip(pairwise(edges), np.diff(before[last]).tolist(), strict=True):
-        portion = take_box(sample, everything, (west, 0, east, SIDE))
-        ends, _ = edges_of_shares(sample.object_row[portion.objects], np.arange(quota + 1))
+        subset = take_box(sample, everything, (west, 0, east, SIDE))
+        ends, _ = edges_of_shares(sample.object_row[subset.objects], np.arange(quota + 1))
         boxes += [(west, south, east, north) for south, north in pairwise(ends)]
-        loads.append(loads_of_tiles(sample, portion, ends, cost))
+        loads.append(loads_of_tiles(sample, subset, ends, cost))
     tile_worker = group_by_load(np.concatenate(loads), np.zeros(workers))
     return make_leaves(
         "rtree", workers, NOTHING, boxes, [NO_SPLIT] * len(boxes), tile_worker.tolist()
@@ -49,8 +49,8 @@ def edges_of_shares(
 ) -> tuple[list[int], NDArray[np.int64]]:
     """Rising edges from 0 to SIDE, with places below them as `shares` (rising from 0) say.
 
-    Where one cell has several shares their edges are one. Beside each edge stands the last of its
-    shares. Without places the shares are of the length.
+    Where one cell has several shares their edges are one. Each edge has the number of the last of
+    its shares. Without places the shares are of the length.
     """
     wanted = shares / shares[-1]
     if places.size == 0:
@@ -64,9 +64,9 @@ def edges_of_shares(
 
 
 def loads_of_tiles(
-    sample: Sample, portion: Portion, edges: list[int], cost: LoadModel
+    sample: Sample, subset: SampleSubset, edges: list[int], cost: LoadModel
 ) -> NDArray[np.float64]:
     """The load of each tile of a slice, between two neighbouring rows of `edges`."""
-    objects, begun, ended = (running[edges] for running in run_along(sample, portion, 1))
+    objects, begun, ended = (running[edges] for running in run_along(sample, subset, 1))
     # Touches a tile: begins before its end and does not end before its beginning.
     return cost.of_counts(np.diff(objects), begun[1:] - ended[:-1])

@@ -39,20 +39,20 @@ from placewire.plans.nearest.assignment import (
     price_counts,
 )
 from placewire.plans.nearest.counts import ObjectCounts, count_terms, find_terms
-from placewire.plans.nearest.sample import BallSample, place_balls
+from placewire.plans.nearest.sample import CircleSample, place_circles
 from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample
 
 CHECKS_ONLY = LoadModel(per_check=1.0, per_object=0.0, per_insert=0.0, per_delete=0.0)
 SAMPLE_ROWS = 100_000  # `kdt` weighs every node's rows again and again
 
 
-def plan_ps2near(sample: BallSample, workers: int, *, rows: int = SAMPLE_ROWS) -> Assignment:
+def plan_ps2near(sample: CircleSample, workers: int, *, rows: int = SAMPLE_ROWS) -> Assignment:
     """Cut by up to `rows` objects and subscriptions each, taken at even steps; assign all.
 
     A subscription costs the share of the initial objects that its part sees.
     """
-    census = count_terms(sample)
-    leaves = plan_kdt(thin_sample(sample, census, rows), workers, CHECKS_ONLY)
+    object_counts = count_terms(sample)
+    leaves = plan_kdt(thin_sample(sample, object_counts, rows), workers, CHECKS_ONLY)
     parts = Parts(
         leaves.box,
         leaves.part_offsets,
@@ -62,9 +62,11 @@ def plan_ps2near(sample: BallSample, workers: int, *, rows: int = SAMPLE_ROWS) -
         objects=np.empty(0, np.int64),
     )
     parts = parts._replace(objects=count_objects(parts, sample))
-    part = find_parts(parts, census, sample.lon, sample.lat, sample.term_offsets, sample.terms)
+    part = find_parts(
+        parts, object_counts, sample.lon, sample.lat, sample.term_offsets, sample.terms
+    )
     return make_assignment(
-        Rule("ps2", census, parts=parts),
+        Rule("ps2", object_counts, parts=parts),
         workers,
         leaves.part_worker[part],
         price_counts(parts.objects[part], sample.objects),
@@ -73,7 +75,7 @@ def plan_ps2near(sample: BallSample, workers: int, *, rows: int = SAMPLE_ROWS) -
 
 def find_parts(
     parts: Parts,
-    census: ObjectCounts,
+    object_counts: ObjectCounts,
     lon: NDArray[np.float64],
     lat: NDArray[np.float64],
     term_offsets: NDArray[np.int64],
@@ -81,7 +83,10 @@ def find_parts(
 ) -> NDArray[np.int32]:
     """The part of each subscription: that of its place and of its least frequent term."""
     least = rows_least_frequent(
-        read_only(term_offsets), find_terms(census, terms), read_only(terms), census.frequency
+        read_only(term_offsets),
+        find_terms(object_counts, terms),
+        read_only(terms),
+        object_counts.frequency,
     )
     term = np.append(terms, np.uint64(0))[least]  # the last is for one without terms
     part: NDArray[np.int32] = terms_to_leaf_parts(
@@ -99,7 +104,7 @@ def find_leaves(
     return leaf
 
 
-def count_objects(parts: Parts, sample: BallSample) -> NDArray[np.int64]:
+def count_objects(parts: Parts, sample: CircleSample) -> NDArray[np.int64]:
     """How many of the initial objects each part sees."""
     counts: NDArray[np.int64] = objects_counted_by_part(
         find_leaves(parts, sample.object_lon, sample.object_lat),
@@ -119,15 +124,15 @@ def make_table(parts: Parts) -> NDArray[np.uint64]:
     return table
 
 
-def thin_sample(sample: BallSample, census: ObjectCounts, most: int) -> Sample:
+def thin_sample(sample: CircleSample, object_counts: ObjectCounts, most: int) -> Sample:
     """What `kdt` plans by: each subscription posted once, under its least frequent term."""
     objects = take_evenly(sample.objects, most)
     rows = take_evenly(sample.subscriptions, most)
     least = rows_least_frequent(
         read_only(sample.term_offsets),
-        find_terms(census, sample.terms),
+        find_terms(object_counts, sample.terms),
         read_only(sample.terms),
-        census.frequency,
+        object_counts.frequency,
     )[rows]
     posted = np.append(sample.terms, np.uint64(0))[least]
     offsets, places = take_slices(sample.object_term_offsets, objects)
@@ -136,7 +141,7 @@ def thin_sample(sample: BallSample, census: ObjectCounts, most: int) -> Sample:
     numbers = np.searchsorted(lexicon, terms).astype(np.int32)
     posts = np.where(least >= 0, np.searchsorted(lexicon, posted), ANY).astype(np.int32)
     columns, object_rows = plan_cells(sample.object_lon[objects], sample.object_lat[objects])
-    ranges = boxes_to_ranges(place_balls(sample).rectangle[rows])
+    ranges = boxes_to_ranges(place_circles(sample).rectangle[rows])
     return Sample(
         object_column=columns,
         object_row=object_rows,

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from placewire.plans.boolean.allocation import share_heaviest_first
 from placewire.plans.nearest.assignment import Assignment, Rule, make_assignment, price_counts
-from placewire.plans.nearest.counts import ObjectCounts, count_inside, take_census
+from placewire.plans.nearest.counts import ObjectCounts, count_inside, count_objects_by_term
 from placewire.plans.nearest.sample import (
-    Balls,
-    BallSample,
+    Circles,
+    CircleSample,
     Rows,
-    enclose_balls,
-    place_balls,
+    enclose_circles,
+    place_circles,
     quarter_rows,
     rows_on_curve,
 )
@@ -33,14 +33,14 @@ class Quarter(NamedTuple):
     objects: int
 
 
-def plan_sop(sample: BallSample, workers: int, *, theta: int = 20) -> Assignment:
+def plan_sop(sample: CircleSample, workers: int, *, theta: int = 20) -> Assignment:
     """Split until there are `theta` subsets a worker, and share these out whole.
 
     C(S_r) = P(R) |S_r| (equation 3), with R around the circles of S_r; so that each subscription of
     a subset costs P(R) = |O_R| / |O_init| (equation 2).
     """
-    census = take_census(sample)
-    quarters = split_space(census, place_balls(sample), theta * workers)
+    object_counts = count_objects_by_term(sample)
+    quarters = split_space(object_counts, place_circles(sample), theta * workers)
     prices = price_counts(np.array([q.objects for q in quarters], np.int64), sample.objects)
     sizes = np.array([q.rows.size for q in quarters], np.int64)
     chosen = share_heaviest_first(prices * sizes, workers)
@@ -49,17 +49,17 @@ def plan_sop(sample: BallSample, workers: int, *, theta: int = 20) -> Assignment
     for quarter, price, one in zip(quarters, prices, chosen, strict=True):
         worker[quarter.rows] = one
         cost[quarter.rows] = price
-    return make_assignment(Rule("sop", census), workers, worker, cost)
+    return make_assignment(Rule("sop", object_counts), workers, worker, cost)
 
 
-def split_space(census: ObjectCounts, circles: Balls, least: int) -> list[Quarter]:
+def split_space(object_counts: ObjectCounts, circles: Circles, least: int) -> list[Quarter]:
     """Quarter the subset of the largest cost until there are `least`, or none can be quartered."""
     heap: list[tuple[int, int, Quarter]] = []
     solid: list[Quarter] = []  # at one place
     pushed = 0
     rows = rows_on_curve(circles)
     if rows.size:
-        whole = measure_quarter(census, circles, rows)
+        whole = measure_quarter(object_counts, circles, rows)
         heapq.heappush(heap, (-whole.objects * rows.size, pushed, whole))
         pushed += 1
     while heap and len(heap) + len(solid) < least:
@@ -69,12 +69,12 @@ def split_space(census: ObjectCounts, circles: Balls, least: int) -> list[Quarte
             solid.append(heaviest)
             continue
         for part in parts:
-            quarter = measure_quarter(census, circles, heaviest.rows[part])
+            quarter = measure_quarter(object_counts, circles, heaviest.rows[part])
             heapq.heappush(heap, (-quarter.objects * quarter.rows.size, pushed, quarter))
             pushed += 1
     return solid + [quarter for _, _, quarter in heap]
 
 
-def measure_quarter(census: ObjectCounts, circles: Balls, rows: Rows) -> Quarter:
+def measure_quarter(object_counts: ObjectCounts, circles: Circles, rows: Rows) -> Quarter:
     """A quarter with the objects around it."""
-    return Quarter(rows, int(count_inside(census, enclose_balls(circles, rows)[None])[0]))
+    return Quarter(rows, int(count_inside(object_counts, enclose_circles(circles, rows)[None])[0]))

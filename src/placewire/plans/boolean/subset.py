@@ -1,4 +1,4 @@
-"""Portions: the part of a sample that a node of a plan would get, and how it divides."""
+"""The subset of a sample that a node of a plan would get, and how it divides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Box = tuple[int, int, int, int]
 WORLD: Box = (0, 0, SIDE, SIDE)
 
 
-class Portion(NamedTuple):
+class SampleSubset(NamedTuple):
     """Objects inside a box of plan cells and the subscriptions that touch it, as sample rows.
 
     `work` is what the objects cost where that is not all that they cost: in a part by text, their
@@ -36,32 +36,32 @@ class Portion(NamedTuple):
     work: float | None = None
 
 
-def whole_sample(sample: Sample) -> Portion:
+def whole_sample(sample: Sample) -> SampleSubset:
     """Everything."""
-    return Portion(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
+    return SampleSubset(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
 
 
-def portion_work(sample: Sample, portion: Portion) -> float:
-    """What the objects of a portion cost, an object with nothing near it costing 1."""
-    if portion.work is not None:
-        return portion.work
+def measure_subset(sample: Sample, subset: SampleSubset) -> float:
+    """What the objects of a subset cost, an object with nothing near it costing 1."""
+    if subset.work is not None:
+        return subset.work
     if sample.object_work.size == 0:
-        return float(portion.objects.size)
-    return float(sample.object_work[portion.objects].sum())
+        return float(subset.objects.size)
+    return float(sample.object_work[subset.objects].sum())
 
 
-def portion_load(sample: Sample, portion: Portion, cost: LoadModel) -> float:
-    """The load of a worker that has the portion and nothing else."""
-    return cost.of_counts(portion_work(sample, portion), float(portion.subscriptions.size))
+def weigh_subset(sample: Sample, subset: SampleSubset, cost: LoadModel) -> float:
+    """The load of a worker that has the subset and nothing else."""
+    return cost.of_counts(measure_subset(sample, subset), float(subset.subscriptions.size))
 
 
-def take_box(sample: Sample, portion: Portion, box: Box) -> Portion:
-    """What of a portion lies in a smaller box."""
+def take_box(sample: Sample, subset: SampleSubset, box: Box) -> SampleSubset:
+    """What of a subset lies in a smaller box."""
     edges = np.array(box, np.int32)
-    return Portion(
+    return SampleSubset(
         box,
-        points_inside_box(sample.object_column, sample.object_row, portion.objects, edges),
-        cells_overlapping_box(sample.cell, portion.subscriptions, edges),
+        points_inside_box(sample.object_column, sample.object_row, subset.objects, edges),
+        cells_overlapping_box(sample.cell, subset.subscriptions, edges),
     )
 
 
@@ -74,49 +74,49 @@ def halve_box(box: Box, axis: int, at: int) -> tuple[Box, Box]:
 
 
 def divide_by_text(
-    sample: Sample, portion: Portion, part_of_term: NDArray[np.int32], parts: int
-) -> list[Portion]:
-    """A portion cut by text: i32[lexicon] gives each term's part.
+    sample: Sample, subset: SampleSubset, part_of_term: NDArray[np.int32], parts: int
+) -> list[SampleSubset]:
+    """A subset cut by text: i32[lexicon] gives each term's part.
 
-    Objects count where they have a term that a subscription of the portion is posted under;
+    Objects count where they have a term that a subscription of the subset is posted under;
     subscriptions that need no term belong to part 0, which then gets every object.
     """
     posted = terms_present(
-        sample.post_offsets, sample.posts, portion.subscriptions, sample.lexicon.size
+        sample.post_offsets, sample.posts, subset.subscriptions, sample.lexicon.size
     )
     live = np.where(posted, part_of_term, -1).astype(np.int32)
     object_offsets, objects = rows_to_parts(
-        sample.term_offsets, sample.terms, portion.objects, live, parts, -1
+        sample.term_offsets, sample.terms, subset.objects, live, parts, -1
     )
     row_offsets, rows = rows_to_parts(
-        sample.post_offsets, sample.posts, portion.subscriptions, part_of_term, parts, 0
+        sample.post_offsets, sample.posts, subset.subscriptions, part_of_term, parts, 0
     )
     work: list[float | None] = [None] * parts
     if sample.pair_work.size:
         work = rows_worked_by_part(
-            sample.term_offsets, sample.terms, sample.pair_work, portion.objects, live, parts
+            sample.term_offsets, sample.terms, sample.pair_work, subset.objects, live, parts
         ).tolist()
     divided = [
-        Portion(
-            portion.box,
+        SampleSubset(
+            subset.box,
             objects[object_offsets[p] : object_offsets[p + 1]],
             rows[row_offsets[p] : row_offsets[p + 1]],
             work[p],
         )
         for p in range(parts)
     ]
-    if needs_no_term(sample, portion):
-        more = float(portion.objects.size - divided[0].objects.size)
+    if needs_no_term(sample, subset):
+        more = float(subset.objects.size - divided[0].objects.size)
         seen = divided[0].work
         divided[0] = divided[0]._replace(
-            objects=portion.objects, work=None if seen is None else seen + more
+            objects=subset.objects, work=None if seen is None else seen + more
         )
     return divided
 
 
-def needs_no_term(sample: Sample, portion: Portion) -> bool:
-    """Whether some subscription of the portion is satisfied without any term."""
-    first = sample.posts[sample.post_offsets[:-1][portion.subscriptions]]
+def needs_no_term(sample: Sample, subset: SampleSubset) -> bool:
+    """Whether some subscription of the subset is satisfied without any term."""
+    first = sample.posts[sample.post_offsets[:-1][subset.subscriptions]]
     return bool((first < 0).any())
 
 
@@ -124,16 +124,16 @@ MOST_ROWS = 50_000  # of each side are compared: an angle needs no more
 NOTHING_TO_COMPARE = 1.0
 
 
-def text_similarity(sample: Sample, portion: Portion) -> float:
+def text_similarity(sample: Sample, subset: SampleSubset) -> float:
     """The cosine between the term counts of objects and the post counts of subscriptions.
 
     Posts stand for keywords: they are the terms by which a text split would send a subscription.
-    A portion without objects or without posts says nothing for text: it is as similar as can be.
-    Of a large portion rows at even steps are counted.
+    A subset without objects or without posts says nothing for text: it is as similar as can be.
+    Of a large subset rows at even steps are counted.
     """
     size = sample.lexicon.size
-    objects = terms_counted(sample.term_offsets, sample.terms, _thin(portion.objects), size)
-    posts = terms_counted(sample.post_offsets, sample.posts, _thin(portion.subscriptions), size)
+    objects = terms_counted(sample.term_offsets, sample.terms, _thin(subset.objects), size)
+    posts = terms_counted(sample.post_offsets, sample.posts, _thin(subset.subscriptions), size)
     lengths = math.sqrt(_dot(objects, objects) * _dot(posts, posts))
     return _dot(objects, posts) / lengths if lengths > 0.0 else NOTHING_TO_COMPARE
 

@@ -1,0 +1,112 @@
+"""Route objects to workers that hold only some rows, by a map of what each of them holds.
+
+The map is a Bloom filter with a key for every worker, cell and term. Published systems broadcast
+every object to every worker. Here a worker gets an object only if one of its rows may reach the
+object's cell and has one of its terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import read_only
+from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.model.subscriptions import take_slices
+from placewire.plans.kernels.nearest import objects_to_map_workers, posts_into_map
+from placewire.plans.route.live_terms import empty_map
+from placewire.plans.route.protocol import RoutedShare
+
+
+class WorkerMapRoute:
+    """Routes by a map whose keys have cells of `level`; at level 0 only terms count."""
+
+    def __init__(self, workers: int, words: NDArray[np.uint64], level: int) -> None:
+        self.workers = workers
+        self.words = read_only(words)
+        self.level = level
+
+    def cut(
+        self,
+        codes: NDArray[np.uint32],
+        term_offsets: NDArray[np.int64],
+        terms: NDArray[np.uint64],
+    ) -> Iterator[RoutedShare]:
+        """The shares of all workers that may need any of a block's objects, in code order.
+
+        A worker looks up all terms: a row that asks for several is posted under one of them, and
+        its index may have picked another one than the map.
+        """
+        offsets, objects = objects_to_map_workers(
+            read_only(codes if self.level else np.zeros(codes.size, np.uint32)),
+            read_only(term_offsets),
+            read_only(terms),
+            self.words,
+            self.workers,
+            1 << (2 * self.level),
+            2 * (MAX_LEVEL - self.level) if self.level else 0,
+        )
+        for worker in np.flatnonzero(np.diff(offsets)).tolist():
+            picked = objects[offsets[worker] : offsets[worker + 1]]
+            share_offsets, at = take_slices(term_offsets, picked)
+            every, alone = np.ones(at.size, np.uint8), np.zeros(picked.size, np.uint8)
+            yield RoutedShare(worker, picked, share_offsets, terms[at], every, alone)
+
+
+class MapPosts(NamedTuple):
+    """Posts of a segment: the row and term u64 of each, and each row's worker and cells.
+
+    `cells` is a CSR column of numbers of cells of `level`, or WIDE_CELL for all of them.
+    """
+
+    row: NDArray[np.integer[Any]]
+    term: NDArray[np.uint64]
+    worker: NDArray[np.int32]
+    cell_offsets: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    level: int
+
+    @property
+    def keys(self) -> int:
+        """How many keys they set."""
+        return int(np.diff(self.cell_offsets)[self.row].sum())
+
+
+class WorkerMap:
+    """The map; new segments are added to it.
+
+    Rows that end or reach less far leave it unchanged until it is rebuilt: some objects are sent
+    without need, and none is missed.
+    """
+
+    def __init__(self) -> None:
+        self.keys = 0
+        self.words = empty_map(1)
+
+    def add(self, posts: MapPosts) -> None:
+        """Add the posts of a segment."""
+        posts_into_map(
+            read_only(posts.row),
+            read_only(posts.term),
+            read_only(posts.worker),
+            read_only(posts.cell_offsets),
+            read_only(posts.cells),
+            1 << (2 * posts.level),
+            self.words,
+        )
+        self.keys += posts.keys
+
+    def rebuild(self, segments: Sequence[MapPosts]) -> None:
+        """Build the map of all segments, with room to grow."""
+        self.keys = 0
+        self.words = empty_map(2 * max(sum(posts.keys for posts in segments), 1 << 10))
+        for posts in segments:
+            self.add(posts)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether the map has too many keys to be selective."""
+        return 4 * self.keys > self.words.size * 64 // 3
