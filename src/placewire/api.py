@@ -14,7 +14,7 @@ import msgspec
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.explain.explain import explain as explain_pair
+from placewire.explainer.explain import explain as explain_pair
 from placewire.ingest.log import Offset, check_growth, check_lines, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule

@@ -14,8 +14,8 @@ from rich.tree import Tree
 
 from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import count_noun
-from placewire.explain.explain import explain
-from placewire.explain.verdict import listed, metres, quoted, say_region
+from placewire.explainer.explain import explain
+from placewire.explainer.verdict import listed, metres, quoted, say_region
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.queries.snapshot import decode_object

@@ -19,8 +19,8 @@ from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.segments.segment import NONE_DEAD
 
 if TYPE_CHECKING:
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 Point = list[float]
 

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
     from placewire.ingest.changes import RowFields, RowReader
     from placewire.ingest.queries import Query, QueryReader
     from placewire.kinds.candidates import Matches, ObjectBlock, Target

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.batch.coordinator import check_same
-from placewire.explain.history import History, IdPeriod
+from placewire.explainer.history import History, IdPeriod
 from placewire.ingest.admission import Admission
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable

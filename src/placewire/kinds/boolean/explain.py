@@ -21,9 +21,9 @@ from placewire.kinds.explanation import (
 )
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 
 def explain_boolean(

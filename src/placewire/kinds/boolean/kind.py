@@ -30,9 +30,9 @@ from placewire.storage.manifest import PieceEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 
 class BooleanKind(Kind):

@@ -20,9 +20,9 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import make_segment
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 
 def explain_nearest(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from placewire.objects.window import SlidingWindow
 from placewire.text.lexicon import weigh_terms
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 NANO = 1e9
 

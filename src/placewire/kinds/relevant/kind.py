@@ -46,9 +46,9 @@ from placewire.text.lexicon import Lexicon, weigh_terms
 LEAST_SLID = 4_000  # events of a batch that a small window slides through
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, Live
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 
 class RelevantKind(Kind):

@@ -10,9 +10,9 @@ from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 MOST_NAMED = 5  # due times
 

@@ -28,9 +28,9 @@ from placewire.storage.manifest import DeltaEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext
+    from placewire.explainer.object import Seen
+    from placewire.explainer.subscription import Subscribed
 
 
 class TrendingRows(RowResults):

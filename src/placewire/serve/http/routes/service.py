@@ -9,9 +9,9 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placewire.explain.context import NotKept
-from placewire.explain.explain import explain as explain_pair
-from placewire.explain.history import History
+from placewire.explainer.context import NotKept
+from placewire.explainer.explain import explain as explain_pair
+from placewire.explainer.history import History
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import Caller, make_key

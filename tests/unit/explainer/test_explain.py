@@ -30,10 +30,10 @@ from logs import (
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.cli.main import app
-from placewire.explain.context import NotKept, open_context
-from placewire.explain.explain import explain
-from placewire.explain.object import find_object
-from placewire.explain.subscription import all_places
+from placewire.explainer.context import NotKept, open_context
+from placewire.explainer.explain import explain
+from placewire.explainer.object import find_object
+from placewire.explainer.subscription import all_places
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.boolean.explain import meet

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.explain.context import ExplainContext, NotKept, read_given
+from placewire.explainer.context import ExplainContext, NotKept, read_given
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.model.errors import InvalidEvent

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from placewire.explain.context import ExplainContext, Live
-from placewire.explain.object import Seen
-from placewire.explain.subscription import Subscribed
+from placewire.explainer.context import ExplainContext, Live
+from placewire.explainer.object import Seen
+from placewire.explainer.subscription import Subscribed
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.explanation import Looked, Post

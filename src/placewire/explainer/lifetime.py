@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from placewire.explain.context import ExplainContext, open_live
-from placewire.explain.history import (
+from placewire.explainer.context import ExplainContext, open_live
+from placewire.explainer.history import (
     Change,
     changes_of_id,
     first_seq_of,
@@ -15,8 +15,8 @@ from placewire.explain.history import (
     last_manifests,
     say_forgotten,
 )
-from placewire.explain.object import Seen
-from placewire.explain.subscription import RowLocation, Subscribed, find_places
+from placewire.explainer.object import Seen
+from placewire.explainer.subscription import RowLocation, Subscribed, find_places
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placewire.explain.object import Seen
+from placewire.explainer.object import Seen
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.objects.sections import rows_of_id
 from placewire.storage.arrays import open_arrays

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placewire.explain.context import ExplainContext, Live, NotKept, open_live, read_given
-from placewire.explain.history import (
+from placewire.explainer.context import ExplainContext, Live, NotKept, open_live, read_given
+from placewire.explainer.history import (
     History,
     IdPeriod,
     changes_of_id,
     choose_period,
     last_manifests,
 )
-from placewire.explain.object import Seen
+from placewire.explainer.object import Seen
 from placewire.ingest.changes import ChangesBuilder, finish_rows
 from placewire.kernels.jit import read_only
 from placewire.model.errors import InvalidEvent

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from placewire.explain.context import ExplainContext
-from placewire.explain.cost import find_posts, reaches
-from placewire.explain.object import Seen
-from placewire.explain.subscription import Subscribed
+from placewire.explainer.context import ExplainContext
+from placewire.explainer.cost import find_posts, reaches
+from placewire.explainer.object import Seen
+from placewire.explainer.subscription import Subscribed
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.plans.ref import PlanRef, read_plan, route_of_entry
 from placewire.plans.sample.sample import SIDE

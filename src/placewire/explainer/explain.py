@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewire.explain.context import ExplainContext, open_context
-from placewire.explain.cost import explain_cost
-from placewire.explain.history import History
-from placewire.explain.lifetime import judge_interval, moment_of, moment_of_period
-from placewire.explain.object import Seen, find_object, give_object
-from placewire.explain.plan import explain_plan
-from placewire.explain.subscription import (
+from placewire.explainer.context import ExplainContext, open_context
+from placewire.explainer.cost import explain_cost
+from placewire.explainer.history import History
+from placewire.explainer.lifetime import judge_interval, moment_of, moment_of_period
+from placewire.explainer.object import Seen, find_object, give_object
+from placewire.explainer.plan import explain_plan
+from placewire.explainer.subscription import (
     Subscribed,
     find_subscription,
     give_subscription,
     recall_subscription,
 )
-from placewire.explain.verdict import quoted, say_verdict
+from placewire.explainer.verdict import quoted, say_verdict
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.kinds import kind_named, kind_numbered, name_of_kind
 from placewire.model.settings import Settings
