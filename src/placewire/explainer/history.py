@@ -1,6 +1,6 @@
-"""Spells: from which event to which an id was which subscription, where somebody has kept it.
+"""The history of a subscription id: which subscription it named, from which event to which.
 
-A state forgets what was replaced or has ended. Whoever wrote the log may know it better.
+A state forgets subscriptions that were replaced or have ended; a server's ledger keeps them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placewire.explainer.object import Seen
+from placewire.explainer.object import ExplainedObject
+from placewire.model.kinds import kind_named
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.objects.sections import rows_of_id
 from placewire.storage.arrays import open_arrays
@@ -18,76 +19,77 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, committed_batches, read_manifest
 
 
-class IdPeriod(NamedTuple):
-    """One subscription of an id: its event, and the seq at which it was over if it is."""
+class SubscriptionPeriod(NamedTuple):
+    """One subscription of an id: its event, and the seq at which it ended, if it has."""
 
     begin_seq: int
     end_seq: int | None
-    how: str  # what the event at its end did: ended it, replaced it, or found it expired
+    end_reason: str  # ended, replaced or expired
     body: dict[str, Any]
 
 
-class History(NamedTuple):
-    """What an id was, in order of begin; nothing is missing of what was so at `since` or later."""
+class SubscriptionHistory(NamedTuple):
+    """The subscriptions of an id in order of begin, complete from seq `since` on."""
 
-    spells: Sequence[IdPeriod]
+    periods: Sequence[SubscriptionPeriod]
     since: int
 
 
-def choose_period(history: History, seen: Seen) -> IdPeriod:
-    """The subscription that the object met: the last that began before it, or else the first.
+def choose_period(history: SubscriptionHistory, obj: ExplainedObject) -> SubscriptionPeriod:
+    """Choose the subscription that applies to the object: the last before it, or else the first.
 
-    A `relevant` one looks back over the window: it meets objects that came before it too.
+    A kind that looks back also takes objects from before its subscriptions.
     """
-    spells = history.spells
-    before = [one for one in spells if seen.seq is None or one.begin_seq < seen.seq]
-    met = before[-1] if before else spells[0]
-    kinds = {one.body["kind"] for one in (met if before else spells[-1], spells[-1])}
-    return spells[-1] if kinds == {"relevant"} else met
+    periods = history.periods
+    before = [one for one in periods if obj.seq is None or one.begin_seq < obj.seq]
+    met = before[-1] if before else periods[0]
+    pair = (met if before else periods[-1], periods[-1])
+    back = all(kind_named(one.body["kind"]).looks_back for one in pair)
+    return periods[-1] if back else met
 
 
-def judge_period(spell: IdPeriod, since: int, seq: int) -> tuple[bool | None, str]:
-    """Whether it was live at an event, its expiry apart, and why."""
-    begin, end = spell.begin_seq, spell.end_seq
+def judge_period(period: SubscriptionPeriod, since: int, seq: int) -> tuple[bool | None, str]:
+    """Decide whether a period covers an event, expiry aside, and why; None if that is forgotten."""
+    begin, end = period.begin_seq, period.end_seq
     if seq <= begin:
         if seq < since:
-            return None, say_forgotten(begin, since)
+            return None, describe_forgotten(begin, since)
         return False, f"it was not yet subscribed: it began at seq {begin}"
     if end is None:
         return True, f"it has been live since seq {begin}"
-    did = "had expired" if spell.how == "expired" else f"was {spell.how}"
+    did = "had expired" if period.end_reason == "expired" else f"was {period.end_reason}"
     if seq < end:
-        if spell.how == "expired":
+        if period.end_reason == "expired":
             return True, f"it was live from seq {begin} until it expired, before event {end}"
-        return True, f"it was live from seq {begin} until event {end} {spell.how} it"
+        return True, f"it was live from seq {begin} until event {end} {period.end_reason} it"
     if seq < since:
         return None, f"it {did} by event {end}; what came of the id until {since} is forgotten"
     return False, f"it {did} by event {end}"
 
 
-def say_forgotten(begin: int, since: int) -> str:
-    """Why an object from before a subscription may have met another one of its id."""
+def describe_forgotten(begin: int, since: int) -> str:
+    """Say why an object from before a subscription may have matched another one of its id."""
     return (
         f"this one began at seq {begin}, and whether the id had another one at the object"
         f" is forgotten: changes are known from seq {since} on"
     )
 
 
-class Change(NamedTuple):
-    """An event that changed an id: its seq, and the subscription that it made, if it made one."""
+class IdChange(NamedTuple):
+    """An event that changed an id: its seq, and the subscription that it began, if any."""
 
     seq: int
     rows: SubscriptionRows | None
 
 
-def last_manifests(state: StateDir) -> list[Manifest]:
-    """The manifests that are there, oldest first: at least the last few."""
+def read_manifests(state: StateDir) -> list[Manifest]:
+    """Read the manifests that the state still has, oldest first."""
     return [read_manifest(state, batch) for batch in committed_batches(state)]
 
 
-def changes_of_id(state: StateDir, manifests: Sequence[Manifest], name: str) -> list[Change]:
-    """The changes of an id that these manifests' blocks have, in order of seq."""
-    found: list[Change] = []
+def find_changes(state: StateDir, manifests: Sequence[Manifest], name: str) -> list[IdChange]:
+    """Find the changes of an id in the blocks of these manifests, in order of seq."""
+    found: list[IdChange] = []
     for manifest in manifests:
         refused: set[int] = set()
         if manifest.late_dead is not None:
@@ -105,18 +107,19 @@ def changes_of_id(state: StateDir, manifests: Sequence[Manifest], name: str) -> 
                 if row >= 0:
                     columns = {n: arrays[f"rows.{n}"] for n in SubscriptionRows._fields}
                     made = take_rows(SubscriptionRows(**columns), np.array([row]))
-                found.append(Change(seq, made))
+                found.append(IdChange(seq, made))
     return sorted(found, key=lambda change: change.seq)
 
 
-def known_since(manifests: Sequence[Manifest]) -> int:
-    """From which event on they tell all that an id was: the last one of the oldest of them.
+def find_complete_from(manifests: Sequence[Manifest]) -> int:
+    """Find the seq from which manifests have every change of an id: the oldest one's last event.
 
-    Its blocks may have ended what was there before. Of a log's beginning nothing was before.
+    Events before it may have ended subscriptions that no manifest has. Manifests that reach back
+    to the beginning of the log are complete.
     """
-    return 0 if not first_seq_of(manifests) else manifests[0].next_seq - 1
+    return 0 if not find_first_seq(manifests) else manifests[0].next_seq - 1
 
 
-def first_seq_of(manifests: Sequence[Manifest]) -> int | None:
-    """How far back their blocks go; there are none of an empty log."""
+def find_first_seq(manifests: Sequence[Manifest]) -> int | None:
+    """Find the first seq of the blocks of manifests; None for an empty log."""
     return min((block.first_seq for m in manifests for block in m.blocks), default=None)

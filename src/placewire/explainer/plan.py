@@ -1,4 +1,4 @@
-"""Where a pair falls under the plan of a state: the leaf of the object, the worker of the pair."""
+"""Explain how the plan of a state routes a pair: the leaf of the object, the workers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from placewire.explainer.context import ExplainContext
-from placewire.explainer.cost import find_posts, reaches
-from placewire.explainer.object import Seen
-from placewire.explainer.subscription import Subscribed
+from placewire.explainer.cost import find_postings, is_reached
+from placewire.explainer.object import ExplainedObject
+from placewire.explainer.subscription import ExplainedSubscription
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.plans.ref import PlanRef, read_plan, route_of_entry
 from placewire.plans.sample.sample import SIDE
@@ -17,46 +17,48 @@ from placewire.storage.layout import StateDir
 
 
 def explain_plan(
-    ground: ExplainContext, subscribed: Subscribed, seen: Seen
+    context: ExplainContext, subscription: ExplainedSubscription, obj: ExplainedObject
 ) -> dict[str, Any] | None:
-    """The plan of the subscription's kind, and who works on the pair; None without one."""
-    manifest, state = ground.manifest, ground.state
+    """Explain the plan of the subscription's kind and its workers; None without a plan."""
+    manifest, state = context.manifest, context.state
     if manifest is None or state is None:
         return None
-    plan = manifest.plan_of(subscribed.kind)
+    plan = manifest.plan_of(subscription.kind)
     if "workers" not in plan:
         return None
     root = str(state.root)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": plan["name"],
         "version": plan["version"],
         "workers": plan["workers"],
     }
     if "file" in plan and "live" in plan:
         beside = plan.get("beside", {})
-        at = subscribed.indexed
-        if at is not None and at.live.entry.name in beside.get("segments", ()):
-            told |= {"name": beside["method"], "version": beside["version"]}
+        at = subscription.indexed
+        if at is not None and at.opened.entry.name in beside.get("segments", ()):
+            facts |= {"name": beside["method"], "version": beside["version"]}
             plan = plan | beside
         leaves = read_plan(state.file(plan["file"])).leaves
         leaf_ref = PlanRef(plan["workers"], leaves.summary, plan["file"], plan["live"])
-        return told | look_at_leaf(leaf_ref, root, subscribed, seen)
+        return facts | explain_leaf(leaf_ref, root, subscription, obj)
     ref = route_of_entry(plan, root)
     if ref is None:
-        return told
+        return facts
     route = ref.open(root)
-    codes, _, _, _, offsets, terms = seen.columns(0)
-    told["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
-    parts = {post.part for post in find_posts(subscribed)} if subscribed.indexed else set()
+    codes, _, _, _, offsets, terms = obj.columns(0)
+    facts["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
+    parts = {post.part for post in find_postings(subscription)} if subscription.indexed else set()
     if not plan.get("leaves"):
-        told["subscription_is_at"] = sorted(part % plan["workers"] for part in parts)
-    return told
+        facts["subscription_is_at"] = sorted(part % plan["workers"] for part in parts)
+    return facts
 
 
-def look_at_leaf(ref: PlanRef, root: str, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
-    """The leaf that the object is in, which workers it is sent to, and for which of its terms."""
+def explain_leaf(
+    ref: PlanRef, root: str, subscription: ExplainedSubscription, obj: ExplainedObject
+) -> dict[str, Any]:
+    """Find the leaf of the object, the workers it is sent to, and those that match the pair."""
     route = ref.open(root)
-    codes, _, _, _, offsets, terms = seen.columns(0)
+    codes, _, _, _, offsets, terms = obj.columns(0)
     at = int(np.searchsorted(route.tables.range_start, codes[0], "right")) - 1
     leaf = int(route.tables.range_leaf[at])
     owners = route.own(codes, offsets, terms)
@@ -65,7 +67,7 @@ def look_at_leaf(ref: PlanRef, root: str, subscribed: Subscribed, seen: Seen) ->
     if owners.of_object[0] >= 0:  # one worker has all of them
         worker = {term: int(owners.of_object[0]) for term in worker}
     code = int(codes[0])
-    met = {worker[post.term] for post in find_posts(subscribed) if reaches(post, seen, code)}
+    met = {worker[post.term] for post in find_postings(subscription) if is_reached(post, obj, code)}
     west, south, east, north = read_plan(StateDir.at(root).file(ref.file)).leaves.box[leaf].tolist()
     across, down = 360 / SIDE, 180 / SIDE
     return {

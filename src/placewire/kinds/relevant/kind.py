@@ -12,9 +12,14 @@ from placewire.ingest.changes import RowFields, RowReader
 from placewire.ingest.fields import POINT, read_alpha, read_k, read_reach
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
-from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.relevant.answer import answer_relevant
-from placewire.kinds.relevant.explain import explain_relevant, look_relevant, posts_in_groups
+from placewire.kinds.relevant.explain import (
+    add_relevant_reasons,
+    explain_relevant,
+    find_group_postings,
+    trace_relevant,
+)
 from placewire.kinds.relevant.index import GroupIndex, RelevantIndex, TermPartition, index_parts
 from placewire.kinds.relevant.kernels.buffers import Buffers
 from placewire.kinds.relevant.match import RelevanceBlock, match_relevant
@@ -46,9 +51,9 @@ from placewire.text.lexicon import Lexicon, weigh_terms
 LEAST_SLID = 4_000  # events of a batch that a small window slides through
 
 if TYPE_CHECKING:
-    from placewire.explainer.context import ExplainContext, Live
-    from placewire.explainer.object import Seen
-    from placewire.explainer.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class RelevantKind(Kind):
@@ -61,6 +66,7 @@ class RelevantKind(Kind):
 
     looks_back = True
     left_out = "the object's score is below what it still needs"
+    verdicts = ("A candidate", "Not a candidate")
     form = KindForm(
         {
             "kind": "relevant",
@@ -210,18 +216,30 @@ class RelevantKind(Kind):
         return empty_buffers(rows.k.astype(np.int64), False)
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        told[self.name] = explain_relevant(ground, subscribed, seen)
-        return bool(told[self.name]["candidate"])
+        explanation[self.name] = explain_relevant(context, subscription, obj)
+        return bool(explanation[self.name]["candidate"])
 
-    def posts(self, index: Any, row: int, part: int) -> list[Post]:
-        return posts_in_groups(index, row, part)
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        add_relevant_reasons(explanation[self.name], good, bad)
 
-    def look(
-        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
-    ) -> Looked:
-        return look_relevant(ground, live, seen, now_us, thresholds)
+    def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
+        return find_group_postings(index, row, part)
+
+    def trace_match(
+        self,
+        context: ExplainContext,
+        opened: OpenSegment,
+        obj: ExplainedObject,
+        now_us: int,
+        thresholds: Any,
+    ) -> MatchTrace:
+        return trace_relevant(context, opened, obj, now_us, thresholds)
 
 
 def open_buffers(

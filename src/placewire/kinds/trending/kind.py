@@ -14,7 +14,7 @@ from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.kinds.trending.due import DueRows, find_due, places_of
-from placewire.kinds.trending.explain import explain_trending
+from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
@@ -29,8 +29,8 @@ from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext
-    from placewire.explainer.object import Seen
-    from placewire.explainer.subscription import Subscribed
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class TrendingRows(RowResults):
@@ -59,6 +59,7 @@ class TrendingKind(Kind):
     needed, optional = ("k", "window", "every"), ("region",)
     query_needed, query_optional = ("k",), ("region",)
     matched = False
+    verdicts = ("Counted", "Not counted")
     form = KindForm({"kind": "trending", "k": 10, "window": "PT1H", "every": "PT5M"}, lists="terms")
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
@@ -112,15 +113,19 @@ class TrendingKind(Kind):
         lexicon: Lexicon | None,
         with_data: bool,
     ) -> dict[str, Any]:
-        ground = region_of(query.region)
-        return {"terms": top_terms([count_section(s, ground, span) for s in sections], query.k)}
+        context = region_of(query.region)
+        return {"terms": top_terms([count_section(s, context, span) for s in sections], query.k)}
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        told["region"] = explain_region(subscribed.rows, seen)
-        told[self.name] = explain_trending(ground, subscribed, seen)
-        return bool(told["region"]["inside"]) and told[self.name]["reports"] != 0
+        explanation["region"] = explain_region(subscription.rows, obj)
+        explanation[self.name] = explain_trending(context, subscription, obj)
+        return bool(explanation["region"]["inside"]) and explanation[self.name]["reports"] != 0
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
         """When a subscription began is no difference."""
@@ -128,6 +133,9 @@ class TrendingKind(Kind):
         if times.size == b.literal_term.size:
             times[0] = b.literal_term[0]
         return super().same_subscription(a._replace(literal_term=times), b)
+
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        add_trending_reasons(explanation[self.name], bool(explanation["matches"]), good, bad)
 
 
 KIND = TrendingKind()
