@@ -34,7 +34,7 @@ from placewire.kinds.relevant.results import (
     read_delta,
     take_buffers,
 )
-from placewire.kinds.relevant.settle import WindowPass, gather_found, name_window_updates
+from placewire.kinds.relevant.settle import WindowSlide, gather_candidates, resolve_window_updates
 from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
@@ -161,13 +161,13 @@ class RelevantKind(Kind):
         """
         return min(rows, max(LEAST_SLID, int(window)))
 
-    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowPass:
+    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowSlide:
         entries = list(batch.store)
         moves = batch.window.moves(entries, batch.first_seq, batch.facts, batch.advances)
         memory.by_time = batch.window.by_time
-        memory.look_at(entries)
+        memory.use_files(entries)
         batch.live.horizon = int(moves.horizon[-1])
-        return WindowPass(
+        return WindowSlide(
             moves,
             batch.advances,
             memory,
@@ -177,22 +177,24 @@ class RelevantKind(Kind):
         )
 
     def settle(self, shard: Shard, batch: SettleBatch) -> list[Changed]:
-        window_pass: WindowPass = batch.begun[self.number]
-        rows, found = gather_found(shard, batch, window_pass.by_time)
-        slid = window_pass.slide_committed(shard.live, found, rows, shard.end_seqs())
-        return name_window_updates(shard.live.segment.rows, slid, window_pass.search)
+        window_slide: WindowSlide = batch.begun[self.number]
+        rows, found = gather_candidates(shard, batch, window_slide.by_time)
+        updates = window_slide.settle_committed(shard.live, found, rows, shard.end_seqs())
+        return resolve_window_updates(shard.live.segment.rows, updates, window_slide.search)
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
     ) -> AdmittedRows:
         """Give rows their first results from the window."""
-        window_pass: WindowPass = batch.begun[self.number]
-        empty = empty_buffers(np.zeros(rows.total, np.int64), window_pass.by_time)
+        window_slide: WindowSlide = batch.begun[self.number]
+        empty = empty_buffers(np.zeros(rows.total, np.int64), window_slide.by_time)
         results = open_buffers(empty, rows.k, (), batch.live.results_context)
-        slid = window_pass.slide_new(rows, results, row_end)
+        updates = window_slide.settle_new(rows, results, row_end)
         held = results.take(np.arange(rows.total))
         segment = make_segment(self.number, rows, held, batch.partition(self.number, rows, held))
-        return AdmittedRows(segment, name_window_updates(rows, slid, window_pass.search), results)
+        return AdmittedRows(
+            segment, resolve_window_updates(rows, updates, window_slide.search), results
+        )
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         return KindResults(changed=[changed for _, some in updates for changed in some])

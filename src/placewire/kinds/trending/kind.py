@@ -13,7 +13,7 @@ from placewire.ingest.fields import read_k, read_window
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
-from placewire.kinds.trending.due import DueRows, find_due, places_of
+from placewire.kinds.trending.due import DueRows, find_due, hash_regions
 from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
@@ -39,17 +39,17 @@ class TrendingRows(RowResults):
     def __init__(self, rows: SubscriptionRows) -> None:
         super().__init__()
         self.rows = rows
-        self._places: NDArray[np.int64] | None = None
+        self._region_keys: NDArray[np.int64] | None = None
 
     @property
-    def places(self) -> NDArray[np.int64]:
-        if self._places is None:
-            self._places = places_of(self.rows)
-        return self._places
+    def region_keys(self) -> NDArray[np.int64]:
+        if self._region_keys is None:
+            self._region_keys = hash_regions(self.rows)
+        return self._region_keys
 
     def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
         assert isinstance(source, TrendingRows)
-        self._places = source.places[rows]
+        self._region_keys = source.region_keys[rows]
 
 
 class TrendingKind(Kind):
@@ -77,7 +77,7 @@ class TrendingKind(Kind):
         live = shard.live
         return find_due(
             live.segment.rows,
-            live.results.places,
+            live.results.region_keys,
             ~live.ended_mask(),
             shard.end_seqs(),
             batch.advances,
@@ -88,8 +88,10 @@ class TrendingKind(Kind):
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
     ) -> AdmittedRows:
         results = TrendingRows(rows)
-        everybody = np.ones(rows.total, np.bool_)
-        due = find_due(rows, results.places, everybody, row_end, batch.advances, batch.first_seq)
+        all_rows = np.ones(rows.total, np.bool_)
+        due = find_due(
+            rows, results.region_keys, all_rows, row_end, batch.advances, batch.first_seq
+        )
         return AdmittedRows(make_segment(self.number, rows), due, results)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
