@@ -279,6 +279,7 @@ class Kind:
         return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
 
 
+DEFAULT_KIND = "boolean"  # of a table of subscriptions without a column for the kind
 # A new kind is a package and a line here. Numbers are in files: never change or reuse one.
 _PACKAGES = {
     "boolean": (0, "placewire.kinds.boolean.kind"),
@@ -296,6 +297,11 @@ def kind_names() -> tuple[str, ...]:
 def name_of_kind(number: int) -> str:
     """The name of a kind by its number, without importing it."""
     return next(name for name, (known, _) in _PACKAGES.items() if known == number)
+
+
+def number_of_kind(name: str) -> int:
+    """The number of a kind by its name, without importing it."""
+    return _PACKAGES[name][0]
 
 
 def kind_named(name: str) -> Kind:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.model.kinds import name_of_kind, number_of_kind
 from placewire.objects.store import open_retained
 from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.leaves import Leaves
+from placewire.plans.names import PLANS
 from placewire.plans.rebalance.adjustment import imbalance
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.tally import BY_LEAF
@@ -27,7 +28,6 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
 from placewire.storage.notes import Lag, PlanRequest, read_lag, read_waiting
 
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", RELEVANT: "relevant", TRENDING: "trending"}
 MOST_OBJECTS = 20_000  # that a map shows
 TRIES = 3  # a writer may delete a file between the manifest and our look at it
 
@@ -115,7 +115,7 @@ def look(state: StateDir) -> Standing:
     if manifest is None:
         raise Unusable(f"state {state}: has no committed batch yet")
     counted = SubscriptionCounts(state).count(manifest)
-    live = {KINDS.get(kind, str(kind)): count for kind, count in counted.items()}
+    live = {name_of_kind(kind): count for kind, count in counted.items()}
     history = manifest.signals.history if manifest.signals is not None else []
     last = {entry.kind: entry for entry in history}
     parts = [np.empty(0, np.uint32)]
@@ -169,12 +169,8 @@ Metric = tuple[str, str, dict[str, float]]
 
 
 def plans_of(standing: Standing) -> dict[str, dict[str, Any]]:
-    manifest = standing.manifest
-    return {
-        "boolean": manifest.plan,
-        "nearest": manifest.near_plan,
-        "relevant": manifest.relevant_plan,
-    }
+    """The plan entry of each kind that has plans."""
+    return {name: standing.manifest.plan_of(number_of_kind(name)) for name in PLANS}
 
 
 def told_of(entry: dict[str, Any]) -> dict[str, Any]:
@@ -197,14 +193,14 @@ def to_facts(standing: Standing, most: int) -> dict[str, Any]:
         "subscriptions": standing.subscriptions,
         "plans": {kind: told_of(entry) for kind, entry in plans_of(standing).items()},
         "workers": {
-            KINDS[entry.kind]: {
+            name_of_kind(entry.kind): {
                 "batch": entry.batch,
                 **{name: getattr(entry, name) for name in BY_WORKER},
             }
             for entry in standing.workers
         },
         "history": [
-            {"batch": entry.batch, "kind": KINDS[entry.kind]}
+            {"batch": entry.batch, "kind": name_of_kind(entry.kind)}
             | {name: getattr(entry, name) for name in BY_WORKER}
             for entry in (manifest.signals.history if manifest.signals is not None else [])
         ],
@@ -282,7 +278,7 @@ def add_loads(families: Families, standing: Standing, most: int) -> None:
     add("older_plan_subscriptions", "gauge", "go by an older plan beside the one in force", older)
     for count in BY_WORKER:
         values = {
-            f'{{kind="{KINDS[entry.kind]}",worker="{worker}"}}': float(value)
+            f'{{kind="{name_of_kind(entry.kind)}",worker="{worker}"}}': float(value)
             for entry in standing.workers
             for worker, value in enumerate(getattr(entry, count))
         }
