@@ -1,8 +1,12 @@
-"""Placewire: a wire service for places.
+"""Placewire: match geo-tagged text against millions of standing subscriptions.
 
-People say where and which words; Placewire tells them, the moment it happens, of every geo-tagged
-text that fits. The rooms of the house stand in the order in which data walks through them: model,
-kernels, text, index, plan, route, state, engine, spark, cli. `docs/architecture.md` tells the walk.
+Packages are named by capability. Each layer imports only those before it:
+model, kernels, text, storage, ingest, segments, objects, kinds, queries, plans, batch, sinks,
+status, explain, spark, api, serve, cli. Beside them are demo (generate logs), importers (translate
+queries of other systems) and warm (compile kernels ahead of time).
+
+Each package's docstring says which module to open for what. `docs/architecture.md` follows one
+object and one subscription through the code.
 """
 
 from __future__ import annotations

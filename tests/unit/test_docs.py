@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -142,10 +143,26 @@ def test_analyzers_are_documented() -> None:
     assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
-def test_files_named_by_the_architecture_exist() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    for name in re.findall(r"`([a-z]+/[a-z_]+\.py)`", text):
-        assert (ROOT / "src" / "placewire" / name).exists(), name
+def test_files_named_in_docs_and_source_exist() -> None:
+    for page in [*PAGES, *sorted(ROOT.glob("src/**/*.py"))]:
+        named = re.findall(r"(?<![\w./*-])((?:[\w-]+/)+[\w-]+\.(?:py|md))\b", page.read_text())
+        roots = (ROOT, ROOT / "src" / "placewire", page.parent)
+        missing = {name for name in named if not any((root / name).is_file() for root in roots)}
+        assert missing == set(), page
+
+
+def test_packages_list_their_modules() -> None:
+    package = ROOT / "src" / "placewire"
+    for init in sorted(package.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(init.read_text())) or ""
+        assert text, f"{init}: has no docstring"
+        lists = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", text, re.M)
+        named = set(re.findall(r"`(\w+)`", " ".join(lists)))
+        modules = {path.stem for path in init.parent.glob("*.py")} - {"__init__"}
+        modules |= {path.parent.name for path in init.parent.glob("*/__init__.py")}
+        where = init.parent.relative_to(package)
+        assert named <= modules, f"{where}: does not have {sorted(named - modules)}"
+        assert not lists or modules <= named, f"{where}: does not list {sorted(modules - named)}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

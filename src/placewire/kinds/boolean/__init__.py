@@ -1,0 +1,13 @@
+"""The kind `boolean`: every object in a region whose text satisfies an expression.
+
+A match is final where it is found. Rows hold no results between batches.
+
+- `kind`: the protocol, with the fields of events
+- `index`: postings by term and cell
+- `match`: match a block of objects with segments
+- `scan`: match without an index, the oracle of `match`
+- `settle`: drop matches of ended rows and refused objects, match rows that began in the batch
+- `answer`: answer snapshot queries
+- `explain`: explain a pair of object and subscription
+- `kernels`: the compiled parts
+"""

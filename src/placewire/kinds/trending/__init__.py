@@ -1,0 +1,10 @@
+"""The kind `trending`: reports of the most frequent terms of a region, at regular times.
+
+Objects are not matched with rows, so there is no index. Reports count retained objects.
+
+- `kind`: the protocol, with the fields of events
+- `due`: which rows report in a batch, when, and in groups of one region and window
+- `settle`: make the reports of a batch
+- `explain`: explain in which reports an object counts
+- `kernels`: the compiled parts
+"""

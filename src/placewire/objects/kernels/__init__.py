@@ -1,0 +1,11 @@
+"""Compiled searches over files of retained objects.
+
+- `index`: build inverted lists, cells and term counts
+- `cell_ranges`: a region as ranges of rows in cell order
+- `find`: rows by region, words and time
+- `nearest`: the nearest rows to a point
+- `term_counts`: count the terms of a region
+- `relevant`, `score`: the rows with the highest scores, for one query
+- `best_of_rows`: the best objects of the window for many subscriptions at once
+- `score_layers`, `page_bounds`, `page_search`: pages of rows with score bounds, and their search
+"""
