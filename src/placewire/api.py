@@ -1,4 +1,4 @@
-"""The library's front door: run a log, or a handful of events, from Python."""
+"""The Python API: run a log or a list of events, query a state, explain a match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
-from placewire.explain.explain import explain as explain_pair
+from placewire.explainer.explain import explain as explain_pair
 from placewire.ingest.log import check_growth, check_lines, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule
@@ -35,7 +35,7 @@ BATCH_ROWS = 200_000
 
 
 class Results(NamedTuple):
-    """What a log came to: results in order, dead letters by seq, totals."""
+    """The results of a log in order, its dead letters by seq, and totals."""
 
     results: list[dict[str, Any]]
     dead_letters: list[dict[str, Any]]
@@ -58,9 +58,9 @@ def run(events: Iterable[dict[str, Any] | str | bytes], **options: Any) -> Resul
 
 
 def open_snapshot(state: Path | str) -> Snapshot:
-    """The retained objects of a state directory, open for queries; raises Unusable.
+    """Open the retained objects of a state directory for queries; raises Unusable.
 
-    The state may be in use: a snapshot is of one commit, and `refresh` goes to the latest.
+    The state may be in use: a snapshot reads one commit, and `refresh` moves to the latest.
     """
     return Snapshot(Path(state))
 
@@ -71,18 +71,18 @@ def explain(
     state: Path | str | None = None,
     settings: Settings | dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Why an object did or did not match a subscription: a verdict, its reasons and its cost.
+    """Explain why an object did or did not match a subscription: verdict, reasons and cost.
 
-    The object is a dict, or a seq or id that the state retains; the subscription a dict, or an id
-    of the state. Without a state `settings` may be given, as for `replay`. docs/explain.md says
-    what comes out. Raises InvalidEvent, or Unusable.
+    The object is a dict, or a seq or id that the state retains; the subscription is a dict, or an
+    id of the state. Without a state you can give `settings`, as for `replay`. docs/explain.md
+    describes the result. Raises InvalidEvent or Unusable.
     """
     place = None if state is None else open_state(Path(state))
     return explain_pair(place, object, subscription, read_options(settings))
 
 
 def read_options(settings: Settings | dict[str, Any] | None) -> Settings | None:
-    """Settings that may be a dict; raises Unusable."""
+    """Read settings from a dict; raises Unusable."""
     if settings is None or isinstance(settings, Settings):
         return settings
     try:
@@ -111,20 +111,18 @@ def replay(
     begun: Callable[[Manifest], None] | None = None,
     after: Callable[[Manifest], None] | None = None,
 ) -> Counters:
-    """Run a whole event log and write its results in order; gives the totals.
+    """Run an event log and write its results in order; returns the totals.
 
-    With a Spark `session` the log goes through the Spark pipeline, without one through the same
-    steps in this process; a function is called for the session when everything else is in order.
-    `settings` may be a dict with the names of a settings file. Without `workers` there are as many
-    as a saved plan is for, or one; "2..8" lets their number follow the load. With `state` a run
-    that was stopped goes on where it was. Retained objects are kept in files by slices of time,
-    `slice` long, as "PT1H"; those that are not retained any more go to the folder `archive`, if
-    there is one, as Parquet by day. `buffer` is how `relevant` subscriptions keep what their
-    results may need: cskyband, skyband or kmax. `rebalance` is how a plan is adjusted when its
-    workers' loads drift apart: auto, ps2-local, ps2-global, sstd, tornado or off. `machines` is how
-    many the workers run on, which plan `auto` has to know; by default those that the session has,
-    or one. `begun` is called with what is committed already, `after` after each further batch.
-    Raises `placewire.Unusable`.
+    With a Spark `session`, or a function that returns one, the log runs on Spark, otherwise in
+    this process. `settings` is a Settings or a dict with the names of a settings file. `workers`
+    defaults to that of a saved plan, or 1; "2..8" scales with the load. With `state` a stopped run
+    resumes where it left off. Retained objects are stored in files of `slice`, as "PT1H"; objects
+    that are no longer retained go to the folder `archive`, if given, as Parquet by day. `buffer` is
+    how `relevant` subscriptions buffer objects beyond their k best: cskyband, skyband or kmax.
+    `rebalance` is how a plan is adjusted when the loads of workers drift apart: auto, ps2-local,
+    ps2-global, sstd, tornado or off. `machines` is the number of machines of the workers, for plan
+    `auto`; it defaults to those of the session, or 1. `begun` is called with the last commit,
+    `after` after each further batch. Raises `placewire.Unusable`.
     """
     path = Path(log)
     check_lines(path)
@@ -162,7 +160,7 @@ def replay(
             if machines is not None:
                 coordinator.planners.set_machines(lambda: machines)
             if path.stat().st_size and session is not None:
-                # Imported late: running in this process needs no Spark.
+                # Imported here: running in this process needs no Spark.
                 from placewire.spark.replay import replay_on_spark
                 from placewire.spark.session import count_machines
 
@@ -187,7 +185,7 @@ def replay(
 
 
 def read_slice(text: str) -> int:
-    """The length of slices; raises Unusable."""
+    """Read the length of slices; raises Unusable."""
     try:
         return parse_duration(text)
     except InvalidEvent as error:
@@ -195,14 +193,14 @@ def read_slice(text: str) -> int:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """A JSON Lines file."""
+    """Read a JSON Lines file."""
     with open(path, "rb") as file, deep_recursion():
         return [json.loads(line) for line in file]
 
 
 @contextlib.contextmanager
 def state_directory(given: Path | str | None) -> Iterator[Path]:
-    """The state directory: the user's, or one that goes away with the run."""
+    """Return the given state directory, or a temporary one."""
     if given is not None:
         if as_uri(given) is not None:
             raise Unusable(f"state {given}: replay keeps its state in a directory of this machine")

@@ -1,9 +1,9 @@
-"""Warming: compile every kernel that the pipeline needs before several processes need it at once.
+"""Compile every kernel of the pipeline before several processes need it at once.
 
 Compiled kernels are cached on disk for each combination of argument types, and an array mapped
-from a file is of another type than one made in memory. So a tiny log takes every turn that a large
-one can take: all regions, expressions and changes, ended rows, merged segments, reports, queries,
-a window that slides past what it held, a resumed run.
+from a file has another type than one made in memory. So a small log exercises every path of a large
+one: all regions, expressions and changes, ended rows, merged segments, reports, queries, a sliding
+window, a resumed run.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from placewire.storage.manifest import read_latest
 
 ROUNDS = 5  # the fourth batch merges segments, the fifth matches with the merged one
 MORE_ROUNDS = 2
-WINDOW = 9  # objects, two rounds and one: what was best leaves in the next batch but one
-USUAL = Settings()
+WINDOW = 9  # objects, two rounds and one: the best ones leave two batches later
+DEFAULT_SETTINGS = Settings()
 STOP_WORD = "the"
 LEXICON = b'{"documents":2,"df":{"coffee":1}}'
 BOX = {"box": [-1, -1, 1, 1]}
@@ -40,7 +40,7 @@ CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
 POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
 POINT = {"lon": 0, "lat": 0}
 RELEVANT = {"kind": "relevant", **POINT}
-QUESTIONS: tuple[dict[str, Any], ...] = (
+SUBSCRIPTIONS: tuple[dict[str, Any], ...] = (
     {"region": BOX},
     {"region": BOX, "where": "coffee"},
     {"region": CIRCLE, "where": "coffee AND (free OR sale)", "expires": "2026-03-01T13:00:00Z"},
@@ -60,10 +60,10 @@ QUERIES: tuple[dict[str, Any], ...] = (
 )
 
 
-def warm_kernels(plan: str = "shared", run: Settings = USUAL) -> None:
-    """Compile and cache what a run under `plan` needs, or load it if it is cached already.
+def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None:
+    """Compile and cache the kernels of a run under `plan`, or load them from the cache.
 
-    Of the run's settings only the analyzer makes a difference to kernels.
+    Only the analyzer of the settings matters to kernels.
     """
     with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
         log = Path(folder) / "log.jsonl"
@@ -76,30 +76,30 @@ def warm_kernels(plan: str = "shared", run: Settings = USUAL) -> None:
             lexicon=str(lexicon),
             window_count=WINDOW,
         )
-        # The log grows in between: what a resumed run finds is mapped, not made.
+        # The log grows in between: a resumed run maps arrays instead of making them.
         for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
-            log.write_bytes(b"".join(map(tiny_round, range(rounds))))
-            replay_rounds(state, settings, log, plan)
+            log.write_bytes(b"".join(map(make_round, range(rounds))))
+            run_rounds(state, settings, log, plan)
         manifest = read_latest(state)
         assert manifest is not None
         for section in open_sections(state, manifest.store):
-            build_strata(section.retained)  # files of a tiny log are not worth it otherwise
+            build_strata(section.retained)  # too small to get layers otherwise
         for entry in manifest.segments:
             if entry.kind == BOOLEAN and plan != "shared":  # its plan may be adjusted
                 touch(*WORLD, [open_segment(state.file(entry.name))])
 
 
-def tiny_round(number: int) -> bytes:
-    """Some of everything: subscriptions, an end, objects of all sorts, queries, a dead letter."""
+def make_round(number: int) -> bytes:
+    """Make events of every type: subscriptions, an end, objects, queries, a dead letter."""
     ts = f"2026-03-01T12:{number:02d}:00Z"
     lines: list[dict[str, Any]] = [
-        {"kind": "boolean", **question, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
-        for i, question in enumerate(QUESTIONS)
+        {"kind": "boolean", **subscription, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
+        for i, subscription in enumerate(SUBSCRIPTIONS)
     ]
-    # Nothing comes any more that suits this one: what it has leaves, and is searched for anew.
+    # No later object matches this one: its results leave the window and are refilled.
     past = {"keywords": [f"round{number - 1}"], "k": 1, "alpha": 0.5, "reach_m": 1e6}
     lines.append({"type": "subscribe", "id": f"{number}-past", "ts": ts, **RELEVANT, **past})
-    # Each round is nearer than the last, so that something enters and something is dropped.
+    # Each round is nearer than the last, so that results both add and drop objects.
     point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
         {"type": "unsubscribe", "id": f"{number - 1}-0", "ts": ts},
@@ -115,16 +115,16 @@ def tiny_round(number: int) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> None:
-    """Run what is left of the log, a round a batch, and print its results both ways."""
-    rows = tiny_round(0).count(b"\n")
+def run_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> None:
+    """Run the rest of the log, one batch per round, and write results with and without data."""
+    rows = make_round(0).count(b"\n")
     coordinator = Coordinator(state, settings, identify_log(log), plan)
     try:
         while True:
             latest = coordinator.latest
             assert latest is not None
             batch = latest.batch + 1
-            # Rows of one block are taken as they lie in its file, rows of several are copied.
+            # Rows of one block are views of its file, rows of several blocks are copied.
             refs = plan_batch(str(log), latest.offset, rows, 1 << 20, 1 + batch % 2)
             if not refs:
                 return
@@ -142,7 +142,7 @@ def replay_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> 
 
 
 def run_like_spark(context: BatchContext, refs: list[BlockRef]) -> Ran:
-    """The in-process run, with what is routed made read-only, as it is when it was packed."""
+    """Run in this process with routed arrays read-only, as they are after a shuffle."""
     done = [dispatch_block(context, ref) for ref in refs]
     pieces = [piece for dispatched in done for piece in dispatched.pieces]
     for part in (part for dispatched in done for part in dispatched.routed):

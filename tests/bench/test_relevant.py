@@ -23,7 +23,7 @@ from bench.papers.skype.store import WindowStore, stock_up
 from bench.papers.skype.window import Sliding
 from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
 from placewire.kinds.relevant.match import scan_relevant
-from placewire.kinds.relevant.refill import Wanted
+from placewire.kinds.relevant.refill import SearchWindows
 from placewire.kinds.relevant.results import BufferRule
 from placewire.model.times import FAR_PAST_US
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
@@ -58,8 +58,8 @@ def best_seqs(sliding: Sliding) -> list[list[int]]:
     horizon = np.full(rows.size, sliding.horizon(sliding.at - 1))
     far_past = np.full(rows.size, FAR_PAST_US)
     after = (horizon, far_past) if sliding.rule.by_time else (far_past, horizon)
-    wanted = Wanted(*after, np.full(rows.size, sliding.at))
-    best = sliding.search.best(sliding.rows, rows, wanted, sliding.rows.k.astype(np.int64))
+    wanted = SearchWindows(*after, np.full(rows.size, sliding.at))
+    best = sliding.search.find_best(sliding.rows, rows, wanted, sliding.rows.k.astype(np.int64))
     return [
         best.seq[at : at + count].tolist()
         for at, count in zip(best.offsets[:-1], best.counts, strict=True)

@@ -86,9 +86,9 @@ def run_in_lives(log: bytes, folder: Path, plan: str, workers: int, rows: int, l
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that usually waits for a long run happens soon."""
     monkeypatch.setattr("placewire.segments.live.MOST_DELTAS", 3)
-    monkeypatch.setattr("placewire.kinds.object_ids.MOST_FILES", 4)
-    monkeypatch.setattr("placewire.kinds.object_ids.JOINED", 3)
-    monkeypatch.setattr("placewire.kinds.object_ids.LEAST_SWEPT", 20)
+    monkeypatch.setattr("placewire.kinds.object_ids.MAX_FILES", 4)
+    monkeypatch.setattr("placewire.kinds.object_ids.MERGED_FILES", 3)
+    monkeypatch.setattr("placewire.kinds.object_ids.MIN_SWEPT", 20)
     monkeypatch.setattr("placewire.segments.thresholds.KEPT_SEGMENTS", 2)
     monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_STRETCH", 2)
     monkeypatch.setattr("placewire.kinds.nearest.match.ROOM", 8)

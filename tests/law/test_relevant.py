@@ -178,8 +178,8 @@ def test_a_result_is_filled_from_what_was_not_kept(rows: int, buffer: str) -> No
 
 @pytest.mark.parametrize("plan", ["shared", "prefix"])
 def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewire.kinds.relevant.settle.ROWS_A_THREAD", 1)
-    monkeypatch.setattr("placewire.kinds.relevant.settle.ROOM", 1_001)  # updates come in many parts
+    monkeypatch.setattr("placewire.kinds.relevant.settle.MIN_THREAD_ROWS", 1)
+    monkeypatch.setattr("placewire.kinds.relevant.settle.OUTPUT_ROOM", 1_001)  # updates come in many parts
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     for seed in (13, 19, 28):
         log, table = sliding_log(seed), {"window": {"count": 20}}

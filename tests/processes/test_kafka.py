@@ -203,7 +203,7 @@ def test_events_of_one_partition_are_a_log(
 def test_topics_with_partitions_and_tombstones(
     spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("placewire.spark.kafka.ALONE", 5)  # so that several tasks write
+    monkeypatch.setattr("placewire.spark.kafka.MIN_TASK_MESSAGES", 5)  # so that several tasks write
     lines = city_lines(tmp_path, objects=500, subscriptions=150, queries=12, bad=20, seed=6)
     topics = {
         "subscriptions": new_topic(broker, 3),
@@ -243,7 +243,7 @@ def test_topics_with_partitions_and_tombstones(
         if what == "lag":
             lags.append({source["source"]: source for source in facts["sources"]})
 
-    monkeypatch.setattr("placewire.spark.runner.LOOK_S", 0.0)
+    monkeypatch.setattr("placewire.spark.runner.LAG_INTERVAL_S", 0.0)
     Run(spark, config, tell).go(available=True)
     waiting = [lag[f"kafka {topics['objects']}"] for lag in lags]
     assert 0 < waiting[0]["messages"] < len(published["objects"])

@@ -243,7 +243,7 @@ def test_a_run_from_a_table_to_a_table(
     """Commits, a compaction and a new column between two runs; a deletion ends the third."""
     monkeypatch.setattr(Intake, "tidy", lambda _: None)
     monkeypatch.setattr(running, "PAUSES_S", (0.01,))
-    monkeypatch.setattr(running, "LOOK_S", 0.0)
+    monkeypatch.setattr(running, "LAG_INTERVAL_S", 0.0)
     write_log(CityLife(objects=600, subscriptions=150, seed=5), str(tmp_path / "whole.jsonl"))
     lines = (tmp_path / "whole.jsonl").read_bytes().splitlines()
     events = [json.loads(line) for line in lines]

@@ -85,7 +85,7 @@ def test_a_package_that_is_not_there_is_named(spark: SparkSession) -> None:
 
 
 def test_what_one_key_gets_is_in_one_part_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placewire.spark.kafka.ALONE", 100)
+    monkeypatch.setattr("placewire.spark.kafka.MIN_TASK_MESSAGES", 100)
     values = [b"%d" % number for number in range(1000)]
     keys = [None if number % 50 == 0 else f"s{number * number % 37}" for number in range(1000)]
     whole = pa.table({"key": keys, "value": pa.array(values, pa.large_binary()), "id": keys})

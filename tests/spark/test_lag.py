@@ -27,7 +27,7 @@ def test_a_run_tells_how_far_it_is_behind(
 ) -> None:
     """Files wait trigger by trigger; a sink that fails lacks batches, and status knows."""
     split_log(tmp_path, 4, objects=300, subscriptions=60, seed=5)
-    monkeypatch.setattr(running, "LOOK_S", 0.0)
+    monkeypatch.setattr(running, "LAG_INTERVAL_S", 0.0)
     told: list[tuple[str, dict[str, Any]]] = []
     run = Run(
         spark,

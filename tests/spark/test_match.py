@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from oracle import replay
 from placewire import Unusable, match, refused_objects
 from placewire.demo import CityLife, write_log
-from placewire.spark.columns import take_objects
+from placewire.spark.columns import select_objects
 
 NEVER_MIND = {"expires", "ts"}
 
@@ -136,7 +136,7 @@ def test_settings_of_the_session_change_nothing(spark: SparkSession) -> None:
         for name, value in others.items():
             spark.conf.set(name, value)
         found = match(objects, subscriptions).collect()
-        data = take_objects(objects, extra=True).select("data").collect()
+        data = select_objects(objects, extra=True).select("data").collect()
     finally:
         for name, value in former.items():
             spark.conf.set(name, value)

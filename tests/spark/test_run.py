@@ -135,7 +135,7 @@ def test_who_waits_for_the_end_does_not_wait_for_ever(
 ) -> None:
     """A file that cannot be read is never passed over; once it is gone the run goes on."""
     monkeypatch.setattr(running, "PAUSES_S", (0.01, 0.02))
-    monkeypatch.setattr(running, "FAILURES", 3)
+    monkeypatch.setattr(running, "MAX_FAILURES", 3)
     (tmp_path / "posts").mkdir()
     (tmp_path / "posts" / "bad.parquet").write_bytes(b"no Parquet")
     source = '[[source]]\ntakes = "objects"\nformat = "parquet"\npath = "posts"\n'

@@ -22,7 +22,7 @@ from placewire import Stream, Unusable, match, refused_objects, register
 from placewire.batch.coordinator import Coordinator
 from placewire.demo import CityLife, write_log
 from placewire.ingest.sources import join_lines
-from placewire.spark.columns import take_lines
+from placewire.spark.columns import select_lines
 from placewire.spark.intake import read_points, write_changes
 from placewire.spark.sinks import CallSink
 from streams import split_log, write_tables
@@ -388,7 +388,7 @@ def test_lines_get_a_type_where_they_have_none(spark: SparkSession) -> None:
         b"": None,
     }
     frame = spark.createDataFrame([(line,) for line in given], "value binary")
-    taken = take_lines(frame, kind="object").select("line").collect()
+    taken = select_lines(frame, kind="object").select("line").collect()
     wanted = [line if typed is None else typed for line, typed in given.items()]
     assert [bytes(row["line"]) for row in taken] == wanted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -83,3 +84,9 @@ def test_types_are_for_users_too() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel == {"packages": ["src/placewire"]}  # all that is there, nothing left out
+
+
+def test_no_submodule_hides_a_public_name() -> None:
+    """Importing a submodule sets an attribute of its package, in place of a lazy public name."""
+    modules = {module.name for module in pkgutil.iter_modules(placewire.__path__)}
+    assert not modules & set(placewire.__all__)

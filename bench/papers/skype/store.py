@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.papers.skype.data import Corpus
 from placewire.kernels.jit import read_only
-from placewire.kinds.relevant.refill import BestObjects, Wanted, WindowMatches, WindowSearch
+from placewire.kinds.relevant.refill import BestObjects, SearchWindows, WindowMatches, WindowSearch
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.index import build_retained, used_words
@@ -96,27 +96,29 @@ class TimedWindowSearch(WindowSearch):
         self.seconds = 0.0
         self.stock: Stock | None = None  # what is found, while buffers are filled first
 
-    def postings(self, rows: SubscriptionRows, picked: np.ndarray, wanted: Wanted) -> np.ndarray:
+    def estimate_postings(
+        self, rows: SubscriptionRows, picked: np.ndarray, wanted: SearchWindows
+    ) -> np.ndarray:
         if self.stock is not None:
             return self.stock.postings[picked]
         started = clock()
-        counts = super().postings(rows, picked, wanted)
+        counts = super().estimate_postings(rows, picked, wanted)
         self.seconds += clock() - started
         return counts
 
-    def best(
-        self, rows: SubscriptionRows, picked: np.ndarray, wanted: Wanted, sizes: np.ndarray
+    def find_best(
+        self, rows: SubscriptionRows, picked: np.ndarray, wanted: SearchWindows, sizes: np.ndarray
     ) -> BestObjects:
         if self.stock is not None:
             return self.stock.take(picked, sizes)
         started = clock()
-        found = super().best(rows, picked, wanted, sizes)
+        found = super().find_best(rows, picked, wanted, sizes)
         self.seconds += clock() - started
         self.refills += picked.size
         self.looked += int(found.looked.sum())
         return found
 
-    def above(
+    def find_above(
         self,
         rows: SubscriptionRows,
         picked: np.ndarray,
@@ -125,23 +127,25 @@ class TimedWindowSearch(WindowSearch):
         theta: np.ndarray,
     ) -> WindowMatches:
         started = clock()
-        found = super().above(rows, picked, after_seq, before_seq, theta)
+        found = super().find_above(rows, picked, after_seq, before_seq, theta)
         self.seconds += clock() - started
         return found
 
 
 def stock_up(store: WindowStore, rows: SubscriptionRows, size: int) -> Stock:
     """The best of the window for every row, `size` each."""
-    hunter = WindowSearch(store.state, by_time=False)
-    hunter.look_at(store.upto(store.window))
+    search = WindowSearch(store.state, by_time=False)
+    search.use_files(store.upto(store.window))
     parts, postings = [], []
     rows = SubscriptionRows(*map(read_only, rows))
     for first in range(0, rows.total, STRETCH):
         picked = np.arange(first, min(first + STRETCH, rows.total))
         far_past = np.full(picked.size, FAR_PAST_US)
-        wanted = Wanted(far_past, np.full(picked.size, -1), np.full(picked.size, store.window))
-        postings.append(hunter.postings(rows, picked, wanted))
-        parts.append(hunter.best(rows, picked, wanted, np.full(picked.size, size)))
+        wanted = SearchWindows(
+            far_past, np.full(picked.size, -1), np.full(picked.size, store.window)
+        )
+        postings.append(search.estimate_postings(rows, picked, wanted))
+        parts.append(search.find_best(rows, picked, wanted, np.full(picked.size, size)))
     columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[1:]]
     return Stock(
         np.concatenate(postings),

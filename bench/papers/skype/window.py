@@ -28,7 +28,7 @@ from placewire.kinds.relevant.results import (
     empty_buffers,
     take_buffers,
 )
-from placewire.kinds.relevant.settle import WindowPass, WindowUpdates
+from placewire.kinds.relevant.settle import WindowSlide, WindowUpdates
 from placewire.model.subscriptions import RELEVANT, SubscriptionRows, take_rows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.window import Moves
@@ -125,17 +125,17 @@ class Sliding:
             return seq - self.store.window
         return int(self.store.corpus.ts_us[seq]) - self.span_us
 
-    def _slider(self, first: int, last: int, moving: bool = True) -> WindowPass:
+    def _slider(self, first: int, last: int, moving: bool = True) -> WindowSlide:
         seqs = np.arange(first - 1, last)
         moves = Moves(seqs, np.array([self.horizon(int(seq)) for seq in seqs]))
         if not moving:
             moves = Moves(moves.seq[:1], moves.horizon[:1])
         still = Advances(NOBODY, NOBODY, FAR_PAST_US)
-        return WindowPass(moves, still, self.search, self.rule.by_time, last - 1)
+        return WindowSlide(moves, still, self.search, self.rule.by_time, last - 1)
 
     def _fill(self, told: bool) -> None:
         """The best of the window for every row."""
-        self.search.look_at(self.store.upto(self.at))
+        self.search.use_files(self.store.upto(self.at))
         slider = self._slider(self.at, self.at)
         started = time.monotonic()
 
@@ -157,11 +157,11 @@ class Sliding:
         """Objects in a buffer, in the mean."""
         return float(self.buffers.buffers.counts.mean())
 
-    def enter(self, found: Relevance, seqs: np.ndarray, slider: WindowPass) -> int:
+    def enter(self, found: Relevance, seqs: np.ndarray, slider: WindowSlide) -> int:
         """Let what was found, and what the slider's horizon reaches, pass the buffers."""
         rows, of_rows = self.gather(found, seqs)
         end_seq = np.full(self.rows.total, np.iinfo(np.int64).max)
-        slid = slider.slide_committed(self.live, of_rows, rows, end_seq)
+        slid = slider.settle_committed(self.live, of_rows, rows, end_seq)
         return count_updates(slid)
 
     def gather(self, found: Relevance, seqs: np.ndarray) -> tuple[np.ndarray, WindowMatches]:
@@ -187,13 +187,13 @@ class Sliding:
         match_s = enter_s = leave_s = wall_s = 0.0
         found = updates = 0
         counters = np.zeros(len(COUNTER_NAMES), np.int64)
-        hunter = self.search
-        refills, looked, refill_s = hunter.refills, hunter.looked, hunter.seconds
+        search = self.search
+        refills, looked, refill_s = search.refills, search.looked, search.seconds
         index_s = index.seconds
         for first in range(self.at, self.at + blocks * size, size):
             last = first + size
             block, seqs = self.store.corpus.block(first, last)
-            hunter.look_at(self.store.upto(last))
+            search.use_files(self.store.upto(last))
             started, marks = time.perf_counter(), [clock()]
             met = find_on_threads(index, block, self.theta, threads)
             marks.append(clock())
@@ -222,12 +222,12 @@ class Sliding:
             match_s,
             enter_s,
             leave_s,
-            hunter.seconds - refill_s,
+            search.seconds - refill_s,
             index.seconds - index_s,
             found,
             updates,
-            hunter.refills - refills,
-            hunter.looked - looked,
+            search.refills - refills,
+            search.looked - looked,
             counters,
             wall_s,
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from placewire.batch.updates import write_reports, write_updates
 from placewire.ingest.clock import Advances, BlockFacts
 from placewire.kinds.candidates import PieceSummary
-from placewire.kinds.object_ids import ResultObjects
+from placewire.kinds.object_ids import ResultObjectFiles
 from placewire.kinds.shard import KindResults, SettleBatch, Shard, Spread, work_here
 from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.model.subscriptions import take_rows
@@ -59,7 +59,7 @@ class Settler:
     ) -> None:
         self.state = state
         self.live = live
-        self.result_objects = ResultObjects(state, result_objects)
+        self.result_objects = ResultObjectFiles(state, result_objects)
         self.window = window
         self.store = store
         self.release = release  # removes ended rows from the plans
@@ -153,7 +153,7 @@ class Settler:
             int(changes.seq.size),
             resolved.idle_unsubscribes,
         )
-        self.result_objects.tidy(number, [live.results for live in self.live.segments])
+        self.result_objects.compact(number, [live.results for live in self.live.segments])
         return settled
 
 

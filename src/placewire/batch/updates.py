@@ -9,7 +9,7 @@ import numpy as np
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
 from placewire.kernels.json.results import matches_to_order
-from placewire.kinds.object_ids import Named, concat_named, take_texts
+from placewire.kinds.object_ids import NamedObjects, concat_named_objects, take_texts
 from placewire.kinds.shard import Changed, Reports
 from placewire.model.subscriptions import (
     concat_offsets,
@@ -31,8 +31,8 @@ def write_updates(state: StateDir, batch: int, changed: Sequence[Changed]) -> Up
     offsets, texts = take_texts(id_offsets, id_bytes, order)
     add_offsets, adds = take_slices(concat_offsets([p.add_offsets for p in changed]), order)
     drop_offsets, drops = take_slices(concat_offsets([p.drop_offsets for p in changed]), order)
-    added = concat_named([part.added for part in changed]).take(adds)
-    dropped = concat_named([part.dropped for part in changed]).take(drops)
+    added = concat_named_objects([part.added for part in changed]).take(adds)
+    dropped = concat_named_objects([part.dropped for part in changed]).take(drops)
     scored = np.concatenate([np.full(part.seq.size, part.scored) for part in changed])
     name = state.new_name(batch, "updates")
     write_arrays(
@@ -44,9 +44,9 @@ def write_updates(state: StateDir, batch: int, changed: Sequence[Changed]) -> Up
             "subscription_bytes": texts,
             "adds": add_offsets,
             "measure": np.concatenate([part.measure for part in changed])[adds],
-            **{f"add.{field}": getattr(added, field) for field in Named._fields[1:]},
+            **{f"add.{field}": getattr(added, field) for field in NamedObjects._fields[1:]},
             "drops": drop_offsets,
-            **{f"drop.{field}": getattr(dropped, field) for field in Named._fields[1:]},
+            **{f"drop.{field}": getattr(dropped, field) for field in NamedObjects._fields[1:]},
         },
     )
     return UpdatesEntry(name, int(seq.size))

@@ -14,9 +14,11 @@ from rich.tree import Tree
 
 from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import count_noun
-from placewire.explain.explain import explain
-from placewire.explain.verdict import listed, metres, quoted, say_region
+from placewire.explainer.explain import explain
+from placewire.explainer.verdict import describe_region
+from placewire.kinds.phrases import format_metres, join_words, quote_term
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.kinds import kind_named
 from placewire.model.settings import read_settings
 from placewire.queries.snapshot import decode_object
 from placewire.status.status import open_state
@@ -96,9 +98,9 @@ def print_explanation(console: Console, told: dict[str, Any]) -> None:
     console.print()
     for line in pair_lines(told):
         console.print(line)
-    for part in ("region", "where", "nearest", "relevant", "trending"):
+    for part, print_part in PRINTERS.items():
         if told.get(part) is not None:
-            PRINTERS[part](console, told[part])
+            print_part(console, told[part])
     interval = told["interval"]
     console.print(f"[bold]live[/] {yes_or_no(interval['live'])}, {escape(interval['why'])}")
     if "cost" in told:
@@ -142,7 +144,7 @@ def format_id(name: str | None) -> str:
 def print_region(console: Console, region: dict[str, Any]) -> None:
     """Print whether the object is inside the region."""
     if region["kind"] != "everywhere":
-        said = say_region(region).removeprefix("it is ")
+        said = describe_region(region).removeprefix("it is ")
         console.print(f"[bold]region[/] {yes_or_no(region['inside'])}, {said}")
 
 
@@ -171,11 +173,11 @@ def print_nearest(console: Console, told: dict[str, Any]) -> None:
     """Print keywords, distance and current result of a nearest subscription."""
     keywords = told["keywords"]
     words = ", ".join(
-        f"{escape(quoted(one))} {'[green]there[/]' if one['holds'] else '[red]not there[/]'}"
+        f"{escape(quote_term(one))} {'[green]there[/]' if one['holds'] else '[red]not there[/]'}"
         for one in keywords
     )
     console.print(f"[bold]keywords[/] ({told['mode']}) {words}")
-    within = f", within_m {metres(told['within_m'])}" if told["within_m"] is not None else ""
+    within = f", within_m {format_metres(told['within_m'])}" if told["within_m"] is not None else ""
     console.print(f"[bold]distance[/] {told['distance_m']:,.3f} m{within}")
     if "held" in told:
         kth = f", the last {told['kth_m']:,.3f} m away" if told["kth_m"] is not None else ""
@@ -197,7 +199,7 @@ def print_relevant(console: Console, told: dict[str, Any]) -> None:
     tree.add(f"{alpha:g} x SSim {told['ssim']:.9f}: {place}")
     text = tree.add(f"{1 - alpha:g} x TSim {told['tsim']:.9f}")
     for term in told["terms"]:
-        name = escape(quoted(term))
+        name = escape(quote_term(term))
         if term["holds"]:
             adds = f"u {term['u']:.6f} x v {term['v']:.6f} = {term['adds']:.9f}"
             text.add(f"{name} [green]there[/]: {adds} ({format_weight(term)})")
@@ -229,7 +231,7 @@ def print_trending(console: Console, told: dict[str, Any]) -> None:
 
 def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
     """Describe the cost of the object and the postings of the subscription."""
-    pairs = ("match", "matches") if kind == "boolean" else ("candidate", "candidates")
+    pairs = ("match", "matches") if kind_named(kind).exact else ("candidate", "candidates")
     done = [
         count_noun(cost["terms_probed"], "term", "terms") + " probed",
         f"{cost['terms_posted']:,} with postings",
@@ -245,7 +247,7 @@ def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
     ]
     posted = cost["posted"]
     for post in posted[:MAX_POSTINGS]:
-        name = "any text" if post["any_text"] else quoted(post)
+        name = "any text" if post["any_text"] else quote_term(post)
         reached = "reached" if post["reached"] else "not reached"
         lines.append(f"  posted under {escape(name)}{format_cell(post)}: {reached}")
     if len(posted) > MAX_POSTINGS:
@@ -281,7 +283,7 @@ def plan_line(plan: dict[str, Any]) -> str:
         ("pair_meets_at", "they meet at"),
     ):
         if key in plan:
-            who = listed([str(worker) for worker in plan[key]]) if plan[key] else "none"
+            who = join_words([str(worker) for worker in plan[key]]) if plan[key] else "none"
             line += f"; {said} worker{'s' if len(plan[key]) > 1 else ''} {who}"
     return line
 

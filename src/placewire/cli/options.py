@@ -12,7 +12,6 @@ import typer
 from placewire.cli.connection import SERVER_VARIABLE, STATE_VARIABLE, read_target
 from placewire.model.errors import Unusable
 
-KINDS = ("boolean", "nearest", "relevant", "trending")
 ROLES = ("publish", "subscribe", "admin")
 MAX_COMPLETED_IDS = 200
 COMPLETION_TIMEOUT_S = 0.5
@@ -92,7 +91,9 @@ def with_prefix(words: tuple[str, ...] | list[str], prefix: str) -> list[str]:
 
 def complete_kind(incomplete: str) -> list[str]:
     """Complete the kind of a subscription."""
-    return with_prefix(KINDS, incomplete)
+    from placewire.model.kinds import kind_names
+
+    return with_prefix(kind_names(), incomplete)
 
 
 def complete_role(incomplete: str) -> list[str]:

@@ -18,7 +18,7 @@ from placewire.model.errors import Unusable
 from placewire.plans.names import parse_plans
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
-from placewire.spark.config import RunConfig, read_config, settings_of_config
+from placewire.spark.config import RunConfig, read_config, read_run_settings
 from placewire.storage.runtime_files import Lag
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run_stream(options: RunOptions) -> CommandSummary:
     config = msgspec.structs.replace(config, **given)
     read_rebalance(config.rebalance)
     parse_plans(config.plan)
-    settings_of_config(config)
+    read_run_settings(config)
     if config.workers is not None:
         read_workers(config.workers)
     log = RunLog(options.log)

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.warm import USUAL, warm_kernels
+from placewire.warm import DEFAULT_SETTINGS, warm_kernels
 
 if TYPE_CHECKING:
     from placewire.spark.config import RunConfig
@@ -26,7 +26,7 @@ LOADED_WITHIN_S = 3.0  # kernels that take longer are being compiled
 JAR_SETTINGS = {"spark.jars", "spark.jars.packages"}
 
 
-def ready_kernels(plan: str = "shared", settings: Settings = USUAL) -> None:
+def ready_kernels(plan: str = "shared", settings: Settings = DEFAULT_SETTINGS) -> None:
     """Warm the kernels of a run; say so on standard error if they have to be compiled."""
     console = Console(stderr=True)
     started = time.monotonic()

@@ -8,6 +8,7 @@ kind is first used. A new kind is a new package and one line in the registry; se
 - `candidates`: input and output of matching
 - `shard`: input and output of settling
 - `object_ids`: ids of the objects in results, so that an update can name a dropped object
-- `explanation`: reasons that several kinds give
+- `explanation`: facts of explanations that several kinds share
+- `phrases`: phrases of verdicts that several kinds use
 - `threads`: run kernels over portions of rows on all cores
 """

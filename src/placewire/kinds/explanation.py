@@ -1,4 +1,4 @@
-"""Explain what a pair of object and subscription has in common: place, words, postings."""
+"""Facts of an explanation that several kinds share: region, expression, postings."""
 
 from __future__ import annotations
 
@@ -19,58 +19,58 @@ from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.segments.segment import NONE_DEAD
 
 if TYPE_CHECKING:
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 Point = list[float]
 
 
-def explain_region(rows: SubscriptionRows, seen: Seen) -> dict[str, Any]:
-    """The region of the one row, and what the exact test says of the object."""
+def explain_region(rows: SubscriptionRows, obj: ExplainedObject) -> dict[str, Any]:
+    """Describe the region of the row, and test the object exactly."""
     kind, box, shape = int(rows.region_kind[0]), rows.box[0], rows.shape
-    inside = region_containing_points(kind, box, shape, np.array([seen.lon]), np.array([seen.lat]))
-    told: dict[str, Any] = {"kind": "everywhere", "inside": bool(inside[0])}
+    inside = region_containing_points(kind, box, shape, np.array([obj.lon]), np.array([obj.lat]))
+    facts: dict[str, Any] = {"kind": "everywhere", "inside": bool(inside[0])}
     if kind == EVERYWHERE:
-        return told
+        return facts
     if kind == BOX:
         edges = box.tolist()
-        return told | {"kind": "box", "box": edges, "beyond": beyond_box(edges, seen)}
+        return facts | {"kind": "box", "box": edges, "beyond": measure_beyond_box(edges, obj)}
     if kind == CIRCLE:
         lon, lat, radius_m = shape.tolist()
-        away = float(distance_m(lon, lat, seen.lon, seen.lat))
-        return told | {
+        away = float(distance_m(lon, lat, obj.lon, obj.lat))
+        return facts | {
             "kind": "circle",
             "circle": {"lon": lon, "lat": lat, "radius_m": radius_m},
             "centre_m": away,
             "edge_m": abs(round(away - radius_m, 3)),
         }
     rings = read_rings(shape.tolist())
-    return told | {"kind": "polygon", "polygon": rings} | look_at_edges(rings, seen)
+    return facts | {"kind": "polygon", "polygon": rings} | measure_edges(rings, obj)
 
 
-def beyond_box(box: list[float], seen: Seen) -> list[dict[str, Any]]:
-    """The sides of a box that the object is beyond, and by how much; none if it is inside."""
+def measure_beyond_box(box: list[float], obj: ExplainedObject) -> list[dict[str, Any]]:
+    """Measure how far the object is past each side of a box; empty if it is inside."""
     west, south, east, north = box
     beyond = []
-    if seen.lat > north:
-        beyond.append(("north", seen.lat - north, (seen.lon, north)))
-    elif seen.lat < south:
-        beyond.append(("south", south - seen.lat, (seen.lon, south)))
-    spanned = west <= seen.lon <= east if west <= east else seen.lon >= west or seen.lon <= east
+    if obj.lat > north:
+        beyond.append(("north", obj.lat - north, (obj.lon, north)))
+    elif obj.lat < south:
+        beyond.append(("south", south - obj.lat, (obj.lon, south)))
+    spanned = west <= obj.lon <= east if west <= east else obj.lon >= west or obj.lon <= east
     if not spanned:
-        to_west, to_east = (west - seen.lon) % 360.0, (seen.lon - east) % 360.0
+        to_west, to_east = (west - obj.lon) % 360.0, (obj.lon - east) % 360.0
         if to_west <= to_east:
-            beyond.append(("west", to_west, (west, seen.lat)))
+            beyond.append(("west", to_west, (west, obj.lat)))
         else:
-            beyond.append(("east", to_east, (east, seen.lat)))
+            beyond.append(("east", to_east, (east, obj.lat)))
     return [
-        {"side": side, "by_deg": by, "by_m": float(distance_m(seen.lon, seen.lat, *at))}
+        {"side": side, "by_deg": by, "by_m": float(distance_m(obj.lon, obj.lat, *at))}
         for side, by, at in beyond
     ]
 
 
 def read_rings(shape: list[float]) -> list[list[Point]]:
-    """The rings of a polygon's shape."""
+    """Read the rings of a polygon's shape."""
     rings, at = [], 0
     while at < len(shape):
         count = int(shape[at])
@@ -80,12 +80,12 @@ def read_rings(shape: list[float]) -> list[list[Point]]:
     return rings
 
 
-def look_at_edges(rings: list[list[Point]], seen: Seen) -> dict[str, Any]:
-    """Whether the object is on an edge, how many it crosses eastwards, how far the nearest is.
+def measure_edges(rings: list[list[Point]], obj: ExplainedObject) -> dict[str, Any]:
+    """Test whether the object is on an edge, count edges east of it, measure the nearest.
 
-    The distance is to the nearest point of an edge in lon/lat, about.
+    The distance is approximate: it is to the nearest point of an edge in lon/lat.
     """
-    x, y = seen.lon, seen.lat
+    x, y = obj.lon, obj.lat
     on_edge, crossed, nearest = False, 0, math.inf
     flatten = max(math.cos(math.radians(y)), 1e-9)
     for ring in rings:
@@ -109,63 +109,69 @@ def look_at_edges(rings: list[list[Point]], seen: Seen) -> dict[str, Any]:
 Leaf = Callable[[Any], dict[str, Any]]
 
 
-def fits(rows: SubscriptionRows, seen: Seen, everywhere: bool = False) -> bool:
-    """Whether the object suits the one boolean row, by the kernels of matching; time apart."""
+def row_matches(rows: SubscriptionRows, obj: ExplainedObject, everywhere: bool = False) -> bool:
+    """Whether the object matches the boolean row, by the matching kernels, expiry aside."""
     rows = rows._replace(expires_us=np.array([NEVER_US]))
     if everywhere:
         rows = rows._replace(region_kind=np.array([EVERYWHERE], np.uint8))
-    columns = seen.columns(0)[1:]
+    columns = obj.columns(0)[1:]
     return bool(scan_rows(*columns, rows, NONE_DEAD)[0].size)
 
 
-def explain_where(subscribed: Subscribed, seen: Seen) -> dict[str, Any] | None:
-    """The expression as a tree of what holds; None if any text suits.
+def explain_where(
+    subscription: ExplainedSubscription, obj: ExplainedObject
+) -> dict[str, Any] | None:
+    """Evaluate the expression as a tree; None if any text matches.
 
-    It is as it was written if it was given, or else as the state keeps it, in its normal form.
+    The tree is as written if the subscription was given as JSON, otherwise in normal form.
     """
-    rows = subscribed.rows
+    rows = subscription.rows
     if rows.literal_term.size == 0:
         return None
-    holds = fits(rows, seen, everywhere=True)
-    if subscribed.node is not None:
-        have = set(seen.words.values())
-        tree = mark(subscribed.node, lambda word: {"term": word, "holds": word in have})
+    holds = row_matches(rows, obj, everywhere=True)
+    if subscription.node is not None:
+        have = set(obj.words.values())
+        tree = mark_tree(subscription.node, lambda word: {"term": word, "holds": word in have})
     else:
         outline = outline_program(rows.literal_true.tolist(), rows.literal_false.tolist())
         assert outline is not None
-        tree = mark(outline, lambda literal: mark_literal(subscribed, seen, literal))
-    return {"holds": holds, "as_written": subscribed.node is not None, "tree": tree}
+        tree = mark_tree(outline, lambda literal: mark_literal(subscription, obj, literal))
+    return {"holds": holds, "as_written": subscription.node is not None, "tree": tree}
 
 
-def mark_literal(subscribed: Subscribed, seen: Seen, literal: int) -> dict[str, Any]:
-    """A term of a row; its word is None if no retained object has it."""
-    term = int(subscribed.rows.literal_term[literal])
-    marked: dict[str, Any] = {"term": subscribed.words.get(term), "holds": term in seen.words}
+def mark_literal(
+    subscription: ExplainedSubscription, obj: ExplainedObject, literal: int
+) -> dict[str, Any]:
+    """Mark a term of a row with whether the object has it; its word may be unknown."""
+    term = int(subscription.rows.literal_term[literal])
+    marked: dict[str, Any] = {"term": subscription.words.get(term), "holds": term in obj.words}
     if marked["term"] is None:
         marked["hash"] = f"{term:016x}"
     return marked
 
 
-def mark(node: Node | Outline, leaf: Leaf) -> dict[str, Any]:
-    """A tree with what holds at every node."""
+def mark_tree(node: Node | Outline, leaf: Leaf) -> dict[str, Any]:
+    """Mark every node of a tree with whether it holds."""
     if not isinstance(node, tuple):
         return leaf(node)
     kind, children = node
-    marked = [mark(child, leaf) for child in children]
+    marked = [mark_tree(child, leaf) for child in children]
     held = [child["holds"] for child in marked]
     holds = {ALL: all(held), ANY: any(held), NONE: not any(held)}[kind]
     return {kind: marked, "holds": holds}
 
 
-def mark_keywords(subscribed: Subscribed, seen: Seen) -> list[dict[str, Any]]:
-    """The keywords of a `nearest` or `relevant` row, each there or not."""
-    literals = range(subscribed.rows.literal_term.size)
-    marked = [mark_literal(subscribed, seen, literal) for literal in literals]
+def mark_keywords(
+    subscription: ExplainedSubscription, obj: ExplainedObject
+) -> list[dict[str, Any]]:
+    """Mark each keyword of a row with whether the object has it."""
+    literals = range(subscription.rows.literal_term.size)
+    marked = [mark_literal(subscription, obj, literal) for literal in literals]
     return sorted(marked, key=lambda one: one["term"] or "\U0010ffff")
 
 
-class Post(NamedTuple):
-    """A posting: its term, its cell (None where a term's list has no cells), its part."""
+class PostingRef(NamedTuple):
+    """A posting: its term, its cell (level is None without cells), and its part of the index."""
 
     term: int
     level: int | None
@@ -173,10 +179,10 @@ class Post(NamedTuple):
     part: int = 0
 
 
-class Looked(NamedTuple):
-    """What was done: terms that have postings, cells met, postings looked at, exact tests, pairs.
+class MatchTrace(NamedTuple):
+    """The work of matching one object with a segment, and the rows that it matched.
 
-    `rows` are the pairs' rows in the segment.
+    Counts terms with postings, cells visited, postings read and exact tests.
     """
 
     terms: int
@@ -187,6 +193,6 @@ class Looked(NamedTuple):
 
 
 def terms_by_number(table: NDArray[np.uint64]) -> dict[int, int]:
-    """The hashes of a table by their numbers."""
+    """Map term numbers of a hash table to hashes."""
     filled = np.flatnonzero(table[1::2] != EMPTY)
     return dict(zip(table[2 * filled + 1].tolist(), table[2 * filled].tolist(), strict=True))

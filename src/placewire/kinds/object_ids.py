@@ -1,7 +1,7 @@
-"""Rosters: ids and data of the objects that may be in results, so that a drop can name them.
+"""Ids and data of the objects in results, which later updates need to name what they drop.
 
-Each batch writes the objects that entered a result; result_objects of neighbouring stretches of
-the log are put together when there are many, without objects that are in no result any more.
+Each batch writes a file of the objects that entered a result. When there are many files, adjacent
+ones are merged, and objects that no result has any more are removed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from placewire.storage.manifest import ResultObjectsEntry
 
 NO_SEQS = np.empty(0, np.int64)
 NO_BYTES = np.empty(0, np.uint8)
-MOST_FILES = 16
-JOINED = 8
-LEAST_SWEPT = 100_000
+MAX_FILES = 16
+MERGED_FILES = 8
+MIN_SWEPT = 100_000
 
 
-class Named(NamedTuple):
-    """Objects by ascending seq, with their ids and data (empty for none)."""
+class NamedObjects(NamedTuple):
+    """Objects with their seqs, ids and data (empty for none), CSR by object."""
 
     seq: NDArray[np.int64]
     id_offsets: NDArray[np.int64]
@@ -37,9 +37,9 @@ class Named(NamedTuple):
     data_offsets: NDArray[np.int64]
     data_bytes: NDArray[np.uint8]
 
-    def take(self, picked: NDArray[np.int64]) -> Named:
-        """Some of the objects, in the order picked."""
-        return Named(
+    def take(self, picked: NDArray[np.int64]) -> NamedObjects:
+        """Take some of the objects, in the order picked."""
+        return NamedObjects(
             self.seq[picked],
             *take_texts(self.id_offsets, self.id_bytes, picked),
             *take_texts(self.data_offsets, self.data_bytes, picked),
@@ -49,7 +49,7 @@ class Named(NamedTuple):
 def take_texts(
     offsets: NDArray[np.int64], texts: NDArray[np.uint8], picked: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The picked slices of a CSR column of bytes, one after another: offsets and bytes."""
+    """Copy the picked slices of a CSR column of bytes; returns offsets and bytes."""
     starts, ends = offsets[:-1][picked], offsets[1:][picked]
     found: tuple[NDArray[np.int64], NDArray[np.uint8]] = slices_to_buffer(
         read_only(texts), read_only(starts), read_only(ends)
@@ -57,7 +57,7 @@ def take_texts(
     return found
 
 
-NOBODY = Named(
+NO_NAMED_OBJECTS = NamedObjects(
     np.empty(0, np.int64),
     np.zeros(1, np.int64),
     np.empty(0, np.uint8),
@@ -66,11 +66,11 @@ NOBODY = Named(
 )
 
 
-def concat_named(parts: Sequence[Named]) -> Named:
-    """All objects of `parts`, one part after another."""
+def concat_named_objects(parts: Sequence[NamedObjects]) -> NamedObjects:
+    """Concatenate the objects of `parts`."""
     if not parts:
-        return NOBODY
-    return Named(
+        return NO_NAMED_OBJECTS
+    return NamedObjects(
         np.concatenate([p.seq for p in parts]),
         concat_offsets([p.id_offsets for p in parts]),
         np.concatenate([p.id_bytes for p in parts]),
@@ -79,20 +79,21 @@ def concat_named(parts: Sequence[Named]) -> Named:
     )
 
 
-class ResultObjects:
-    """The result_objects that the next manifest will name, oldest first."""
+class ResultObjectFiles:
+    """The files of result objects that the next manifest lists, oldest first."""
 
     def __init__(self, state: StateDir, entries: list[ResultObjectsEntry]) -> None:
         self.state = state
         self.entries = list(entries)
-        self.swept = 0  # objects after the last sweep of this process
+        self.swept = 0  # objects that the last sweep of this process left
 
-    def read(self, entry: ResultObjectsEntry) -> Named:
+    def read(self, entry: ResultObjectsEntry) -> NamedObjects:
+        """Map a file."""
         arrays: dict[str, Any] = open_arrays(self.state.file(entry.name)).arrays
-        return Named(*(arrays[name] for name in Named._fields))
+        return NamedObjects(*(arrays[name] for name in NamedObjects._fields))
 
-    def find(self, seqs: NDArray[np.int64]) -> Named:
-        """The objects of these seqs, in this order; all of them are there."""
+    def find(self, seqs: NDArray[np.int64]) -> NamedObjects:
+        """Find the objects of these seqs, in this order; all of them are in a file."""
         order = np.argsort(seqs, kind="stable")
         ordered = seqs[order]
         starts = [entry.first_seq for entry in self.entries]
@@ -105,34 +106,34 @@ class ResultObjects:
                 parts.append(stored.take(np.searchsorted(stored.seq, wanted)))
         back = np.empty(order.size, np.int64)
         back[order] = np.arange(order.size)
-        return concat_named(parts).take(back)
+        return concat_named_objects(parts).take(back)
 
-    def add(self, batch: int, objects: Named) -> None:
-        """Write the stored of a batch."""
+    def add(self, batch: int, objects: NamedObjects) -> None:
+        """Write the objects that entered a result in a batch."""
         if objects.seq.size == 0:
             return
         name = self.state.new_name(batch, "roster")
         write_arrays(self.state.file(name), objects._asdict())
         self.entries.append(ResultObjectsEntry(name, int(objects.seq[0]), int(objects.seq.size)))
 
-    def tidy(self, batch: int, results: Iterable[RowResults]) -> None:
-        """Put result_objects together when there are many; forget objects that no result has."""
-        if len(self.entries) <= MOST_FILES:
+    def compact(self, batch: int, results: Iterable[RowResults]) -> None:
+        """Merge files when there are many; remove objects that no result has."""
+        if len(self.entries) <= MAX_FILES:
             return
         total = sum(entry.objects for entry in self.entries)
-        if total > 2 * self.swept + LEAST_SWEPT:
+        if total > 2 * self.swept + MIN_SWEPT:
             held = np.concatenate([NO_SEQS, *(one.object_seqs() for one in results)])
             self._replace(batch, 0, len(self.entries), np.unique(held))
             self.swept = sum(entry.objects for entry in self.entries)
             return
         sizes = np.array([entry.objects for entry in self.entries])
-        sums = np.convolve(sizes, np.ones(JOINED, np.int64), "valid")
+        sums = np.convolve(sizes, np.ones(MERGED_FILES, np.int64), "valid")
         at = int(np.argmin(sums))
-        self._replace(batch, at, at + JOINED, None)
+        self._replace(batch, at, at + MERGED_FILES, None)
 
     def _replace(self, batch: int, first: int, last: int, needed: NDArray[np.int64] | None) -> None:
-        """One stored in the place of several neighbouring ones."""
-        joined = concat_named([self.read(entry) for entry in self.entries[first:last]])
+        """Replace adjacent files by one, with the needed objects only if they are given."""
+        joined = concat_named_objects([self.read(entry) for entry in self.entries[first:last]])
         if needed is not None:
             joined = joined.take(np.flatnonzero(np.isin(joined.seq, needed)))
         before, after = self.entries[:first], self.entries[last:]
@@ -141,14 +142,14 @@ class ResultObjects:
         self.entries += after
 
 
-def name_objects(facts: Sequence[BlockFacts]) -> Named:
-    """All objects of the batch, block after block, in the order of each block's file."""
+def read_batch_objects(facts: Sequence[BlockFacts]) -> NamedObjects:
+    """Read all objects of a batch, in the order of its blocks."""
     parts = []
     for fact in facts:
         a = fact.arrays
         objects = a["object.event"].size
         parts.append(
-            Named(
+            NamedObjects(
                 object_seqs(fact),
                 a["object.id_offsets"],
                 a["object.id_bytes"],
@@ -156,4 +157,4 @@ def name_objects(facts: Sequence[BlockFacts]) -> Named:
                 a.get("object.data_bytes", NO_BYTES),
             )
         )
-    return concat_named(parts)
+    return concat_named_objects(parts)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances, BlockFacts, object_nows, object_seqs
 from placewire.kinds.candidates import PieceSummary
-from placewire.kinds.object_ids import Named, ResultObjects
+from placewire.kinds.object_ids import NamedObjects, ResultObjectFiles
 from placewire.model.kinds import Partition, RowResults
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.window import SlidingWindow
@@ -64,7 +64,7 @@ class SettleBatch:
     store: Sequence[StoreEntry]
     window: SlidingWindow
     live: LiveSegments
-    ids: ResultObjects
+    ids: ResultObjectFiles
     scans: frozenset[int]  # kinds that match by scanning
     partition: Partition
     spread: Spread = work_here
@@ -103,10 +103,10 @@ class Changed(NamedTuple):
     id_bytes: NDArray[np.uint8]
     scored: bool
     add_offsets: NDArray[np.int64]
-    added: Named
+    added: NamedObjects
     measure: NDArray[np.float64]
     drop_offsets: NDArray[np.int64]
-    dropped: Named
+    dropped: NamedObjects
 
 
 class Reports(NamedTuple):

@@ -1,4 +1,4 @@
-"""Portions of rows on as many threads as there are cores: kernels run without the interpreter."""
+"""Run kernels over portions of rows on all cores; compiled kernels release the GIL."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 T = TypeVar("T")
 
 
-def in_portions(
-    work: Callable[[int, int], list[T]], rows: int, worth: int, each: int = 1
+def run_in_portions(
+    work: Callable[[int, int], list[T]], rows: int, min_rows: int, per_thread: int = 1
 ) -> list[T]:
-    """Do `work` for rows first:last, on at most one thread a core, each with `worth` rows at least.
+    """Call `work(first, last)` on a thread per core, each with `min_rows` rows at least.
 
-    A thread takes `each` portions, one after another. What they give is put together in order.
+    Each thread gets `per_thread` portions. Returns their results in the order of rows.
     """
-    threads = max(1, min(os.cpu_count() or 1, rows // worth))
+    threads = max(1, min(os.cpu_count() or 1, rows // min_rows))
     if threads == 1:
         return work(0, rows)
-    cuts = np.linspace(0, rows, each * threads + 1).astype(np.int64).tolist()
+    cuts = np.linspace(0, rows, per_thread * threads + 1).astype(np.int64).tolist()
     with ThreadPoolExecutor(threads) as pool:
         return list(chain.from_iterable(pool.map(work, cuts[:-1], cuts[1:])))

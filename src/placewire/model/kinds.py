@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
     from placewire.ingest.changes import RowFields, RowReader
     from placewire.ingest.queries import Query, QueryReader
     from placewire.kinds.candidates import Matches, ObjectBlock, Target
-    from placewire.kinds.explanation import Looked, Post
+    from placewire.kinds.explanation import MatchTrace, PostingRef
     from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
     from placewire.model.events import QueryEvent, SubscribeEvent
     from placewire.model.subscriptions import SubscriptionRows
@@ -238,6 +238,7 @@ class Kind:
 
     # Explain: why a pair does or does not match.
 
+    verdicts = ("Match", "No match")  # how the sentence of an explanation begins
     looks_back = False  # whether objects from before the subscription count
     probes_any_text = False  # whether an object also probes for rows that ask for no word
     left_out = ""  # why a pair that suits is not found any more
@@ -246,19 +247,31 @@ class Kind:
         """What rows hold that have no results yet."""
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        """Add the kind's own reasons to an explanation; whether the pair suits, time apart."""
+        """Add the kind's own facts to an explanation; whether the pair matches, time aside."""
         raise NotImplementedError
 
-    def posts(self, index: Any, row: int, part: int) -> list[Post]:
-        """The postings of a row in one part of an index."""
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        """Add phrases about the kind's own facts to the reasons for and against a match."""
+
+    def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
+        """Find the postings of a row in one part of an index."""
         return []
 
-    def look(
-        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
-    ) -> Looked:
-        """Match one object with one segment and count what that takes."""
+    def trace_match(
+        self,
+        context: ExplainContext,
+        opened: OpenSegment,
+        obj: ExplainedObject,
+        now_us: int,
+        thresholds: Any,
+    ) -> MatchTrace:
+        """Match one object with one segment and count the work."""
         raise NotImplementedError
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
@@ -266,6 +279,7 @@ class Kind:
         return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
 
 
+DEFAULT_KIND = "boolean"  # of a table of subscriptions without a column for the kind
 # A new kind is a package and a line here. Numbers are in files: never change or reuse one.
 _PACKAGES = {
     "boolean": (0, "placewire.kinds.boolean.kind"),
@@ -283,6 +297,11 @@ def kind_names() -> tuple[str, ...]:
 def name_of_kind(number: int) -> str:
     """The name of a kind by its number, without importing it."""
     return next(name for name, (known, _) in _PACKAGES.items() if known == number)
+
+
+def number_of_kind(name: str) -> int:
+    """The number of a kind by its name, without importing it."""
+    return _PACKAGES[name][0]
 
 
 def kind_named(name: str) -> Kind:

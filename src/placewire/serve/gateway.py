@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.batch.coordinator import check_same
-from placewire.explain.history import History, IdPeriod
+from placewire.explainer.history import SubscriptionHistory, SubscriptionPeriod
 from placewire.ingest.admission import Admission
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
@@ -258,13 +258,15 @@ class Gateway:
             raise Refused(404, f"subscription {name[:256]!r}: is not known")
         return subscription
 
-    def history_of(self, caller: Caller, name: str) -> History:
+    def history_of(self, caller: Caller, name: str) -> SubscriptionHistory:
         """The lifetimes of one of the caller's ids; raises Refused. Call it in a thread."""
         self.find_subscription(caller, name)
         past, since = self.ledger.history_of(name, caller.scope)
         decode = msgspec.json.decode
-        lifetimes = [IdPeriod(one.seq, one.end_seq, one.how, decode(one.body)) for one in past]
-        return History(lifetimes, since)
+        lifetimes = [
+            SubscriptionPeriod(one.seq, one.end_seq, one.how, decode(one.body)) for one in past
+        ]
+        return SubscriptionHistory(lifetimes, since)
 
     @property
     def committed_seq(self) -> int:

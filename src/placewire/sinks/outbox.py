@@ -19,7 +19,7 @@ from placewire.kernels.json.results import (
     matches_to_order,
     updates_to_lines,
 )
-from placewire.kinds.object_ids import Named
+from placewire.kinds.object_ids import NamedObjects
 from placewire.model.subscriptions import concat_offsets
 from placewire.segments.segment import open_segment
 from placewire.storage.arrays import open_arrays
@@ -28,7 +28,7 @@ from placewire.storage.manifest import BlockEntry, Manifest, PieceEntry
 
 NO_OFFSETS = np.empty(0, np.int64)
 LINES_AT_ONCE = 200_000
-NAMES = tuple(f".{name}" for name in Named._fields[1:])
+NAMES = tuple(f".{name}" for name in NamedObjects._fields[1:])
 UPDATE_COLUMNS = (
     "seq",
     "scored",

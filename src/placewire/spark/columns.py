@@ -1,8 +1,7 @@
-"""DataFrames as the intake takes them: columns found by name and brought to one form.
+"""Select the columns of DataFrames into the intake schema.
 
-Everything that can be done in the JVM is done there: casts, points as WKB, changes as JSON. What is
-wrong with a row is found out later, when its block is decoded: it becomes a dead letter, and no
-cast ever stops a stream.
+Casts, points as WKB and changes as JSON are computed in the JVM. Invalid values pass as they are:
+decoding a block turns such rows into dead letters, so no cast ever stops a stream.
 """
 
 from __future__ import annotations
@@ -16,18 +15,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from placewire.model.errors import Unusable
+from placewire.model.kinds import DEFAULT_KIND
 
-LINE, CHANGE, OBJECT = 0, 1, 2  # what a row of the intake is
+LINE, CHANGE, OBJECT = 0, 1, 2  # roles of rows in the intake schema
 OBJECT_NAMES = ("id", "ts", "lon", "lat", "text", "point", "terms", "data")
 CHANGE_NAMES = (
     "type", "id", "ts", "kind", "expires", "region", "where", "lon", "lat", "keywords", "k",
     "mode", "within_m", "alpha", "reach_m", "window", "every", "data",
 )  # fmt: skip
 AXES = ("lon", "lat")
-NESTED = (T.ArrayType, T.StructType, T.MapType)  # no single values
-OWN = "_placewire_"  # columns of ours begin with it
+NESTED = (T.ArrayType, T.StructType, T.MapType)
+OWN_PREFIX = "_placewire_"  # of the names of internal columns
 ANY_TIME = "2000-01-01T00:00:00Z"
-# How JSON is written, whatever the session has for its own.
+# Fixed JSON options, independent of those of the session.
 JSON_SPACE = " \t\r\n"
 DATA_FORM = {"timeZone": "UTC", "ignoreNullFields": "true"}
 CHANGE_FORM = DATA_FORM | {
@@ -45,27 +45,27 @@ INTAKE_SCHEMA = (
 def find_columns(
     frame: DataFrame, names: tuple[str, ...], given: Mapping[str, str] | None, what: str
 ) -> dict[str, str]:
-    """Which column of a frame is which; raises Unusable for a name that is not there."""
+    """Map field names to columns of a frame; raises Unusable for a missing column."""
     found = {name: name for name in names if name in frame.columns}
     for name, column in (given or {}).items():
         if name not in names:
             raise Unusable(f"{what}: {name!r} is no column of theirs; these are {', '.join(names)}")
         if column not in frame.columns:
-            there = columns_of(frame)
+            there = list_columns(frame)
             raise Unusable(f"{what}: column {column!r} for {name!r} is not there, got {there}")
         found[name] = column
     return found
 
 
-def take_objects(
+def select_objects(
     frame: DataFrame,
     given: Mapping[str, str] | None = None,
     extra: bool = False,
     carry: Sequence[str] = (),
 ) -> DataFrame:
-    """Objects in the intake's form; `extra` columns ride along as data if there is no other.
+    """Select objects into the intake schema; `extra` adds other columns as data if there is none.
 
-    Columns to `carry` are left beside it as they are.
+    Columns to `carry` are appended unchanged.
     """
     found = find_columns(frame, OBJECT_NAMES, given, "objects")
     placed = {"lon", "lat"} <= found.keys() or "point" in found
@@ -73,45 +73,46 @@ def take_objects(
     lacking += [] if placed else ["lon and lat, or point"]
     lacking += [] if found.keys() & {"text", "terms"} else ["text, or terms"]
     if lacking:
-        raise Unusable(f"objects: need a column {lacking[0]}, got {columns_of(frame)}")
+        raise Unusable(f"objects: need a column {lacking[0]}, got {list_columns(frame)}")
     check_plain(frame, found, "objects", OBJECT_NAMES[:5])
-    text = column_of(frame, found, "text").cast("string") if "text" in found else None
+    text = pick_column(frame, found, "text").cast("string") if "text" in found else None
     if text is None:
-        text = F.array_join(column_of(frame, found, "terms"), " ")
+        text = F.array_join(pick_column(frame, found, "terms"), " ")
     data = data_text = F.lit(None).cast("string")
     others = [name for name in frame.columns if name not in found.values()]
-    if "data" in found and isinstance(kind_of(frame, found["data"]), T.StringType):
-        data_text = column_of(frame, found, "data")
+    if "data" in found and isinstance(type_of(frame, found["data"]), T.StringType):
+        data_text = pick_column(frame, found, "data")
     elif "data" in found:
-        data = as_json(frame, found["data"])
+        data = select_json(frame, found["data"])
     elif extra and others:
-        data = F.to_json(F.struct(*(frame[quoted(name)] for name in others)), DATA_FORM)
+        data = F.to_json(F.struct(*(frame[quote_column(name)] for name in others)), DATA_FORM)
     by_point = "point" in found
     nothing = F.lit(None).cast("string")
-    places = {name: nothing if by_point else column_of(frame, found, name) for name in AXES}
+    places = {name: nothing if by_point else pick_column(frame, found, name) for name in AXES}
     return frame.select(
         F.lit(OBJECT).alias("role"),
         F.lit(None).cast("binary").alias("line"),
-        column_of(frame, found, "id").cast("string").alias("id"),
-        *times_of(frame, found),
+        pick_column(frame, found, "id").cast("string").alias("id"),
+        *select_times(frame, found),
         *(place.try_cast("double").alias(name) for name, place in places.items()),
-        (points_of(frame, found["point"]) if by_point else F.lit(None).cast("binary")).alias("wkb"),
+        (select_wkb(frame, found["point"]) if by_point else F.lit(None).cast("binary")).alias(
+            "wkb"
+        ),
         text.alias("text"),
         data.alias("data"),
         data_text.alias("data_text"),
-        *(no_number(place).alias(f"{name}_text") for name, place in places.items()),
-        *(frame[quoted(name)] for name in carry),
+        *(select_non_number(place).alias(f"{name}_text") for name, place in places.items()),
+        *(frame[quote_column(name)] for name in carry),
     )
 
 
-def take_changes(
+def select_changes(
     frame: DataFrame, given: Mapping[str, str] | None = None, timeless: bool = False
 ) -> DataFrame:
-    """Subscriptions and ends of them in the intake's form, one JSON object each.
+    """Select subscribe and unsubscribe events into the intake schema, one JSON object each.
 
-    They lack a kind if they are `boolean`, and a type if they subscribe. Texts may be JSON in them,
-    which is put in its place later. Other columns ride along as data. If all is `timeless`, times
-    of subscriptions are left out.
+    The default type is `subscribe`, the default kind DEFAULT_KIND. Strings that are JSON are
+    embedded when blocks are written. Other columns become data. `timeless` drops all times.
     """
     found = find_columns(frame, CHANGE_NAMES, given, "subscriptions")
     taken = set(found.values())
@@ -121,34 +122,36 @@ def take_changes(
         name for name in ("id", "ts") if name not in found and not (timeless and name == "ts")
     ]
     if lacking:
-        raise Unusable(f"subscriptions: need a column {lacking[0]}, got {columns_of(frame)}")
-    kind = column_of(frame, found, "type") if "type" in found else F.lit(None)
+        raise Unusable(f"subscriptions: need a column {lacking[0]}, got {list_columns(frame)}")
+    kind = pick_column(frame, found, "type") if "type" in found else F.lit(None)
     kind = F.coalesce(kind.cast("string"), F.lit("subscribe"))
     fields = [kind.alias("type")]
     if timeless:
         fields.append(F.lit(ANY_TIME).alias("ts"))
     for name, column in found.items():
         if name not in ("type", "kind"):
-            value = frame[quoted(column)]
-            if name == "id" and not isinstance(kind_of(frame, column), NESTED):
+            value = frame[quote_column(column)]
+            if name == "id" and not isinstance(type_of(frame, column), NESTED):
                 value = value.cast("string")
             fields.append(value.alias(name))
-    of_kind = column_of(frame, found, "kind") if "kind" in found else F.lit(None)
-    of_kind = F.coalesce(of_kind.cast("string"), F.lit("boolean"))
+    of_kind = pick_column(frame, found, "kind") if "kind" in found else F.lit(None)
+    of_kind = F.coalesce(of_kind.cast("string"), F.lit(DEFAULT_KIND))
     fields.append(F.when(kind == "subscribe", of_kind).alias("kind"))
     others = [name for name in frame.columns if name not in taken]
     if others and "data" not in found and not timeless:
-        data = F.struct(*(frame[quoted(name)] for name in others))
+        data = F.struct(*(frame[quote_column(name)] for name in others))
         fields.append(F.when(kind == "subscribe", data).alias("data"))
     line = F.to_json(F.struct(*fields), CHANGE_FORM).cast("binary")
-    texts = [name for name in frame.columns if isinstance(kind_of(frame, name), T.StringType)]
-    return as_lines(frame, refused_line(line, [frame[quoted(name)] for name in texts]), CHANGE)
+    texts = [name for name in frame.columns if isinstance(type_of(frame, name), T.StringType)]
+    return select_line_rows(
+        frame, invalidate_line(line, [frame[quote_column(name)] for name in texts]), CHANGE
+    )
 
 
-def refused_line(line: Column, texts: Sequence[Column]) -> Column:
-    """A line made of texts; if one is no UTF-8 the line is none either, and so is refused.
+def invalidate_line(line: Column, texts: Sequence[Column]) -> Column:
+    """Make a line invalid if one of its texts is not UTF-8, so that decoding rejects it.
 
-    JSON that Spark makes has another character in its place, and two ids might become one.
+    Spark would write a replacement character, and two ids could become equal.
     """
     wrong = [F.coalesce(~F.is_valid_utf8(text), F.lit(False)) for text in texts]
     if not wrong:
@@ -157,27 +160,26 @@ def refused_line(line: Column, texts: Sequence[Column]) -> Column:
     return F.when(reduce(or_, wrong), F.concat(most, F.lit(b',"\xff":0}'))).otherwise(line)
 
 
-def take_lines(frame: DataFrame, column: str = "value", kind: str | None = None) -> DataFrame:
-    """Events of the log, as JSON in one column, in the intake's form.
+def select_lines(frame: DataFrame, column: str = "value", kind: str | None = None) -> DataFrame:
+    """Select events, JSON in one column, into the intake schema.
 
-    Those that do not say their type are of `kind`, if that is given.
+    Events without a type get the type `kind`, if it is given.
     """
     if column not in frame.columns:
-        raise Unusable(f"events: need a column {column!r}, got {columns_of(frame)}")
-    if not isinstance(kind_of(frame, column), T.StringType | T.BinaryType):
-        found = kind_of(frame, column).simpleString()
+        raise Unusable(f"events: need a column {column!r}, got {list_columns(frame)}")
+    if not isinstance(type_of(frame, column), T.StringType | T.BinaryType):
+        found = type_of(frame, column).simpleString()
         raise Unusable(f"events: {column} must be a text or binary, got {found}")
-    line = frame[quoted(column)].cast("binary")
+    line = frame[quote_column(column)].cast("binary")
     if kind is not None:
-        line = typed_line(line, kind)
-    return as_lines(frame, line, LINE)
+        line = add_type(line, kind)
+    return select_line_rows(frame, line, LINE)
 
 
-def typed_line(line: Column, kind: str) -> Column:
-    """A line of JSON that has a type: its own, or else `kind`; its bytes stay as they are.
+def add_type(line: Column, kind: str) -> Column:
+    """Add the type `kind` to lines of JSON that have none; other bytes stay unchanged.
 
-    Lines as programs write them need not be parsed here: they begin with their type, or have no
-    key that might be it.
+    Most lines are not parsed: they begin with their type or do not contain the key.
     """
     text = F.ltrim(line.cast("string"), F.lit(JSON_SPACE))
     own = F.contains(text, F.lit('"type"')) | F.contains(text, F.lit("\\u"))
@@ -190,8 +192,8 @@ def typed_line(line: Column, kind: str) -> Column:
     return F.when(lacks, typed).otherwise(line)
 
 
-def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:
-    """Rows of the intake that are lines."""
+def select_line_rows(frame: DataFrame, line: Column, role: int) -> DataFrame:
+    """Select lines into the intake schema."""
     nothing = [
         F.lit(None).cast(kind).alias(name)
         for name, kind in (field.split() for field in INTAKE_SCHEMA.split(", ")[2:])
@@ -200,7 +202,7 @@ def as_lines(frame: DataFrame, line: Column, role: int) -> DataFrame:
 
 
 def check_frames(**given: object) -> None:
-    """Refuse what is no DataFrame; raises Unusable."""
+    """Reject arguments that are not DataFrames; raises Unusable."""
     for name, frame in given.items():
         if not isinstance(frame, DataFrame):
             kind = f"{type(frame).__module__}.{type(frame).__name__}"
@@ -210,43 +212,45 @@ def check_frames(**given: object) -> None:
 def check_plain(
     frame: DataFrame, found: Mapping[str, str], what: str, names: Sequence[str]
 ) -> None:
-    """Refuse columns of arrays, structs and maps where a single value is needed."""
+    """Reject arrays, structs and maps where a single value is needed; raises Unusable."""
     for name in names:
-        kind = kind_of(frame, found[name]) if name in found else None
+        kind = type_of(frame, found[name]) if name in found else None
         if isinstance(kind, NESTED):
             column = found[name]
             raise Unusable(f"{what}: {column} must be a single value, got {kind.simpleString()}")
-    if "terms" in found and not isinstance(kind_of(frame, found["terms"]), T.ArrayType):
-        got = kind_of(frame, found["terms"]).simpleString()
+    if "terms" in found and not isinstance(type_of(frame, found["terms"]), T.ArrayType):
+        got = type_of(frame, found["terms"]).simpleString()
         raise Unusable(f"{what}: {found['terms']} must be an array of terms, got {got}")
 
 
-def no_number(place: Column) -> Column:
-    """What stands where a number should, null if it is one."""
+def select_non_number(place: Column) -> Column:
+    """Select values that are not numbers as text, null for numbers."""
     return F.when(place.try_cast("double").isNull(), place.cast("string"))
 
 
-def columns_of(frame: DataFrame) -> str:
-    """The columns that the user has, for a message."""
-    return ", ".join(name for name in frame.columns if not name.startswith(OWN)) or "none"
+def list_columns(frame: DataFrame) -> str:
+    """List the columns of a frame for a message, without internal ones."""
+    return ", ".join(name for name in frame.columns if not name.startswith(OWN_PREFIX)) or "none"
 
 
-def column_of(frame: DataFrame, found: Mapping[str, str], name: str) -> Column:
-    return frame[quoted(found[name])]
+def pick_column(frame: DataFrame, found: Mapping[str, str], name: str) -> Column:
+    """Return the column of a field."""
+    return frame[quote_column(found[name])]
 
 
-def quoted(name: str) -> str:
-    """A column's name as it stands, dots and all."""
+def quote_column(name: str) -> str:
+    """Quote the name of a column, which may contain dots."""
     return f"`{name.replace('`', '``')}`"
 
 
-def kind_of(frame: DataFrame, name: str) -> T.DataType:
+def type_of(frame: DataFrame, name: str) -> T.DataType:
+    """Return the type of a column."""
     return frame.schema[name].dataType
 
 
-def micros_of(frame: DataFrame, name: str) -> Column:
-    """Times as microseconds; texts stay as they are, times without a zone are of UTC."""
-    kind, column = kind_of(frame, name), frame[quoted(name)]
+def select_time(frame: DataFrame, name: str) -> Column:
+    """Select times in microseconds; strings stay unchanged, times without a zone are in UTC."""
+    kind, column = type_of(frame, name), frame[quote_column(name)]
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(column)
     if isinstance(kind, T.TimestampNTZType | T.DateType):
@@ -256,19 +260,19 @@ def micros_of(frame: DataFrame, name: str) -> Column:
     return column.cast("string")
 
 
-def times_of(frame: DataFrame, found: Mapping[str, str]) -> tuple[Column, Column]:
-    """The two columns of an object's time, of which one is empty."""
-    time = micros_of(frame, found["ts"])
-    by_number = isinstance(kind_of(frame, found["ts"]), T.TimestampType)
+def select_times(frame: DataFrame, found: Mapping[str, str]) -> tuple[Column, Column]:
+    """Select the time of objects as two columns, one of which is null."""
+    time = select_time(frame, found["ts"])
+    by_number = isinstance(type_of(frame, found["ts"]), T.TimestampType)
     return (
         (time if by_number else F.lit(None).cast("bigint")).alias("ts_us"),
         (F.lit(None).cast("string") if by_number else time).alias("ts_text"),
     )
 
 
-def points_of(frame: DataFrame, name: str) -> Column:
-    """Points as WKB: of a GEOMETRY or GEOGRAPHY column, or of a binary one as it is."""
-    kind, column = kind_of(frame, name), frame[quoted(name)]
+def select_wkb(frame: DataFrame, name: str) -> Column:
+    """Select points as WKB from a GEOMETRY, GEOGRAPHY or binary column."""
+    kind, column = type_of(frame, name), frame[quote_column(name)]
     if isinstance(kind, T.BinaryType):
         return column
     if isinstance(kind, T.GeometryType | T.GeographyType):
@@ -276,10 +280,10 @@ def points_of(frame: DataFrame, name: str) -> Column:
     raise Unusable(f"objects: point must be GEOMETRY, GEOGRAPHY or WKB, got {kind.simpleString()}")
 
 
-def as_json(frame: DataFrame, name: str) -> Column:
-    """Data of any type but text as JSON."""
-    kind, column = kind_of(frame, name), frame[quoted(name)]
+def select_json(frame: DataFrame, name: str) -> Column:
+    """Select data of any type but string as JSON."""
+    kind, column = type_of(frame, name), frame[quote_column(name)]
     if isinstance(kind, T.StructType | T.MapType | T.ArrayType | T.VariantType):
         return F.to_json(column, DATA_FORM)
-    # A single value: as the only element of a list, without the list.
+    # to_json takes no single values: write a list of one and strip its brackets.
     return F.regexp_extract(F.to_json(F.array(column), DATA_FORM), r"(?s)^\[(.*)\]$", 1)

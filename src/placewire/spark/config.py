@@ -1,6 +1,6 @@
-"""What `placewire run` is told: sources, sinks and how to run, from a TOML file.
+"""The configuration of `placewire run`: sources, sinks and options, from a TOML file.
 
-Every mistake is told with its place, before anything starts.
+Errors name their place in the file and are raised before anything starts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ FILES = ("jsonl", "parquet", "csv")
 
 
 class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where events come from.
+    """A source of events.
 
-    `takes` says what is in it. With `schema`, Spark's DDL, lines of JSON become columns; `columns`
-    says which column is which.
+    `takes` is what it contains. With `schema`, in Spark DDL, lines of JSON become columns;
+    `columns` maps field names to columns.
     """
 
     takes: Literal["events", "objects", "subscriptions"]
@@ -37,11 +37,11 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     schema: str | None = None
     columns: dict[str, str] = {}
     options: dict[str, str] = {}
-    rows: int = 200_000  # at most in a batch, where the source can tell
+    rows: int = 200_000  # at most in a batch, if the source supports a limit
 
 
 class SinkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where results go, or dead letters."""
+    """A sink of results or dead letters."""
 
     name: str
     format: str
@@ -53,7 +53,7 @@ class SinkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The whole file."""
+    """The whole configuration file."""
 
     state: str
     source: list[SourceConfig]
@@ -66,7 +66,7 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     with_data: bool = False
     buffer: str = "cskyband"
     archive: str | None = None
-    cache: str | None = None  # of the files of a state that does not lie in a directory
+    cache: str | None = None  # of the files of a state in an object store
     cache_gb: float = 20.0
     every: str = "0 seconds"
     master: str | None = None
@@ -75,12 +75,12 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     @property
     def formats(self) -> set[str]:
-        """All formats that are used."""
+        """The formats of all sources and sinks."""
         return {one.format for one in self.source} | {one.format for one in self.sink}
 
 
 def read_config(path: Path) -> RunConfig:
-    """The configuration of a file; paths in it are from its folder. Raises Unusable."""
+    """Read a configuration; its paths are relative to its folder. Raises Unusable."""
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -90,14 +90,14 @@ def read_config(path: Path) -> RunConfig:
     try:
         config = msgspec.convert(table, RunConfig)
     except msgspec.ValidationError as error:
-        raise Unusable(f"config {path}: {plainly(str(error))}") from None
+        raise Unusable(f"config {path}: {rewrite_error(str(error))}") from None
     if not config.source:
         raise Unusable(f"config {path}: needs a [[source]], got none")
     for number, source in enumerate(config.source):
-        check_place(path, "source", number, source)
+        check_location(path, "source", number, source)
         check_source(f"config {path}: source {number + 1} ({source.format})", source)
     for number, sink in enumerate(config.sink):
-        check_place(path, "sink", number, sink)
+        check_location(path, "sink", number, sink)
         if not NAME.fullmatch(sink.name):
             raise Unusable(
                 f"config {path}: sink {number + 1} ({sink.format}): name must be letters, digits,"
@@ -107,13 +107,13 @@ def read_config(path: Path) -> RunConfig:
         raise Unusable(f"config {path}: every must be as '5 seconds', got {config.every!r}")
     if not config.cache_gb > 0:
         raise Unusable(f"config {path}: cache_gb must be greater than 0, got {config.cache_gb:g}")
-    placed = in_folder(config, path.absolute().parent)
-    check_apart(path, placed)
+    placed = resolve_paths(config, path.absolute().parent)
+    check_distinct(path, placed)
     return placed
 
 
 def check_source(label: str, source: SourceConfig) -> None:
-    """What a source alone can be wrong with; raises Unusable."""
+    """Check the options of one source; raises Unusable."""
     if source.rows < 1:
         raise Unusable(f"{label}: rows must be 1 or more, got {source.rows}")
     if source.columns and source.schema is None and source.format in ("jsonl", "kafka"):
@@ -126,8 +126,8 @@ def check_source(label: str, source: SourceConfig) -> None:
             raise Unusable(f"{label}: option {name} must be 1 or more, got {value!r}")
 
 
-def check_apart(path: Path, config: RunConfig) -> None:
-    """No two sinks may have one name, nor they or a source one folder; raises Unusable."""
+def check_distinct(path: Path, config: RunConfig) -> None:
+    """Check that no sinks share a name, nor sinks and sources a folder; raises Unusable."""
     names: set[str] = set()
     taken = {one.path: f"source {number + 1}" for number, one in enumerate(config.source)}
     for sink in config.sink:
@@ -139,8 +139,8 @@ def check_apart(path: Path, config: RunConfig) -> None:
         taken[sink.path] = f"sink {sink.name}"
 
 
-def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
-    """Every format says where it is in its own way; raises Unusable."""
+def check_location(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
+    """Check the format and that its location is given; raises Unusable."""
     label = f"config {path}: {kind} {number + 1} ({one.format})"
     known = (*FILES, "kafka", "delta", *(() if kind == "source" else ("stdout",)))
     if one.format not in known:
@@ -155,8 +155,8 @@ def check_place(path: Path, kind: str, number: int, one: SourceConfig | SinkConf
             raise Unusable(f"{label}: has no {name}, got {without_secrets(given)!r}")
 
 
-def in_folder(config: RunConfig, folder: Path) -> RunConfig:
-    """The configuration with whole paths; what has a scheme is one already."""
+def resolve_paths(config: RunConfig, folder: Path) -> RunConfig:
+    """Make paths absolute, except URIs."""
 
     def whole(path: str | None) -> str | None:
         return path if path is None or "://" in path else os.path.normpath(folder / path)
@@ -176,8 +176,8 @@ def in_folder(config: RunConfig, folder: Path) -> RunConfig:
     )
 
 
-def settings_of_config(config: RunConfig) -> Settings:
-    """The settings that change results; raises Unusable."""
+def read_run_settings(config: RunConfig) -> Settings:
+    """Read the settings that change results; raises Unusable."""
     if config.settings is None or isinstance(config.settings, str):
         return read_settings(None if config.settings is None else Path(config.settings))
     try:
@@ -186,6 +186,6 @@ def settings_of_config(config: RunConfig) -> Settings:
         raise Unusable(f"settings: {error}") from None
 
 
-def plainly(error: str) -> str:
-    """An error of msgspec with its place as the file has it."""
+def rewrite_error(error: str) -> str:
+    """Rewrite an error of msgspec in the terms of TOML."""
     return error.replace("Object", "Table").replace("`$.", "`").replace("`$", "`the file")

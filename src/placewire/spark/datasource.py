@@ -1,4 +1,4 @@
-"""Format `placewire`: event logs and results as tables, for any Spark program.
+"""The Spark data source `placewire`: read event logs and results as tables or streams.
 
 placewire.register(spark)
 spark.readStream.format("placewire").load("log.jsonl")         # seq and value of events
@@ -34,13 +34,13 @@ from placewire.storage.filesystem import Folder, as_uri
 from placewire.storage.manifest import Offset
 
 EVENTS = "seq bigint, value binary"
-RESULTS = "results"  # the folder of a state
+RESULTS = "results"  # folder in a state directory
 ROWS = 200_000  # in a batch of a stream
 ALL_ROWS = 1 << 62
 TASKS = 8
 
 
-class Piece(InputPartition):
+class ScanPartition(InputPartition):
     """A block of a log, or a file of results."""
 
     def __init__(self, value: BlockRef | str) -> None:
@@ -69,12 +69,12 @@ class PlacewireSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make format `placewire` known to a session."""
+    """Register the format `placewire` with a session."""
     spark.dataSource.register(PlacewireSource)
 
 
 def log_path(options: Any) -> str:
-    """The log that is to be read."""
+    """Return the absolute path of the log; raises Unusable."""
     path = options.get("path")
     if path is None:
         raise Unusable("format placewire: needs the path of an event log, or the option state")
@@ -83,7 +83,7 @@ def log_path(options: Any) -> str:
 
 
 def results_folder(state: str) -> str:
-    """Where a stream keeps its results: a path, or a URI if the state is one."""
+    """Return the folder of a state's results, a path or URI; raises Unusable if there is none."""
     base, mark, options = (as_uri(state) or str(Path(state).absolute())).partition("?")
     folder = f"{base}/{RESULTS}{mark}{options}"
     place = Folder(folder)
@@ -100,14 +100,14 @@ class LogReader(DataSourceReader):
         self.path = path
 
     def partitions(self) -> Sequence[InputPartition]:
-        return plan_pieces(self.path, Offset(), ALL_ROWS, growing=False)
+        return plan_partitions(self.path, Offset(), ALL_ROWS, growing=False)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_lines(partition.value)
 
 
 class LogStream(DataSourceStreamReader):
-    """A log that grows, so many events at a time."""
+    """A growing log, at most `rows` events at a time."""
 
     def __init__(self, path: str, rows: int) -> None:
         self.path = path
@@ -121,21 +121,21 @@ class LogStream(DataSourceStreamReader):
         return batch_end(refs)._asdict() if refs else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return plan_pieces(self.path, Offset(**start), end["seq"] - start["seq"], growing=True)
+        return plan_partitions(self.path, Offset(**start), end["seq"] - start["seq"], growing=True)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_lines(partition.value)
 
 
-def plan_pieces(path: str, start: Offset, rows: int, growing: bool) -> list[Piece]:
-    """Blocks of so many events from a place on."""
+def plan_partitions(path: str, start: Offset, rows: int, growing: bool) -> list[ScanPartition]:
+    """Plan partitions for the next `rows` events after an offset."""
     if rows <= 0:
         return []
-    return [Piece(ref) for ref in plan_batch(path, start, rows, ALL_ROWS, TASKS, growing)]
+    return [ScanPartition(ref) for ref in plan_batch(path, start, rows, ALL_ROWS, TASKS, growing)]
 
 
 def read_lines(ref: BlockRef) -> Iterator[pa.RecordBatch]:
-    """The events of a block: their seqs and lines."""
+    """Read the seqs and lines of a block."""
     raw = read_bytes(ref.path, ref.start, ref.end)
     offsets = find_lines(raw)
     if raw.size and raw[-1] != 10:
@@ -156,14 +156,16 @@ class ResultsReader(DataSourceReader):
         self.folder = folder
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Piece(file) for _, file in sorted(list_batch_files(Folder(self.folder)).items())]
+        return [
+            ScanPartition(file) for _, file in sorted(list_batch_files(Folder(self.folder)).items())
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_results(self.folder, partition.value)
 
 
 class ResultsStream(DataSourceStreamReader):
-    """Results as they come, batch by batch."""
+    """Results as a stream, batch by batch."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -177,7 +179,7 @@ class ResultsStream(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         files = list_batch_files(Folder(self.folder))
         return [
-            Piece(file)
+            ScanPartition(file)
             for batch, file in sorted(files.items())
             if start["batch"] < batch <= end["batch"]
         ]
@@ -187,6 +189,6 @@ class ResultsStream(DataSourceStreamReader):
 
 
 def read_results(folder: str, name: str) -> Iterator[pa.RecordBatch]:
-    """The results of a batch."""
+    """Read the results of a batch."""
     content = pa.py_buffer(Folder(folder).read(name))
     yield from pq.read_table(pa.BufferReader(content)).cast(SCHEMA).to_batches()

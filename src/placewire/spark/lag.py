@@ -1,8 +1,8 @@
-"""How far a run is behind its sources, by what Spark tells of each trigger.
+"""Measure how far a run lags behind its sources, from the progress of each trigger.
 
-Of a topic Spark tells the latest offset that it saw when it planned the trigger, and the one that
-the trigger went to; of a Delta table these are versions. Of a folder it tells nothing: its log has
-the files that were taken, in the order of their times, so whatever is newer waits.
+Spark reports the latest offset of a topic and the end offset of the trigger; for a Delta table
+these are versions. It reports nothing for a folder: the source log lists the files that were read
+in order of time, so newer files are waiting.
 """
 
 from __future__ import annotations
@@ -20,60 +20,64 @@ from placewire.storage.runtime_files import Lag, SourceLag
 
 
 class TakenFiles(NamedTuple):
-    """The time of the newest files that were taken, in milliseconds, and their names."""
+    """The modification time of the newest files that were read, and their names."""
 
     newest_ms: int
     names: frozenset[str]
 
 
-NOTHING_TAKEN = TakenFiles(-1, frozenset())
+NO_FILES_TAKEN = TakenFiles(-1, frozenset())
 
 
 class LagMeter:
-    """Measures the lag of the sources of one run, in the order in which its query has them."""
+    """Measures the lag of the sources of one run, in the order of its query."""
 
     def __init__(self, sources: Sequence[SourceConfig], checkpoint: Path) -> None:
         self.sources = list(sources)
         self.checkpoint = checkpoint
-        self.taken = [NOTHING_TAKEN] * len(self.sources)
+        self.taken = [NO_FILES_TAKEN] * len(self.sources)
 
     def measure(self, progress: Mapping[str, Any], sinks: dict[str, int]) -> Lag:
-        """The lag after a trigger; `sinks` are the batches that each of them lacks."""
-        told = progress["sources"]
-        if len(told) != len(self.sources):
-            told = [{}] * len(self.sources)
+        """Measure the lag after a trigger; `sinks` are the batches that each sink lacks."""
+        sources_progress = progress["sources"]
+        if len(sources_progress) != len(self.sources):
+            sources_progress = [{}] * len(self.sources)
         sources = [
-            self._measure(number, source, facts)
-            for number, (source, facts) in enumerate(zip(self.sources, told, strict=True))
+            self._measure(number, source, one)
+            for number, (source, one) in enumerate(zip(self.sources, sources_progress, strict=True))
         ]
         at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         return Lag(at, sources, sinks)
 
-    def _measure(self, number: int, source: SourceConfig, told: Mapping[str, Any]) -> SourceLag:
+    def _measure(self, number: int, source: SourceConfig, progress: Mapping[str, Any]) -> SourceLag:
         if source.format == "kafka":
-            waiting = waiting_messages(told.get("latestOffset"), told.get("endOffset"))
+            waiting = count_waiting_messages(
+                progress.get("latestOffset"), progress.get("endOffset")
+            )
             name = f"kafka {source.topic}"
             if waiting is None:
                 return SourceLag(name)
             return SourceLag(name, messages=sum(waiting.values()), partitions=waiting)
         name = f"{source.format} {without_secrets(str(source.path))}"
         if source.format == "delta":
-            files, versions = waiting_versions(told.get("latestOffset"), told.get("endOffset"))
+            files, versions = count_waiting_versions(
+                progress.get("latestOffset"), progress.get("endOffset")
+            )
             return SourceLag(name, files=files, versions=versions)
-        taken = self.taken[number] = self._read_taken(number, told.get("endOffset"))
+        taken = self.taken[number] = self._read_taken(number, progress.get("endOffset"))
         when = None
         if taken.newest_ms >= 0:
             at = datetime.fromtimestamp(taken.newest_ms / 1000, UTC)
             when = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        found = waiting_files(str(source.path), taken)
+        found = count_waiting_files(str(source.path), taken)
         if found is None:
             return SourceLag(name, taken=when)
         return SourceLag(name, files=found[0], bytes=found[1], taken=when)
 
     def _read_taken(self, number: int, end: Any) -> TakenFiles:
-        """What the log of a folder has taken last, and what is known from before."""
+        """Read the newest files of a folder from its source log."""
         last = self.taken[number]
-        offset = decode(end)
+        offset = decode_offset(end)
         if not isinstance(offset, dict) or "logOffset" not in offset:
             return last
         log = self.checkpoint / "sources" / str(number)
@@ -93,9 +97,9 @@ class LagMeter:
         return last
 
 
-def waiting_messages(latest: Any, end: Any) -> dict[str, int] | None:
-    """Messages behind the latest offset, by `TOPIC-PARTITION`; None if Spark does not tell."""
-    newest, done = decode(latest), decode(end)
+def count_waiting_messages(latest: Any, end: Any) -> dict[str, int] | None:
+    """Count messages up to the latest offset, by `TOPIC-PARTITION`; None if it is unknown."""
+    newest, done = decode_offset(latest), decode_offset(end)
     if not isinstance(newest, dict) or not isinstance(done, dict):
         return None
     return {
@@ -105,16 +109,16 @@ def waiting_messages(latest: Any, end: Any) -> dict[str, int] | None:
     }
 
 
-def waiting_versions(latest: Any, end: Any) -> tuple[int | None, int | None]:
-    """Files of a table's version that are left, and the versions after it."""
-    newest, done = decode(latest), decode(end)
+def count_waiting_versions(latest: Any, end: Any) -> tuple[int | None, int | None]:
+    """Count the remaining files of a table's version, and the versions after it."""
+    newest, done = decode_offset(latest), decode_offset(end)
     if not isinstance(newest, dict) or not isinstance(done, dict):
         return None, None
     return done["of"] - done["files"], max(0, newest["version"] - done["version"])
 
 
-def waiting_files(path: str, taken: TakenFiles) -> tuple[int, int] | None:
-    """Files of a folder of this machine that are newer than what was taken, and their bytes."""
+def count_waiting_files(path: str, taken: TakenFiles) -> tuple[int, int] | None:
+    """Count files of a local folder, and their bytes, that are newer than those read."""
     if "://" in path or not os.path.isdir(path):
         return None
     files = size = 0
@@ -134,8 +138,8 @@ def waiting_files(path: str, taken: TakenFiles) -> tuple[int, int] | None:
     return files, size
 
 
-def decode(offset: Any) -> Any:
-    """An offset as Spark tells it: JSON as a text, or `null`."""
+def decode_offset(offset: Any) -> Any:
+    """Decode an offset of a progress report: a JSON string, or null."""
     try:
         return json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:

@@ -1,7 +1,7 @@
-"""Matching tables: which of many objects fit which of many subscriptions, as one batch job.
+"""Match a table of objects with a table of subscriptions in one Spark job.
 
-Time plays no part: every subscription meets every object, whatever their times. So this is also how
-to see what a subscription would have matched.
+Times are ignored: every subscription is matched with every object. Use it to see what a
+subscription would have matched.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from placewire.ingest.decode import DecodedBlock
 from placewire.ingest.sources import MOST_ROWS, name_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
-from placewire.kinds.boolean.match import make_probe, match_all
-from placewire.kinds.candidates import Matches
+from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.kinds import kind_numbered
 from placewire.model.settings import Settings, settings_of, with_identity
-from placewire.model.subscriptions import BOOLEAN, KINDS, SubscriptionRows
-from placewire.segments.segment import open_segments
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.segments.segment import Segment, open_segments
 from placewire.sinks.outbox import dead_letters
 from placewire.spark.columns import (
     ANY_TIME,
     AXES,
     OBJECT_NAMES,
-    OWN,
+    OWN_PREFIX,
     check_frames,
     find_columns,
-    kind_of,
-    quoted,
-    take_changes,
-    take_objects,
+    quote_column,
+    select_changes,
+    select_objects,
+    type_of,
 )
 from placewire.spark.intake import object_columns, write_blocks
 from placewire.spark.parquet_files import FileTable, find_files, number_portions, read_portions
@@ -54,22 +54,22 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, SegmentEntry
 from placewire.text.analyzer import Analyzer, open_analyzer
 
-AT_ONCE = 1_000_000  # subscriptions in a batch
-TAKEN = OWN  # before the numbers of columns that come along
+BATCH_SUBSCRIPTIONS = 1_000_000
+CARRIED = OWN_PREFIX  # prefix of the columns of objects to keep
 IDS = ("subscription", "object")  # what every match has
-# Matches that leave a task together: enough for Arrow, few enough to stay in the caches.
-MATCHES_AT_ONCE = 1 << 18
-MOST_BYTES = (1 << 31) - 1  # that offsets of 32 bits can tell apart
+# Per Arrow batch: enough to amortize its cost, few enough to stay in the CPU caches.
+CHUNK_MATCHES = 1 << 18
+MAX_BYTES = (1 << 31) - 1  # of a column with 32-bit offsets
 
 
-class Matched(NamedTuple):
-    """What a task needs to match objects: where the subscriptions are, and the key of terms."""
+class MatchContext(NamedTuple):
+    """What a task needs to match objects; it is pickled."""
 
     root: str
     key: tuple[int, int]
     settings: Settings
     segments: tuple[SegmentEntry, ...]
-    kept: int  # columns that come along
+    kept: int  # columns of objects in the result
 
 
 def match(
@@ -82,13 +82,13 @@ def match(
     subscription_columns: Mapping[str, str] | None = None,
     state: Path | str | None = None,
 ) -> DataFrame:
-    """All matches of a table of objects with `boolean` subscriptions: who fits whom.
+    """Match a table of objects with a table of `boolean` subscriptions.
 
-    Gives a DataFrame of `subscription` and `object`, both ids, and the columns of the objects that
-    `keep` names. Subscriptions are indexed here and now, in `state` or a folder that goes away with
-    the process (on a cluster it has to be one that all machines see); objects are matched when
-    the result is asked for. Of subscriptions with the same id the last counts. Rows that are no
-    valid object match nothing: `refused_objects` has them, and why.
+    Returns a DataFrame of `subscription` and `object`, both ids, and the columns of objects in
+    `keep`. Subscriptions are indexed at once, in `state` or a temporary folder (on a cluster, set
+    `state` to one that all machines can read); objects are matched when the result is computed. Of
+    subscriptions with the same id the last one counts. Invalid objects match nothing;
+    `refused_objects` returns them with the reason.
     """
     check_frames(objects=objects, subscriptions=subscriptions)
     spark = objects.sparkSession
@@ -101,11 +101,11 @@ def match(
         except InvalidEvent as error:
             raise Unusable(f"settings: {error}") from None
     settings = with_identity(settings or Settings())
-    index = StateDir.given(state if state is not None else passing_folder())
-    changes = take_changes(subscriptions, subscription_columns, timeless=True)
+    index = StateDir.given(state if state is not None else make_temporary_folder())
+    changes = select_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, index, settings)
-    frame = take_timeless(objects, object_columns, keep)
-    matched = Matched(index.name, manifest.key, settings, tuple(manifest.segments), len(keep))
+    frame = select_timeless(objects, object_columns, keep)
+    context = MatchContext(index.name, manifest.key, settings, tuple(manifest.segments), len(keep))
     kept = {f"kept{number}": name for number, name in enumerate(keep)}
     schema = T.StructType(
         [
@@ -116,12 +116,12 @@ def match(
     )
     files = find_files(frame)
     if files is None:
-        found = frame.mapInArrow(partial(match_partition, matched), schema)
+        found = frame.mapInArrow(partial(match_partition, context), schema)
     else:
         found = number_portions(spark, files).mapInArrow(
-            partial(match_portions, matched, files), schema
+            partial(match_portions, context, files), schema
         )
-    # An object leaves Python once, with all its subscriptions: the JVM makes the rows.
+    # Python returns each object once with a list of its subscriptions; the JVM explodes it.
     return found.select(
         F.explode("subscriptions").alias("subscription"),
         "object",
@@ -130,7 +130,7 @@ def match(
 
 
 def check_kept(objects: DataFrame, keep: Sequence[str]) -> None:
-    """Refuse columns to keep that are not there, or that a match has already; raises Unusable."""
+    """Reject columns to keep that are missing or clash with those of a match; raises Unusable."""
     for name in keep:
         if name not in objects.columns:
             raise Unusable(f"keep: column {name!r} is not there, got {', '.join(objects.columns)}")
@@ -143,27 +143,27 @@ def check_kept(objects: DataFrame, keep: Sequence[str]) -> None:
 def refused_objects(
     objects: DataFrame, *, object_columns: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The rows that are no valid objects: their `id`, and the `error`."""
-    frame = take_timeless(objects, object_columns, ())
+    """Return the `id` and `error` of invalid objects."""
+    frame = select_timeless(objects, object_columns, ())
     return frame.mapInArrow(refuse_partition, "id string, error string")
 
 
-def take_timeless(
+def select_timeless(
     objects: DataFrame, given: Mapping[str, str] | None, keep: Sequence[str]
 ) -> DataFrame:
-    """Objects in the intake's form, with what is kept of them; their times do not matter.
+    """Select objects into the intake schema without times, and the columns to keep.
 
-    Columns that are the same for every object, or empty, do not travel.
+    Columns that are constant or null are left out.
     """
     found = {name: column for name, column in (given or {}).items() if name != "ts"}
-    kept = {f"{TAKEN}{number}": objects[quoted(name)] for number, name in enumerate(keep)}
-    whole = objects.withColumns(kept | {TAKEN: F.lit(ANY_TIME)})
-    frame = take_objects(whole, {**found, "ts": TAKEN}, carry=list(kept))
+    kept = {f"{CARRIED}{number}": objects[quote_column(name)] for number, name in enumerate(keep)}
+    whole = objects.withColumns(kept | {CARRIED: F.lit(ANY_TIME)})
+    frame = select_objects(whole, {**found, "ts": CARRIED}, carry=list(kept))
     there = find_columns(whole, OBJECT_NAMES, found, "objects")
     place = ["wkb"] if "point" in there else ["lon", "lat"]
     for axis in () if "point" in there else AXES:
-        if not isinstance(kind_of(whole, there[axis]), T.NumericType):
-            place.append(f"{axis}_text")  # what stands there instead of a number
+        if not isinstance(type_of(whole, there[axis]), T.NumericType):
+            place.append(f"{axis}_text")  # for values that are not numbers
     data = ["data", "data_text"] if "data" in there else []
     return frame.select("id", *place, "text", *data, *kept)
 
@@ -171,7 +171,7 @@ def take_timeless(
 def index_subscriptions(
     spark: SparkSession, changes: DataFrame, state: StateDir, settings: Settings
 ) -> Manifest:
-    """Take subscriptions in as a stream would; raises Unusable if one is invalid or not boolean."""
+    """Index subscriptions as a stream does; raises Unusable if one is invalid or not exact."""
     coordinator = Coordinator(state, settings, name_stream, "shared")
     try:
         if coordinator.latest.batch >= 0:
@@ -182,7 +182,7 @@ def index_subscriptions(
         workers = spark.sparkContext.defaultParallelism
         while True:
             start = coordinator.latest.offset
-            refs, end = next_blocks(recorded, start, AT_ONCE)
+            refs, end = next_blocks(recorded, start, BATCH_SUBSCRIPTIONS)
             if not refs:
                 break
             run = partial(run_on_spark, spark, refs, workers)
@@ -191,49 +191,54 @@ def index_subscriptions(
                 letter = dead_letters(state, manifest)[0]
                 raise Unusable(f"subscriptions: {letter['error']}, in {letter['event'][:200]}")
         for entry in coordinator.latest.segments:
-            if entry.kind != BOOLEAN:
-                raise Unusable(f"match: takes boolean subscriptions, got {KINDS[entry.kind]}")
+            kind = kind_numbered(entry.kind)
+            if not kind.exact:
+                raise Unusable(f"match: takes boolean subscriptions, got {kind.name}")
         return coordinator.latest
     finally:
         coordinator.close()
 
 
 def match_portions(
-    matched: Matched, files: FileTable, numbers: Iterable[pa.RecordBatch]
+    context: MatchContext, files: FileTable, numbers: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Match objects that are read from their files here."""
-    return match_partition(matched, read_portions(files, numbers))
+    """Read objects from Parquet files and match them."""
+    return match_partition(context, read_portions(files, numbers))
 
 
 def match_partition(
-    matched: Matched, batches: Iterable[pa.RecordBatch]
+    context: MatchContext, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Match the objects of a partition, some thousand at once."""
-    state = StateDir.at(matched.root)
-    analyzer = open_analyzer(matched.settings, matched.key)
-    live = open_segments(state, matched.segments)
-    names = [id_strings(segment.rows) for segment, _ in live]
+    """Match the objects of a partition, block by block."""
+    state = StateDir.at(context.root)
+    analyzer = open_analyzer(context.settings, context.key)
+    by_kind: dict[int, list[tuple[Segment, NDArray[np.uint64], pa.Array]]] = {}
+    for segment, dead in open_segments(state, context.segments):
+        by_kind.setdefault(segment.kind, []).append((segment, dead, id_strings(segment.rows)))
     for table in gather_rows(batches):
         block = decode_block(table, analyzer)
         o = block.objects
-        probe = make_probe(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
+        objects = ObjectBlock(block.codes, o.lon, o.lat, o.now_us, o.term_offsets, o.terms)
         carried = table.select(
-            ["id", *(f"{TAKEN}{n}" for n in range(matched.kept))]
+            ["id", *(f"{CARRIED}{n}" for n in range(context.kept))]
         ).combine_chunks()
-        for ids, found in zip(names, match_all(probe, live), strict=True):
-            yield from write_lists(found, o.event, ids, carried)
+        for number, group in by_kind.items():
+            targets = [Target(segment, dead) for segment, dead, _ in group]
+            matches = kind_numbered(number).match(objects, targets, scan=False)
+            for (_, _, ids), found in zip(group, matches, strict=True):
+                yield from write_lists(found, o.event, ids, carried)
 
 
 def write_lists(
     found: Matches, event: NDArray[np.uint32], ids: pa.Array, carried: pa.Table
 ) -> Iterator[pa.RecordBatch]:
-    """Matches as rows of an object with a list of subscriptions; one object may have several."""
+    """Write matches as rows of an object and a list of its subscriptions."""
     offsets, order = numbers_to_groups(read_only(found.object), event.size)
     rows = found.row[order]
     matched = np.flatnonzero(np.diff(offsets))
     starts = offsets[matched]
-    for first in range(0, rows.size, MATCHES_AT_ONCE):
-        last = min(first + MATCHES_AT_ONCE, rows.size)
+    for first in range(0, rows.size, CHUNK_MATCHES):
+        last = min(first + CHUNK_MATCHES, rows.size)
         here = slice(
             np.searchsorted(starts, first, "right") - 1, np.searchsorted(starts, last, "left")
         )
@@ -248,15 +253,15 @@ def write_lists(
 
 
 def id_strings(rows: SubscriptionRows) -> pa.Array:
-    """The ids of a segment, as they lie in its file."""
-    small = rows.id_bytes.size <= MOST_BYTES
+    """Wrap the ids of a segment's file as an Arrow array, without copying."""
+    small = rows.id_bytes.size <= MAX_BYTES
     kind, offsets = (pa.StringArray, np.int32) if small else (pa.LargeStringArray, np.int64)
     places = pa.py_buffer(rows.id_offsets.astype(offsets))
     return kind.from_buffers(rows.total, places, pa.py_buffer(rows.id_bytes))
 
 
 def refuse_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What is wrong with the objects of a partition."""
+    """Find the invalid objects of a partition."""
     analyzer = Analyzer(0, 0)
     for table in gather_rows(batches):
         dead = decode_block(table, analyzer).dead
@@ -267,7 +272,7 @@ def refuse_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def decode_block(table: pa.Table, analyzer: Analyzer) -> DecodedBlock:
-    """Objects in the intake's form as a block; they are all of one time."""
+    """Decode objects of the intake schema, all with the same time."""
     size = table.num_rows
     columns = {"ts_us": pa.repeat(pa.scalar(0, pa.int64()), size)}
     for name in ("lon", "lat", "lon_text", "lat_text", "wkb", "data", "data_text"):
@@ -277,7 +282,7 @@ def decode_block(table: pa.Table, analyzer: Analyzer) -> DecodedBlock:
 
 
 def gather_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Rows in tables of a block's size: matching few at a time costs more."""
+    """Gather rows into tables of a block's size; small blocks cost more per object."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -291,8 +296,8 @@ def gather_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def passing_folder() -> Path:
-    """A folder that goes away with this process."""
+def make_temporary_folder() -> Path:
+    """Make a folder that is deleted when this process exits."""
     folder = Path(tempfile.mkdtemp(prefix="placewire-match-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder / "state"

@@ -1,4 +1,4 @@
-"""Spark packages: formats that are not Spark's own, fetched by Maven coordinates when used."""
+"""Spark packages of formats that are not built in, by Maven coordinates."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from pyspark.sql import SparkSession
 
 from placewire.model.errors import Unusable
 
-# The newest of its kind, and good for Spark 4.3: docs/decisions/0013-kafka.md.
+# The newest version; it works with Spark 4.3: docs/decisions/0013-kafka.md.
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PACKAGES = {"kafka": KAFKA_PACKAGE}
-UNFIT = ("NoSuchMethodError", "NoClassDefFoundError", "NoSuchFieldError", "AbstractMethodError")
+LINKAGE_ERRORS = (
+    "NoSuchMethodError",
+    "NoClassDefFoundError",
+    "NoSuchFieldError",
+    "AbstractMethodError",
+)
 
 
 def require_format(session: SparkSession, name: str) -> None:
-    """Raises Unusable if a session cannot read and write a format."""
+    """Raise Unusable if a session does not support a format."""
     try:
         conf = session._jsparkSession.sessionState().conf()
         sources = session._jvm.org.apache.spark.sql.execution.datasources.DataSource
@@ -32,13 +37,13 @@ def require_format(session: SparkSession, name: str) -> None:
 
 
 @contextlib.contextmanager
-def fitting(name: str) -> Iterator[None]:
-    """Raises Unusable for what a package that was made for another Spark does."""
+def check_package_fit(name: str) -> Iterator[None]:
+    """Turn linkage errors of a package for another Spark version into Unusable."""
     try:
         yield
     except Py4JJavaError as error:
         kind = str(error.java_exception.getClass().getSimpleName())
-        if kind not in UNFIT:
+        if kind not in LINKAGE_ERRORS:
             raise
         raise Unusable(
             f"format {name}: its package does not fit Spark {__version__}: {kind}:"

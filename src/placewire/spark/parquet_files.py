@@ -1,9 +1,8 @@
-"""Tables that are Parquet files at hand: tasks read them themselves, and not through the JVM.
+"""Read the Parquet files of a DataFrame in Python tasks instead of the JVM.
 
-A row that Spark reads and hands to Python costs several times what it costs to read it there
-(docs/benchmarks.md, `match`). So where a DataFrame is nothing but columns of Parquet files on file
-systems that every machine has, its tasks get the names of the files. Whatever else it is, Spark
-computes it.
+Rows that Spark reads and hands to Python cost several times as much (docs/benchmarks.md, `match`).
+So if a DataFrame only selects columns of local Parquet files, tasks read the files themselves.
+Spark computes any other DataFrame.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ FORGIVING = ("ignoreCorruptFiles", "ignoreMissingFiles")
 TEXTS = (pa.string(), pa.large_string())
 NUMBERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 PLAIN = (*TEXTS, *NUMBERS, pa.bool_())
-MOST_FILES = 2_000  # whose footers are read before the job
+MAX_FILES = 2_000  # footers are read before the job
 READERS = 8
-# Of a task, as it is in memory: one costs some 50 ms whatever it does, so few do for a small table.
-LEAST_BYTES, MOST_BYTES = 1 << 20, 1 << 26
+# Uncompressed bytes of a task. A task costs about 50 ms, so a small table gets few.
+MIN_TASK_BYTES, MAX_TASK_BYTES = 1 << 20, 1 << 26
 ROWS = 32_768  # at a time
 
 
 class FilePortion(NamedTuple):
-    """Some row groups of a file, one after another."""
+    """Row groups first:last of a file."""
 
     path: str
     first: int
@@ -39,7 +38,7 @@ class FilePortion(NamedTuple):
 
 
 class FileTable(NamedTuple):
-    """A table's columns, each with its name in the files, its rows, and for how many tasks."""
+    """The columns of a table, their names in the files, its row groups, and a number of tasks."""
 
     schema: pa.Schema
     names: list[str]
@@ -48,7 +47,7 @@ class FileTable(NamedTuple):
 
 
 def find_files(frame: DataFrame) -> FileTable | None:
-    """The files that a frame is, column by column; None if it is anything else."""
+    """Find the Parquet files of a frame; None if Spark has to compute it."""
     spark = frame.sparkSession
     if any(str(spark.conf.get(f"spark.sql.files.{name}")).lower() == "true" for name in FORGIVING):
         return None
@@ -60,13 +59,13 @@ def find_files(frame: DataFrame) -> FileTable | None:
         return None
     names, uris = found
     paths = [unquote(urlsplit(uri).path) for uri in uris]
-    if len(uris) > MOST_FILES or any(urlsplit(uri).scheme != "file" for uri in uris):
+    if len(uris) > MAX_FILES or any(urlsplit(uri).scheme != "file" for uri in uris):
         return None
     try:
         with ThreadPoolExecutor(READERS) as pool:
             footers = list(pool.map(pq.ParquetFile, paths))
     except (OSError, pa.ArrowException):
-        return None  # Spark has words for it
+        return None  # Spark reports the error
     if not all(has_columns(footer, names, schema) for footer in footers):
         return None
     sizes = [
@@ -74,7 +73,7 @@ def find_files(frame: DataFrame) -> FileTable | None:
         for footer in footers
     ]
     whole, cores = sum(map(sum, sizes)), spark.sparkContext.defaultParallelism
-    most = min(max(whole // cores, LEAST_BYTES), MOST_BYTES)
+    most = min(max(whole // cores, MIN_TASK_BYTES), MAX_TASK_BYTES)
     portions = cut_portions(paths, sizes, most)
     if not portions:
         return None
@@ -82,52 +81,52 @@ def find_files(frame: DataFrame) -> FileTable | None:
 
 
 def find_relation(frame: DataFrame) -> tuple[list[str], list[str]] | None:
-    """Names of a frame's columns in the Parquet files that it is, and the files' URIs.
+    """Return the names of a frame's columns in its Parquet files, and the URIs of the files.
 
-    Spark has thought about the frame before: conditions, casts and all else are seen in its plan.
+    None if the optimized plan has anything but a projection: filters, casts, joins.
     """
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
-    taken = list_of(plan.output())
+    taken = to_list(plan.output())
     if plan.getClass().getSimpleName() == "Project":
-        taken = [unnamed(column) for column in list_of(plan.projectList())]
+        taken = [strip_alias(column) for column in to_list(plan.projectList())]
         plan = plan.child()
     if plan.getClass().getSimpleName() != "LogicalRelation":
         return None
     relation = plan.relation()
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
-    # A table of the catalog may get other files before the result is asked for.
+    # The files of a catalog table may change before the result is computed.
     if relation.fileFormat().getClass().getName() != FORMAT or plan.catalogTable().isDefined():
         return None
-    options = {str(one._1()).lower() for one in list_of(relation.options().toSeq())}
+    options = {str(one._1()).lower() for one in to_list(relation.options().toSeq())}
     if options & {name.lower() for name in FORGIVING}:
         return None
     parted = set(relation.partitionSchema().fieldNames())
-    there = {column.exprId().id(): column for column in list_of(plan.output())}
+    there = {column.exprId().id(): column for column in to_list(plan.output())}
     names = []
     for column in taken:
         if column.getClass().getSimpleName() != "AttributeReference":
             return None
         known = there.get(column.exprId().id())
-        # What a column has of its own, as CHAR(8) has, Spark sees to.
+        # Column metadata, such as that of CHAR(8), changes values: leave it to Spark.
         if known is None or known.name() in parted or known.metadata().json() != "{}":
             return None
         names.append(str(known.name()))
     return names, [str(uri) for uri in relation.inputFiles()]
 
 
-def list_of(sequence: Any) -> list[Any]:
-    """A sequence of Scala's."""
+def to_list(sequence: Any) -> list[Any]:
+    """Convert a Scala sequence."""
     return [sequence.apply(at) for at in range(sequence.size())]
 
 
-def unnamed(column: Any) -> Any:
-    """A column without another name that it has got."""
+def strip_alias(column: Any) -> Any:
+    """Return the column under an alias."""
     return column.child() if column.getClass().getSimpleName() == "Alias" else column
 
 
 def has_columns(file: pq.ParquetFile, names: Sequence[str], schema: pa.Schema) -> bool:
-    """Whether a file has the columns, in the types that Spark has for them."""
+    """Whether a file has all columns with the types of Spark's schema."""
     found = file.schema_arrow
     there = found.names
     for name, field in zip(names, schema, strict=True):
@@ -144,7 +143,7 @@ def has_columns(file: pq.ParquetFile, names: Sequence[str], schema: pa.Schema) -
 def cut_portions(
     paths: Sequence[str], sizes: Sequence[Sequence[int]], most: int
 ) -> list[FilePortion]:
-    """Row groups of files, whose sizes these are, in portions of at most so many bytes."""
+    """Cut the row groups of files into portions of at most `most` bytes."""
     portions: list[FilePortion] = []
     for path, groups in zip(paths, sizes, strict=True):
         first = held = 0
@@ -159,12 +158,12 @@ def cut_portions(
 
 
 def number_portions(spark: SparkSession, table: FileTable) -> DataFrame:
-    """The numbers of the portions, dealt out to the tasks that will read them."""
+    """Make a DataFrame of the numbers of portions, partitioned by task."""
     return spark.range(0, len(table.portions), 1, table.tasks)
 
 
 def read_portions(table: FileTable, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of the portions that have these numbers."""
+    """Read the rows of numbered portions."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             path, first, last = table.portions[number]

@@ -1,8 +1,8 @@
-"""Replaying a log on Spark: a streaming query whose every trigger is one coordinator step.
+"""Replay a log on Spark: a streaming query that runs one coordinator step per trigger.
 
-What a batch is, is decided and recorded by the coordinator; the query only beats time. Its source
-is Spark's own `rate-micro-batch`, which lives in the JVM: a source in Python has Spark start Python
-processes to plan every batch, 0.2 s of 0.5 (see docs/decisions/0003).
+The coordinator decides and records batches; the query only triggers them. Its source is Spark's
+`rate-micro-batch`, which runs in the JVM: for a source in Python, Spark starts Python processes to
+plan every batch, 0.2 s of 0.5 (see docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import Source
 from placewire.model.errors import Unusable
-from placewire.spark.failures import first_line
+from placewire.spark.failures import summarize_error
 from placewire.spark.stages import run_on_spark, spread_on_spark
 from placewire.storage.manifest import Manifest
 
@@ -34,9 +34,9 @@ def replay_on_spark(
     after: Callable[[Manifest], None],
     until: Callable[[], bool] | None = None,
 ) -> None:
-    """Run what is left of a log, calling `after` after each commit.
+    """Run the rest of a log, calling `after` after each commit.
 
-    With `until` the log is growing: it is followed until that says true.
+    With `until`, follow the growing log until it returns true.
     """
     failure: list[Exception] = []
     finished: list[bool] = []
@@ -47,7 +47,7 @@ def replay_on_spark(
             return
         try:
             start = coordinator.latest.offset
-            at_work = max(workers, coordinator.planners.workers)  # they may become more
+            at_work = max(workers, coordinator.planners.workers)  # their number may grow
             cap = coordinator.cap_rows(batch_rows)
             refs = log.plan_capped(start, batch_rows, cap, max(at_work, 2))
             if refs:
@@ -76,12 +76,12 @@ def replay_on_spark(
             failure.append(error)
         finally:
             if query is not None:
-                # After Ctrl-C the JVM may be gone already; what matters is committed.
+                # After Ctrl-C the JVM may have exited; committed batches are safe.
                 with contextlib.suppress(Exception):
                     query.stop()
     if failure:
         if isinstance(failure[0], Unusable):
             raise failure[0]
-        raise Unusable(f"the Spark query failed: {first_line(failure[0])}") from failure[0]
+        raise Unusable(f"the Spark query failed: {summarize_error(failure[0])}") from failure[0]
     if not finished:
         raise Unusable("the Spark query stopped before the log was done")

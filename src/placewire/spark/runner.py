@@ -1,6 +1,6 @@
-"""Running a configuration: sources to sinks until somebody says stop, whatever fails between.
+"""Run a streaming job from a configuration until it is stopped.
 
-A query that fails is started again from what is committed, with growing pauses. A mistake of the
+A query that fails is restarted from the last commit, with growing pauses. An invalid
 configuration ends the run at once.
 """
 
@@ -23,13 +23,13 @@ from placewire.model.errors import Unusable
 from placewire.sinks.delivery import Sink
 from placewire.sinks.delta import DeltaSink
 from placewire.sinks.files import FolderSink, LineSink
-from placewire.spark.config import RunConfig, SinkConfig, settings_of_config
-from placewire.spark.failures import find_unusable, first_line
+from placewire.spark.config import RunConfig, SinkConfig, read_run_settings
+from placewire.spark.failures import find_unusable, summarize_error
 from placewire.spark.kafka import KafkaSink
 from placewire.spark.lag import LagMeter
 from placewire.spark.session import jvm_ended
 from placewire.spark.sources import open_source
-from placewire.spark.stream import Stopped, Stream
+from placewire.spark.stream import Stream, StreamStopped
 from placewire.storage.filesystem import Unreachable
 from placewire.storage.manifest import Manifest
 from placewire.storage.runtime_files import write_lag
@@ -37,50 +37,50 @@ from placewire.storage.spark_checkpoint import FOLDER as CHECKPOINT
 
 ORDER = ("subscriptions", "events", "objects")  # in a batch
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
-FAILURES = 6  # in a row, after which a run that is to end by itself does
-WATCH_S = 0.1
-JVM_ENDS_S = 10.0  # that a JVM which was told to end has for it
-LOOK_S = 1.0  # between two looks at how far it is behind
+MAX_FAILURES = 6  # consecutive ones, after which `run --once` gives up
+POLL_S = 0.1
+JVM_EXIT_TIMEOUT_S = 10.0
+LAG_INTERVAL_S = 1.0
 
-Tell = Callable[[str, dict[str, Any]], None]
+ReportEvent = Callable[[str, dict[str, Any]], None]
 
 
 class Run:
-    """A configuration at work; `tell` is given what happens, as a name and facts."""
+    """A running configuration; calls `report` with the name and facts of each event."""
 
     def __init__(
         self,
         spark: SparkSession,
         config: RunConfig,
-        tell: Tell,
+        report: ReportEvent,
         stopping: threading.Event | None = None,
     ) -> None:
         self.spark = spark
         self.config = config
-        self.tell = tell
+        self.report = report
         self.stopping = stopping or threading.Event()
         self.sinks = [open_sink(spark, sink) for sink in config.sink]
         self.failures = 0
-        self.stream: Stream | None = None  # at work
-        self.looked = ""  # when the trigger began whose lag was told last
+        self.stream: Stream | None = None  # of the current query
+        self.last_trigger = ""  # timestamp of the last trigger whose lag was reported
 
     def stop(self) -> None:
-        """End after the batch at work; may be called from anywhere, a signal too."""
+        """Stop after the current batch; safe to call from any thread or signal handler."""
         self.stopping.set()
 
     def go(self, available: bool = False) -> None:
-        """Run until stopped, or until what the sources have now is done; raises Unusable.
+        """Run until stopped, or with `available` until current data is processed; raises Unusable.
 
-        In the latter case too after many failures in a row: whoever waits for the end is not to
-        wait for ever.
+        With `available`, gives up after MAX_FAILURES consecutive failures, so that a caller does
+        not wait forever.
         """
         while not self.stopping.is_set():
             try:
                 if self._run_query(available):
                     return
             except Exception as error:
-                if self.stopping.is_set() and jvm_ended(self.spark, JVM_ENDS_S):
-                    return  # who stops a group of processes, or a service, stops them all
+                if self.stopping.is_set() and jvm_ended(self.spark, JVM_EXIT_TIMEOUT_S):
+                    return  # a signal to the process group stops the JVM, too
                 if isinstance(error, Unusable) and not isinstance(error, Unreachable):
                     raise
                 mistake = find_unusable(error)
@@ -88,27 +88,28 @@ class Run:
                     raise mistake from None
                 if jvm_ended(self.spark):
                     raise Unusable("Spark: its Java process has ended; start again") from None
-                if available and self.failures + 1 >= FAILURES:
-                    told = f"given up after {FAILURES} failures in a row"
-                    raise Unusable(f"{told}: {first_line(error)}") from None
+                if available and self.failures + 1 >= MAX_FAILURES:
+                    told = f"given up after {MAX_FAILURES} failures in a row"
+                    raise Unusable(f"{told}: {summarize_error(error)}") from None
                 self._pause(error)
 
     def _pause(self, error: Exception) -> None:
+        """Report a failure and wait before the next attempt."""
         pause_s = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
         self.failures += 1
-        facts: dict[str, Any] = {"error": first_line(error), "again_in_s": pause_s}
+        facts: dict[str, Any] = {"error": summarize_error(error), "again_in_s": pause_s}
         if self.stream is not None:
             facts["undelivered"] = self.stream.undelivered()
-        self.tell("failed", facts)
+        self.report("failed", facts)
         self.stopping.wait(pause_s)
 
     def _run_query(self, available: bool) -> bool:
-        """One query to its end; gives whether all is done."""
+        """Run one query to its end; returns whether the run is complete."""
         config = self.config
         stream = Stream(
             self.spark,
             state=config.state,
-            settings=settings_of_config(config),
+            settings=read_run_settings(config),
             plan=config.plan,
             workers=config.workers,
             rebalance=config.rebalance,
@@ -127,13 +128,13 @@ class Run:
         assert stream.coordinator is not None
         self.stream = stream
         latest = stream.coordinator.latest
-        self.tell("started", {"batch": latest.batch, "events": latest.counters.events})
+        self.report("started", {"batch": latest.batch, "events": latest.counters.events})
         stopper = threading.Thread(target=self._watch, args=(stream, query, meter), daemon=True)
         stopper.start()
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            if stream.problem is not None and not isinstance(stream.problem, Stopped):
+            if stream.problem is not None and not isinstance(stream.problem, StreamStopped):
                 raise stream.problem from error
             if stream.problem is None:
                 raise
@@ -143,35 +144,36 @@ class Run:
         return True
 
     def _watch(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
-        """Stop the query when that is asked for, and tell how far it is behind meanwhile."""
-        looked_s = time.monotonic()
-        with contextlib.suppress(Py4JError, OSError):  # the JVM is gone; the query's end tells
+        """Stop the query on request, and report its lag meanwhile."""
+        reported_s = time.monotonic()
+        with contextlib.suppress(Py4JError, OSError):  # the JVM has exited; the query reports it
             while query.isActive:
-                if self.stopping.wait(WATCH_S):
+                if self.stopping.wait(POLL_S):
                     stream.stop(query)
                     break
-                if time.monotonic() - looked_s >= LOOK_S:
-                    self._look(stream, query, meter)
-                    looked_s = time.monotonic()
-        self._look(stream, query, meter)
+                if time.monotonic() - reported_s >= LAG_INTERVAL_S:
+                    self._report_lag(stream, query, meter)
+                    reported_s = time.monotonic()
+        self._report_lag(stream, query, meter)
 
-    def _look(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
-        """Tell how far the sources are ahead, if a trigger has ended since the last look."""
+    def _report_lag(self, stream: Stream, query: StreamingQuery, meter: LagMeter) -> None:
+        """Report the lag if a trigger has ended since the last report."""
         try:
             progress = query.lastProgress
-        except Exception:  # the session is going; what the query met is told elsewhere
+        except Exception:  # the session is closing; the query reports its own failure
             return
-        if progress is None or progress["timestamp"] == self.looked:
+        if progress is None or progress["timestamp"] == self.last_trigger:
             return
-        self.looked = progress["timestamp"]
+        self.last_trigger = progress["timestamp"]
         lag = meter.measure(progress, stream.undelivered())
         write_lag(stream.state, lag)
-        self.tell("lag", msgspec.to_builtins(lag))
+        self.report("lag", msgspec.to_builtins(lag))
 
     def _after(self, manifest: Manifest) -> None:
+        """Report a committed batch."""
         self.failures = 0
         counters = manifest.counters
-        self.tell(
+        self.report(
             "batch",
             {
                 "batch": manifest.batch,
@@ -184,7 +186,7 @@ class Run:
 
 
 def open_sink(spark: SparkSession, sink: SinkConfig) -> Sink:
-    """A sink of the configuration; raises Unusable."""
+    """Open a sink of the configuration; raises Unusable."""
     dead = sink.takes == "dead"
     if sink.format == "stdout":
         return LineSink(sink.name, sys.stdout.buffer, dead)

@@ -1,4 +1,4 @@
-"""A Spark session as Placewire likes it; everything else takes a session as an argument."""
+"""Start a Spark session for the command line; all other code takes a session as an argument."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from pyspark.sql import SparkSession
 
 from placewire.model.settings import Settings
 from placewire.spark.java import Java, find_java
-from placewire.warm import USUAL, warm_kernels
+from placewire.warm import DEFAULT_SETTINGS, warm_kernels
 
-# Without native Hadoop every checkpoint file of the default manager forks a process.
+# Without native Hadoop, the default manager forks a process for every checkpoint file.
 FILE_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 
 
-# The pipeline asks little of the JVM: its second compiler never pays back in a run of minutes.
-BRIEF_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The pipeline does little in the JVM: in a run of minutes its optimizing compiler never pays off.
+SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-TRIES = 4  # of a task whose process died, as on a cluster; alone Spark would give up at once
+MAX_TASK_FAILURES = (
+    4  # of a task whose process died, as on a cluster; alone Spark would give up at once
+)
 
 
 def local_master(cores: int) -> str:
-    """Spark on this machine."""
-    return f"local[{cores},{TRIES}]"
+    """Return the master URL of Spark on this machine."""
+    return f"local[{cores},{MAX_TASK_FAILURES}]"
 
 
 def make_session(
@@ -46,25 +48,25 @@ def make_session(
     chatter: Path | None = None,
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A quiet session whose Python workers are this Python, with `more` settings of Spark's.
+    """Start a quiet session whose workers use this Python, with `more` Spark settings.
 
-    `brief` spares the JVM work that pays only in long runs of SQL. What the JVM says on standard
-    error goes to the file `chatter`, if there is one.
+    `brief` turns off JVM optimizations that pay off only in long runs. `chatter` is a file for the
+    standard error of the JVM.
     """
     java = java or find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    quiet = errors_to(chatter) if chatter is not None else contextlib.nullcontext()
-    with quiet, no_stray_jvm():
-        session = start_session(master, BRIEF_JVM if brief else "", more or {})
+    quiet = redirect_stderr(chatter) if chatter is not None else contextlib.nullcontext()
+    with quiet, kill_jvm_on_failure():
+        session = start_session(master, SHORT_RUN_OPTIONS if brief else "", more or {})
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
 def start_session(master: str, jvm_options: str, more: Mapping[str, str]) -> SparkSession:
-    """The session with its settings."""
+    """Build the session with its settings."""
     builder = (
         SparkSession.builder.master(master)
         .appName("placewire")
@@ -85,20 +87,20 @@ def start_session(master: str, jvm_options: str, more: Mapping[str, str]) -> Spa
 
 
 def count_machines(session: SparkSession) -> int:
-    """On how many machines a session's executors run, of those that are there by now."""
+    """Count the machines on which executors of a session run."""
     context = session.sparkContext
     places = context._jsc.sc().getExecutorMemoryStatus().keys().mkString(" ")
     return count_hosts(places.split(), context.getConf().get("spark.driver.host", ""))
 
 
 def on_cluster(session: SparkSession) -> bool:
-    """Whether tasks run in other processes than the driver's own, maybe on other machines."""
+    """Whether tasks run outside the driver's process, possibly on other machines."""
     master = session.sparkContext.master
     return not master.startswith("local") or master.startswith("local-cluster")
 
 
 def jvm_ended(session: SparkSession, wait_s: float = 0.0) -> bool:
-    """Whether the JVM that this process started has ended, or does so within some seconds."""
+    """Whether the JVM of this process has exited, or exits within `wait_s`."""
     process = getattr(session.sparkContext._gateway, "proc", None)
     if process is None:
         return False
@@ -110,18 +112,18 @@ def jvm_ended(session: SparkSession, wait_s: float = 0.0) -> bool:
 
 
 def count_hosts(places: list[str], driver: str) -> int:
-    """Different hosts among places, each host:port, one of which is the driver; 1 if it is all."""
+    """Count the hosts of executors among places, host:port each, including the driver's."""
     hosts = [place.rsplit(":", 1)[0] for place in places]
     if driver in hosts:
-        hosts.remove(driver)  # once: executors on its host are there beside it
+        hosts.remove(driver)  # once: executors may run on the same host
     return len(set(hosts)) or 1
 
 
 @contextlib.contextmanager
-def no_stray_jvm() -> Iterator[None]:
-    """End the JVM that the block started if it fails, by Ctrl-C too.
+def kill_jvm_on_failure() -> Iterator[None]:
+    """Kill the JVM that the block started if the block fails or is interrupted.
 
-    PySpark forgets a JVM in whose start it is interrupted, and that one stays for ever.
+    PySpark loses track of a JVM if it is interrupted while starting it.
     """
     started: list[subprocess.Popen[bytes]] = []
 
@@ -143,8 +145,8 @@ def no_stray_jvm() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def errors_to(path: Path) -> Iterator[None]:
-    """Let standard error, and that of every process started meanwhile, go to a file."""
+def redirect_stderr(path: Path) -> Iterator[None]:
+    """Redirect standard error, also of processes started meanwhile, to a file."""
     sys.stderr.flush()
     usual = os.dup(2)
     with open(path, "wb") as file:
@@ -156,10 +158,10 @@ def errors_to(path: Path) -> Iterator[None]:
         os.close(usual)
 
 
-def warm_workers(session: SparkSession, plan: str, run: Settings = USUAL) -> Thread:
-    """Let every core start a Python worker and load the kernels of a run, beside what follows.
+def warm_workers(session: SparkSession, plan: str, run: Settings = DEFAULT_SETTINGS) -> Thread:
+    """Start Python workers on every core and load kernels, in the background.
 
-    It only saves time: whatever fails here would fail, and be told, in the first batch.
+    It only saves time: errors are ignored here and reported by the first batch.
     """
 
     def warm() -> None:
@@ -176,6 +178,6 @@ def warm_workers(session: SparkSession, plan: str, run: Settings = USUAL) -> Thr
 def load_kernels(
     plan: str, run: Settings, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Load kernels in the worker that runs this; rows pass through."""
+    """Load kernels in this worker; rows pass through."""
     warm_kernels(plan, run)
     yield from batches

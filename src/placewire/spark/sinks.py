@@ -1,4 +1,4 @@
-"""Sinks on Spark: a batch's results as a DataFrame, for whatever Spark can write to."""
+"""A sink that passes the results of a batch to a function as a DataFrame."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from pyspark.sql import DataFrame, SparkSession
 
 from placewire.sinks.delivery import Delivered
 
-Taker = Callable[[DataFrame, int], None]
+ResultsFunction = Callable[[DataFrame, int], None]
 
 
 class CallSink:
     """Calls a function with a DataFrame of results and the number of their batch."""
 
     def __init__(
-        self, session: SparkSession, taker: Taker, name: str = "call", dead: bool = False
+        self,
+        session: SparkSession,
+        function: ResultsFunction,
+        name: str = "call",
+        dead: bool = False,
     ) -> None:
         self.session = session
-        self.taker = taker
+        self.function = function
         self.name = name
         self.dead = dead
 
     def write(self, delivered: Delivered) -> None:
+        """Call the function, unless there are no results."""
         if delivered.table.num_rows:
-            self.taker(self.session.createDataFrame(delivered.table), delivered.batch)
+            self.function(self.session.createDataFrame(delivered.table), delivered.batch)

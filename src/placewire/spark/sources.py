@@ -1,4 +1,4 @@
-"""Sources of `placewire run` as streaming DataFrames, each in the intake's form."""
+"""Open the sources of `placewire run` as streaming DataFrames in the intake schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from placewire.model.errors import Unusable
-from placewire.spark.columns import take_changes, take_lines, take_objects
+from placewire.spark.columns import select_changes, select_lines, select_objects
 from placewire.spark.config import SourceConfig
 from placewire.spark.delta_source import read_delta
 from placewire.spark.kafka import read_kafka
@@ -20,7 +20,7 @@ TYPES = {"objects": "object", "subscriptions": "subscribe"}
 
 
 def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataFrame:
-    """A source's rows in the intake's form; `extra` columns of objects ride along as data."""
+    """Open a source; `extra` adds other columns of objects as data."""
     check_schema(source)
     frame = read_lines(spark, source) if source.format in ("jsonl", "kafka") else None
     if frame is None:
@@ -28,16 +28,16 @@ def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataF
     elif source.schema is not None:
         frame = parse_lines(frame, source)
     else:
-        return take_lines(frame, kind=TYPES.get(source.takes))
+        return select_lines(frame, kind=TYPES.get(source.takes))
     if source.takes == "events":
         raise Unusable(f"source {source.format}: events are lines of JSON; takes must say what")
     if source.takes == "objects":
-        return take_objects(frame, source.columns, extra)
-    return take_changes(frame, source.columns)
+        return select_objects(frame, source.columns, extra)
+    return select_changes(frame, source.columns)
 
 
 def read_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
-    """Events as lines, in a column `value`."""
+    """Read events as lines in a column `value`."""
     if source.format == "kafka":
         return read_kafka(
             spark,
@@ -48,17 +48,17 @@ def read_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
             options=source.options,
         )
     check_folder(source)
-    reader = spark.readStream.option("lineSep", "\n").options(**paced(source))
+    reader = spark.readStream.option("lineSep", "\n").options(**limit_files(source))
     return reader.text(str(source.path))
 
 
 def read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
-    """Parquet, CSV or Delta as columns; their schema is that of what is there already."""
+    """Read Parquet, CSV or Delta as columns; the schema is inferred from existing files."""
     if source.format == "delta":
         return read_delta(spark, str(source.path), source.options)
     check_folder(source)
     options = {"header": "true"} if source.format == "csv" else {}
-    options |= paced(source)
+    options |= limit_files(source)
     schema: Any = source.schema
     if schema is None:
         try:
@@ -73,18 +73,18 @@ def read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
 
 
 def parse_lines(frame: DataFrame, source: SourceConfig) -> DataFrame:
-    """Lines of JSON as the columns that a schema names."""
+    """Parse lines of JSON into the columns of a schema."""
     parsed = F.from_json(F.col("value").cast("string"), source.schema, {"timeZone": "UTC"})
     return frame.select(parsed.alias("parsed")).select("parsed.*")
 
 
-def paced(source: SourceConfig) -> dict[str, str]:
-    """Spark's options for a folder: a few files at a time, so that batches stay bounded."""
+def limit_files(source: SourceConfig) -> dict[str, str]:
+    """Return Spark's options for a folder, with a limit of files per trigger."""
     return {"maxFilesPerTrigger": "16"} | source.options
 
 
 def check_schema(source: SourceConfig) -> None:
-    """A schema has to be one; raises Unusable."""
+    """Check that a schema is valid DDL; raises Unusable."""
     if source.schema is None:
         return
     try:
@@ -95,7 +95,7 @@ def check_schema(source: SourceConfig) -> None:
 
 
 def check_folder(source: SourceConfig) -> None:
-    """A folder on this machine has to be there; others are Spark's business."""
+    """Check that a local folder exists; Spark checks others. Raises Unusable."""
     path = str(source.path)
     if "://" not in path and not any(sign in path for sign in "*?[{") and not Path(path).is_dir():
         what = "must be a folder, got a file" if Path(path).exists() else "does not exist"

@@ -1,7 +1,7 @@
-"""The engine's steps inside Spark stages: blocks in, summaries out, one job a batch.
+"""Run a batch as one Spark job: blocks in, summaries out.
 
-Plan `shared` is one stage. A plan that routes has two, with a shuffle of packed blocks between
-them: the worker number is the partition number.
+Plan `shared` has one stage. A plan that routes has two with a shuffle of packed blocks between
+them; the partition number is the worker number.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Rows = list[tuple[int, int, bytes]]
 def run_on_spark(
     session: SparkSession, refs: list[BlockRef], workers: int, context: BatchContext
 ) -> Ran:
-    """Run the blocks of a batch, in a few tasks for each worker that runs at once.
+    """Run the blocks of a batch in a few tasks per core.
 
-    A task costs tens of milliseconds whatever it does, so one for each block would cost more
-    than the work; two for each core still even out blocks of different weight.
+    A task has an overhead of tens of milliseconds, so a task per block would cost more than the
+    work; two per core still balance blocks of different cost.
     """
     at_once = min(workers, session.sparkContext.defaultParallelism)
     tasks = session.range(0, len(refs), 1, min(len(refs), TASKS_A_WORKER * at_once))
@@ -50,19 +50,19 @@ def run_on_spark(
             partial(match_partition, context), SCHEMA
         )
     table = stage.toArrow()
-    summaries, pieces, workers_did = [], [], []
+    summaries, pieces, worker_summaries = [], [], []
     for kind, payload in zip(table["kind"].to_pylist(), table["payload"].to_pylist(), strict=True):
         if kind == BLOCK:
             summaries.append(msgspec.msgpack.decode(payload, type=BlockSummary))
         elif kind == PIECE:
             pieces.append(msgspec.msgpack.decode(payload, type=PieceSummary))
         else:
-            workers_did.append(msgspec.msgpack.decode(payload, type=WorkerSummary))
-    return Ran(summaries, pieces, workers_did)
+            worker_summaries.append(msgspec.msgpack.decode(payload, type=WorkerSummary))
+    return Ran(summaries, pieces, worker_summaries)
 
 
 def to_batch(rows: Rows) -> pa.RecordBatch:
-    """Rows of the exchange schema as one Arrow batch."""
+    """Convert rows of the exchange schema to an Arrow batch."""
     workers, kinds, payloads = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
         [
@@ -77,7 +77,7 @@ def to_batch(rows: Rows) -> pa.RecordBatch:
 def dispatch_partition(
     context: BatchContext, refs: list[BlockRef], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Dispatch every block that the rows number."""
+    """Dispatch the numbered blocks."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             dispatched = dispatch_block(context, refs[number])
@@ -91,7 +91,7 @@ def dispatch_partition(
 def match_partition(
     context: BatchContext, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Match what was routed to this partition's worker; summaries pass through."""
+    """Match the objects routed to this partition's worker; summaries pass through."""
     passed: Rows = []
     parts: list[Routed] = []
     for batch in batches:
@@ -113,14 +113,14 @@ FACTS, ARRAYS = Routed._fields[:4], Routed._fields[4:]
 
 
 def pack_routed(part: Routed) -> bytes:
-    """Routed objects as one cell."""
+    """Pack routed objects into one value."""
     arrays = {name: getattr(part, name) for name in ARRAYS}
     facts = {name: getattr(part, name) for name in FACTS}
     return pack_arrays(arrays, facts)
 
 
 def unpack_routed(cell: bytes) -> Routed:
-    """The inverse of `pack_routed`."""
+    """Unpack routed objects."""
     arrays, facts = unpack_arrays(cell)
     return Routed(*(facts[name] for name in FACTS), *(arrays[name] for name in ARRAYS))
 
@@ -133,29 +133,31 @@ R = TypeVar("R")
 def spread_on_spark(
     session: SparkSession, work: Callable[[P], R], portions: Sequence[P]
 ) -> list[R]:
-    """Work on portions in Spark tasks; a single one is not worth a job."""
+    """Call `work` on each portion in Spark tasks, or here if there is only one."""
     if len(portions) == 1:
         return [work(portions[0])]
     return run_portions(session, work, portions)
 
 
 def run_portions(session: SparkSession, work: Callable[[P], R], portions: Sequence[P]) -> list[R]:
-    """What `work` makes of each portion, in order.
+    """Call `work` on each portion in Spark tasks; returns results in order.
 
-    There is a task a core, which takes several portions: a task costs more than most of them.
+    There is one task per core, for several portions: a task costs more than most portions.
     """
     cores = session.sparkContext.defaultParallelism
     tasks = session.range(0, len(portions), 1, min(len(portions), cores))
     packed = [pickle.dumps(portion) for portion in portions]
-    table = tasks.mapInArrow(partial(work_on_numbers, work, packed), PORTIONS_SCHEMA).toArrow()
+    table = tasks.mapInArrow(
+        partial(run_numbered_portions, work, packed), PORTIONS_SCHEMA
+    ).toArrow()
     done = dict(zip(table["number"].to_pylist(), table["payload"].to_pylist(), strict=True))
     return [pickle.loads(done[number]) for number in range(len(portions))]
 
 
-def work_on_numbers(
+def run_numbered_portions(
     work: Callable[[Any], Any], packed: list[bytes], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Work on the portions that the rows number."""
+    """Call `work` on the numbered portions."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             made = pickle.dumps(work(pickle.loads(packed[number])))

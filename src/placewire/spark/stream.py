@@ -1,4 +1,4 @@
-"""A stream: any streaming DataFrames in, results to any sink, on the session that there is."""
+"""Match streaming DataFrames with subscriptions and deliver results to sinks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.sinks.delivery import Delivery, Sink
 from placewire.sinks.files import FolderSink
-from placewire.spark.columns import check_frames, take_changes, take_lines, take_objects
+from placewire.spark.columns import check_frames, select_changes, select_lines, select_objects
 from placewire.spark.datasource import RESULTS
 from placewire.spark.intake import write_blocks
 from placewire.spark.session import count_machines, on_cluster
-from placewire.spark.sinks import CallSink, Taker
+from placewire.spark.sinks import CallSink, ResultsFunction
 from placewire.spark.stages import run_on_spark, spread_on_spark
 from placewire.storage.intake_record import Intake, IntakeBatch
 from placewire.storage.layout import StateDir
@@ -34,21 +34,21 @@ from placewire.storage.manifest import Manifest
 from placewire.storage.mirror import MOST_BYTES, machine_cache
 from placewire.storage.spark_checkpoint import Checkpoint
 
-STANDING = -1  # the intake's number for frames that do not stream
+STATIC_BATCH = -1  # the intake number of frames that do not stream
 BATCH_ROWS = 200_000
 CACHE_GB = MOST_BYTES / (1 << 30)
-STOPS_S = 60.0  # how long a batch at work is waited for
+STOP_TIMEOUT_S = 60.0  # for the current batch to end
 
 
 class Stream:
-    """Standing subscriptions over streaming DataFrames, with all that is known in `state`.
+    """Matches streaming DataFrames with subscriptions, keeping its state in `state`.
 
-    A stream that was stopped or killed goes on where it was when it is made anew with the same
-    state. Results never depend on `plan`, `workers`, `rebalance`, `batch_rows` or `buffer`; these
-    are the options of `placewire replay`. `settings` is a dict with the names of a settings file.
-    With `with_data` results carry what objects carry. `state` is a directory, or a URI that
-    pyarrow opens; files of the latter are copied to the folder `cache` of each machine, which grows
-    to about `cache_gb`.
+    A stream that was stopped or killed resumes from the last commit when it is created with the
+    same state. `plan`, `workers`, `rebalance`, `batch_rows` and `buffer` are the options of
+    `placewire replay` and never change results. `settings` is a dict with the names of a settings
+    file. With `with_data`, results include the data of objects. `state` is a directory or a URI
+    that pyarrow opens; files of a URI are cached in the folder `cache` of each machine, up to about
+    `cache_gb`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Stream:
         span = read_workers(workers or spark.sparkContext.defaultParallelism)
         self.spark = spark
         if cache is None and not on_cluster(spark):
-            cache = machine_cache()  # so that tasks find what this process has
+            cache = machine_cache()  # shared by this process and its tasks
         self.state = StateDir.given(state, str(cache or ""), round(cache_gb * (1 << 30)))
         self.batch_rows = batch_rows
         self.with_data = with_data
@@ -92,9 +92,9 @@ class Stream:
             rebalance=read_rebalance(rebalance),
         )
         self.coordinator: Coordinator | None = None
-        self.taker: BatchTaker | None = None
-        self.closed = threading.Event()  # the state is free for another
-        self.stopping = threading.Event()  # the query is to end after the batch at work
+        self.runner: MicroBatchRunner | None = None
+        self.closed = threading.Event()  # the state is released
+        self.stopping = threading.Event()  # end the query after the current batch
 
     def start(
         self,
@@ -102,70 +102,72 @@ class Stream:
         subscriptions: DataFrame | None = None,
         events: DataFrame | None = None,
         *,
-        to: Sink | Taker | Sequence[Sink | Taker] = (),
+        to: Sink | ResultsFunction | Sequence[Sink | ResultsFunction] = (),
         object_columns: Mapping[str, str] | None = None,
         subscription_columns: Mapping[str, str] | None = None,
         event_column: str = "value",
         trigger: Mapping[str, Any] | None = None,
         after: Callable[[Manifest], None] | None = None,
     ) -> StreamingQuery:
-        """Start, and give the streaming query.
+        """Start and return the streaming query.
 
-        `objects` and `subscriptions` have the columns of their events, found by name or as the
-        mappings say; `events` has whole events as JSON. In each batch of the sources changes of
-        subscriptions come first, then events, then objects, each in the order of their partitions;
-        that order is recorded before anything is matched. A frame that does not stream is taken in
-        once, before all others. `to` are functions of a DataFrame of results and a batch number,
-        or sinks; without any, results are kept in the state, where format `placewire` reads them
-        as a table or a stream. `trigger` is as of Spark's `DataStreamWriter.trigger`.
+        `objects` and `subscriptions` have the fields of their events as columns, found by name or
+        by the mappings; `events` has whole events as JSON. Each batch of the sources is ordered:
+        subscriptions first, then events, then objects, each in the order of partitions; the order
+        is recorded before matching. A frame that does not stream is read once, before all others.
+        `to` are sinks, or functions of a DataFrame of results and a batch number; without any,
+        results are kept in the state, where format `placewire` reads them as a table or stream.
+        `trigger` has the arguments of Spark's `DataStreamWriter.trigger`.
         """
         given = {"subscriptions": subscriptions, "events": events, "objects": objects}
         check_frames(**{name: frame for name, frame in given.items() if frame is not None})
         frames: list[DataFrame] = []
         if subscriptions is not None:
-            frames.append(take_changes(subscriptions, subscription_columns))
+            frames.append(select_changes(subscriptions, subscription_columns))
         if events is not None:
-            frames.append(take_lines(events, event_column))
+            frames.append(select_lines(events, event_column))
         if objects is not None:
-            frames.append(take_objects(objects, object_columns, extra=self.with_data))
+            frames.append(select_objects(objects, object_columns, extra=self.with_data))
         return self.start_frames(frames, to=to, trigger=trigger, after=after)
 
     def start_frames(
         self,
         frames: Sequence[DataFrame],
         *,
-        to: Sink | Taker | Sequence[Sink | Taker] = (),
+        to: Sink | ResultsFunction | Sequence[Sink | ResultsFunction] = (),
         trigger: Mapping[str, Any] | None = None,
         after: Callable[[Manifest], None] | None = None,
     ) -> StreamingQuery:
-        """The same with frames of the intake's form, in the order that they have in a batch."""
-        flowing = [frame for frame in frames if frame.isStreaming]
-        standing = [frame for frame in frames if not frame.isStreaming]
-        if not flowing:
+        """Start with frames of the intake schema, in their order in a batch."""
+        streaming = [frame for frame in frames if frame.isStreaming]
+        static = [frame for frame in frames if not frame.isStreaming]
+        if not streaming:
             raise Unusable("stream: needs a streaming DataFrame; for tables there is match()")
-        sinks = gather_sinks(self.spark, to)
-        self.taker = taker = BatchTaker(self.spark, self._open(), self.batch_rows, self.stopping)
-        self.coordinator = taker.coordinator
+        sinks = make_sinks(self.spark, to)
+        self.runner = runner = MicroBatchRunner(
+            self.spark, self._open(), self.batch_rows, self.stopping
+        )
+        self.coordinator = runner.coordinator
         try:
             sinks = sinks or [FolderSink(RESULTS, self.state.folder(RESULTS))]
-            taker.begin(Delivery(self.state, sinks, self.with_data), after)
-            if standing:
-                taker.take(union(standing), STANDING)
+            runner.open(Delivery(self.state, sinks, self.with_data), after)
+            if static:
+                runner.run_batch(union_frames(static), STATIC_BATCH)
             query = (
-                union(flowing)
-                .writeStream.foreachBatch(taker.take)
-                .option("checkpointLocation", f"file://{taker.checkpoint.folder}")
+                union_frames(streaming)
+                .writeStream.foreachBatch(runner.run_batch)
+                .option("checkpointLocation", f"file://{runner.checkpoint.folder}")
                 .trigger(**(trigger or {"processingTime": "0 seconds"}))
                 .start()
             )
         except BaseException:
-            taker.close()
+            runner.close()
             raise
-        threading.Thread(target=self._close_after, args=(query, taker), daemon=True).start()
+        threading.Thread(target=self._close_after, args=(query, runner), daemon=True).start()
         return query
 
-    def stop(self, query: StreamingQuery, wait_s: float = STOPS_S) -> None:
-        """End a query after the batch at work, so that nothing is done twice."""
+    def stop(self, query: StreamingQuery, wait_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop a query after the current batch, so that no work is repeated."""
         self.stopping.set()
         idle_since = time.monotonic()
         while query.isActive and time.monotonic() - idle_since < wait_s:
@@ -177,33 +179,35 @@ class Stream:
 
     @property
     def problem(self) -> Exception | None:
-        """What went wrong with a batch; Spark tells only that something did."""
-        return self.taker.problem if self.taker is not None else None
+        """The error of a failed batch, which Spark does not pass on."""
+        return self.runner.problem if self.runner is not None else None
 
     def undelivered(self) -> dict[str, int]:
         """How many committed batches each sink lacks."""
-        return self.taker.undelivered() if self.taker is not None else {}
+        return self.runner.undelivered() if self.runner is not None else {}
 
-    def _close_after(self, query: StreamingQuery, taker: BatchTaker) -> None:
-        """Let go of the state when the query has ended, however it did."""
-        with contextlib.suppress(Exception):  # whoever waits for the query is told
+    def _close_after(self, query: StreamingQuery, runner: MicroBatchRunner) -> None:
+        """Release the state when the query has ended."""
+        with contextlib.suppress(Exception):  # the caller that waits for the query gets the error
             query.awaitTermination()
         try:
-            taker.close()
+            runner.close()
         finally:
             self.closed.set()
 
 
-def union(frames: list[DataFrame]) -> DataFrame:
-    """Frames of the intake's form, one after another."""
+def union_frames(frames: list[DataFrame]) -> DataFrame:
+    """Concatenate frames of the intake schema."""
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionByName(frame)
     return whole
 
 
-def gather_sinks(spark: SparkSession, to: Sink | Taker | Sequence[Sink | Taker]) -> list[Sink]:
-    """Sinks as they are, functions as sinks that call them."""
+def make_sinks(
+    spark: SparkSession, to: Sink | ResultsFunction | Sequence[Sink | ResultsFunction]
+) -> list[Sink]:
+    """Return sinks as given, and wrap functions as sinks; raises Unusable for others."""
     given: list[Any] = list(to) if isinstance(to, Sequence) else [to]
     for one in given:
         if not hasattr(one, "write") and not callable(one):
@@ -214,14 +218,14 @@ def gather_sinks(spark: SparkSession, to: Sink | Taker | Sequence[Sink | Taker])
     ]
 
 
-class Stopped(Exception):
-    """The query ends as it was asked to; what it had not committed comes again."""
+class StreamStopped(Exception):
+    """The query was asked to stop; uncommitted rows are processed again on resume."""
 
 
-class BatchTaker:
-    """Takes what Spark gives, batch by batch, until `stopping` is set between two of its own.
+class MicroBatchRunner:
+    """Runs the micro-batches of a query until `stopping` is set.
 
-    What goes wrong is kept as `problem`, since Spark tells only that something did.
+    Keeps the error of a failed batch as `problem`, since Spark does not pass it on.
     """
 
     def __init__(
@@ -241,8 +245,8 @@ class BatchTaker:
         self.after: Callable[[Manifest], None] | None = None
         self.problem: Exception | None = None
 
-    def begin(self, delivery: Delivery, after: Callable[[Manifest], None] | None) -> None:
-        """Bring sinks up to the last commit, and be ready for the next batch."""
+    def open(self, delivery: Delivery, after: Callable[[Manifest], None] | None) -> None:
+        """Deliver up to the last commit and prepare for the next batch."""
         self._check_checkpoint()
         self.delivery, self.after = delivery, after
         delivery.deliver(self.coordinator.latest)
@@ -250,7 +254,7 @@ class BatchTaker:
         self.coordinator.spread_by(partial(spread_on_spark, self.spark))
 
     def _check_checkpoint(self) -> None:
-        """A checkpoint and its intake belong together: one without the other would skip data."""
+        """Raise Unusable if the intake has no checkpoint: the query would skip data."""
         self.intake.make()
         self.checkpoint.pull()
         last = self.intake.last()
@@ -259,8 +263,8 @@ class BatchTaker:
                 f"state {self.coordinator.state}: its checkpoint is gone; begin a new state"
             )
 
-    def take(self, frame: DataFrame, number: int) -> None:
-        """Take a batch of the sources."""
+    def run_batch(self, frame: DataFrame, number: int) -> None:
+        """Record and run a batch of the sources."""
         try:
             recorded = self._record(frame, number)
             if recorded is not None:
@@ -271,14 +275,14 @@ class BatchTaker:
             raise
 
     def _record(self, frame: DataFrame, number: int) -> IntakeBatch | None:
-        """Fix the order of a batch, if that was not done before; None if all of it has run."""
-        self._heed_stop()
+        """Record the order of a batch unless it is recorded; None if all of it is committed."""
+        self._check_stop()
         recorded = self.intake.read(number)
         if recorded is not None:
             return recorded
         last = self.intake.last()
         if last is not None and number <= last:
-            return None  # committed long ago
+            return None  # committed before
         rows = block_rows(self.coordinator.cap_rows(self.batch_rows))
         blocks = write_blocks(frame, self.coordinator.state.name, rows)
         recorded = IntakeBatch(self.coordinator.latest.offset.byte, blocks)
@@ -287,7 +291,7 @@ class BatchTaker:
         return recorded
 
     def _run(self, recorded: IntakeBatch) -> None:
-        """Run what is left of a recorded batch, in batches of the coordinator's."""
+        """Run the rest of a recorded batch in coordinator batches."""
         coordinator = self.coordinator
         assert self.delivery is not None
         while True:
@@ -295,7 +299,7 @@ class BatchTaker:
             refs, end = next_blocks(recorded, start, coordinator.cap_rows(self.batch_rows))
             if not refs:
                 return
-            self._heed_stop()
+            self._check_stop()
             run = partial(run_on_spark, self.spark, refs, coordinator.planners.workers)
             manifest = coordinator.step(coordinator.latest.batch + 1, end, run)
             self.delivery.deliver(manifest)
@@ -303,9 +307,10 @@ class BatchTaker:
             if self.after is not None:
                 self.after(manifest)
 
-    def _heed_stop(self) -> None:
+    def _check_stop(self) -> None:
+        """Raise StreamStopped if the query was asked to stop."""
         if self.stopping.is_set():
-            raise Stopped("asked to stop between two batches")
+            raise StreamStopped("asked to stop between two batches")
 
     def undelivered(self) -> dict[str, int]:
         """How many committed batches each sink lacks."""
@@ -314,7 +319,7 @@ class BatchTaker:
         return self.delivery.lacking(self.coordinator.latest.batch)
 
     def close(self) -> None:
-        """Let go of the state."""
-        with contextlib.suppress(Unusable):  # it comes again with the next batch
+        """Release the state."""
+        with contextlib.suppress(Unusable):  # pushed again with the next batch
             self.checkpoint.push()
         self.coordinator.close()

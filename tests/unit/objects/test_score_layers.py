@@ -16,7 +16,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.relevant.answer import answer_relevant
-from placewire.kinds.relevant.refill import Wanted, WindowFile, WindowSearch
+from placewire.kinds.relevant.refill import SearchWindows, WindowFile, WindowSearch
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
 from placewire.objects import score_layers as module
 from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
@@ -284,7 +284,7 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         file = make_file(seed, count, None)
         file = file._replace(seq=read_only(file.seq + seed * count))
         entry = describe(f"file{seed}", file)
-        search.grounds[entry.name] = WindowFile(
+        search.files[entry.name] = WindowFile(
             file,
             np.argsort(file.word_hash, kind="stable"),
             np.argsort(file.seq, kind="stable"),
@@ -292,20 +292,20 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             Layers(),
         )
         entries.append(entry)
-    search.look_at(entries)
+    search.use_files(entries)
     askings = [
         make_asking(i, count)._replace(after_seq=FIRST, before_seq=LAST) for i in range(total)
     ]
     asked = rows_of_askings(file, askings, None)
     rows = no_rows()._replace(**asked._asdict())
-    wanted = Wanted(*(np.array([a[i] for a in askings], np.int64) for i in (5, 6, 7)))
+    wanted = SearchWindows(*(np.array([a[i] for a in askings], np.int64) for i in (5, 6, 7)))
     sizes = np.full(total, 25)
     found = []
     for cores in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        best = search.best(rows, np.arange(total), wanted, sizes)
+        best = search.find_best(rows, np.arange(total), wanted, sizes)
         stays = np.arange(25) < best.counts[:, None]
         found.append([best.counts, *(c.reshape(total, 25)[stays] for c in best[2:5])])
-    assert all(ground.layers.page_layers is not None for ground in search.grounds.values())
+    assert all(file.layers.page_layers is not None for file in search.files.values())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -13,12 +13,12 @@ from placewire.cli.format import format_lag
 from placewire.cli.run import RunLog
 from placewire.spark.config import SourceConfig
 from placewire.spark.lag import (
-    NOTHING_TAKEN,
+    NO_FILES_TAKEN,
     LagMeter,
     TakenFiles,
-    waiting_files,
-    waiting_messages,
-    waiting_versions,
+    count_waiting_files,
+    count_waiting_messages,
+    count_waiting_versions,
 )
 from placewire.status.status import lag_metrics
 from placewire.storage.runtime_files import Lag, SourceLag
@@ -39,18 +39,18 @@ LAG = Lag(
 def test_messages_behind_the_latest_offset() -> None:
     latest = '{"b": {"0": 7}, "a": {"10": 5, "2": 9}}'
     end = '{"b": {"0": 7}, "a": {"10": 1}}'
-    waiting = waiting_messages(latest, end)
+    waiting = count_waiting_messages(latest, end)
     assert waiting == {"a-2": 9, "a-10": 4, "b-0": 0}
     assert list(waiting) == ["a-2", "a-10", "b-0"]
-    assert waiting_messages("null", end) is None
-    assert waiting_messages(latest, None) is None
-    assert waiting_messages("no JSON", end) is None
+    assert count_waiting_messages("null", end) is None
+    assert count_waiting_messages(latest, None) is None
+    assert count_waiting_messages("no JSON", end) is None
 
 
 def test_versions_behind_the_latest_offset() -> None:
     latest, end = '{"version": 9, "files": 0, "of": 0}', '{"version": 7, "files": 3, "of": 5}'
-    assert waiting_versions(latest, end) == (2, 2)
-    assert waiting_versions(None, end) == (None, None)
+    assert count_waiting_versions(latest, end) == (2, 2)
+    assert count_waiting_versions(None, end) == (None, None)
 
 
 def test_files_that_are_newer_than_what_was_taken(tmp_path: Path) -> None:
@@ -60,11 +60,14 @@ def test_files_that_are_newer_than_what_was_taken(tmp_path: Path) -> None:
         path.write_bytes(b"x" * (number + 1))
         second = {"b2": 1}.get(name, number)  # of the same time as b
         os.utime(path, ns=(0, second * 10**9))
-    assert waiting_files(str(tmp_path), NOTHING_TAKEN) == (5, 1 + 2 + 3 + 4 + 6)
-    assert waiting_files(str(tmp_path), TakenFiles(1_000, frozenset({"b"}))) == (3, 3 + 4 + 6)
-    assert waiting_files(str(tmp_path), TakenFiles(1_000, frozenset({"b", "b2"}))) == (2, 4 + 6)
-    assert waiting_files("s3://bucket/folder", NOTHING_TAKEN) is None
-    assert waiting_files(str(tmp_path / "*"), NOTHING_TAKEN) is None
+    assert count_waiting_files(str(tmp_path), NO_FILES_TAKEN) == (5, 1 + 2 + 3 + 4 + 6)
+    assert count_waiting_files(str(tmp_path), TakenFiles(1_000, frozenset({"b"}))) == (3, 3 + 4 + 6)
+    assert count_waiting_files(str(tmp_path), TakenFiles(1_000, frozenset({"b", "b2"}))) == (
+        2,
+        4 + 6,
+    )
+    assert count_waiting_files("s3://bucket/folder", NO_FILES_TAKEN) is None
+    assert count_waiting_files(str(tmp_path / "*"), NO_FILES_TAKEN) is None
 
 
 def test_a_folders_log_tells_what_was_taken(tmp_path: Path) -> None:

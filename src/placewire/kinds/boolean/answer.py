@@ -22,14 +22,14 @@ from placewire.objects.sections import (
     words_in,
 )
 
-SHORT_LIST = 256  # a list that is shorter is walked whole: finding the region's cells costs more
+SHORT_LIST = 256  # shorter lists are scanned: finding the region's cells costs more
 
 
 def answer_boolean(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
-    """How many objects match, and the newest of them."""
-    ground = region_of(query.region)
+    """Count the matching objects and return the newest of them."""
+    region = region_of(query.region)
     program = query.program
     total = 0
     found: list[tuple[Retained, NDArray[np.uint32]]] = []
@@ -43,12 +43,12 @@ def answer_boolean(
         if listed and length == 0:
             continue
         if listed and length <= SHORT_LIST:
-            stretches = whole_parts(section)
+            ranges = whole_parts(section)
         else:
-            stretches = ranges_of(section, ground)
+            ranges = ranges_of(section, region)
         rows = rows_found(
-            stretches,
-            *ground,
+            ranges,
+            *region,
             retained.lon,
             retained.lat,
             retained.ts_us,
@@ -84,9 +84,9 @@ def answer_boolean(
 def choose_cover(
     retained: Retained, literals: NDArray[np.int64], mode: int, cover: Sequence[int]
 ) -> tuple[NDArray[np.int64], int]:
-    """The terms whose lists have every match, and how long these lists are.
+    """Choose terms whose postings lists contain every match, and add up their lengths.
 
-    If all matches have each term of the cover, the shortest list will do.
+    If all matches have each term of the cover, the shortest list is enough.
     """
     numbers = literals[np.array(cover, np.int64)]
     lengths = np.where(

@@ -1,4 +1,4 @@
-"""Explain pairs of the kind `boolean`: region, expression, and the postings that were met."""
+"""Explain pairs of the kind `boolean`: region, expression, postings."""
 
 from __future__ import annotations
 
@@ -12,52 +12,57 @@ from placewire.kinds.boolean.kernels.postings import ROW
 from placewire.kinds.boolean.kernels.probes import object_meeting_postings
 from placewire.kinds.boolean.match import Probe, make_probe, match_segment
 from placewire.kinds.explanation import (
-    Looked,
-    Post,
+    MatchTrace,
+    PostingRef,
     explain_region,
     explain_where,
-    fits,
+    row_matches,
     terms_by_number,
 )
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 def explain_boolean(
-    ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+    context: ExplainContext,
+    subscription: ExplainedSubscription,
+    obj: ExplainedObject,
+    facts: dict[str, Any],
 ) -> bool:
-    """Where the object lies and which of the expression's words it has."""
-    told["region"] = explain_region(subscribed.rows, seen)
-    told["where"] = explain_where(subscribed, seen)
-    return fits(subscribed.rows, seen)
+    """Explain region and expression; returns whether the object matches both."""
+    facts["region"] = explain_region(subscription.rows, obj)
+    facts["where"] = explain_where(subscription, obj)
+    return row_matches(subscription.rows, obj)
 
 
-def look_boolean(ground: ExplainContext, live: Live, seen: Seen, now_us: int) -> Looked:
-    """Match the object with one segment, as a worker does."""
-    probe = make_probe(*seen.columns(now_us))
-    matches = match_segment(probe, live.segment, live.dead)
-    known, _, met, _, _, doubtful = meet(probe, live.segment.index)
-    return Looked(known, met, matches.candidates, doubtful, matches.row.tolist())
+def trace_boolean(
+    context: ExplainContext, opened: OpenSegment, obj: ExplainedObject, now_us: int
+) -> MatchTrace:
+    """Match the object with one segment as a worker does, and count the work."""
+    probe = make_probe(*obj.columns(now_us))
+    matches = match_segment(probe, opened.segment, opened.dead)
+    known, _, met, _, _, doubtful = count_probe(probe, opened.segment.index)
+    return MatchTrace(known, met, matches.candidates, doubtful, matches.row.tolist())
 
 
-def posts_of_row(index: BooleanIndex, row: int, part: int = 0) -> list[Post]:
-    """The postings of a row."""
+def find_row_postings(index: BooleanIndex, row: int, part: int = 0) -> list[PostingRef]:
+    """Find the postings of a row."""
     at = np.flatnonzero(index.postings[:, ROW] == row)
     cells = np.searchsorted(index.cell_offsets, at, "right") - 1
     runs = np.searchsorted(index.run_cells, cells, "right") - 1
     numbers = np.searchsorted(index.run_offsets, runs, "right") - 1
     terms = terms_by_number(index.term_table)
     return [
-        Post(terms[number], int(index.run_level[run]), int(index.cell_code[cell]), part)
+        PostingRef(terms[number], int(index.run_level[run]), int(index.cell_code[cell]), part)
         for number, run, cell in zip(numbers.tolist(), runs.tolist(), cells.tolist(), strict=True)
     ]
 
 
-def meet(probe: Probe, index: BooleanIndex) -> tuple[int, ...]:
-    """How the probe of one object meets an index."""
+def count_probe(probe: Probe, index: BooleanIndex) -> tuple[int, ...]:
+    """Count what the probe of one object visits in an index."""
     some = np.diff(probe.group_offsets) > 0
     counts: tuple[int, ...] = object_meeting_postings(
         read_only(probe.group_term[some]),

@@ -13,12 +13,12 @@ from placewire.ingest.fields import read_limit
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.answer import answer_boolean
-from placewire.kinds.boolean.explain import explain_boolean, look_boolean, posts_of_row
+from placewire.kinds.boolean.explain import explain_boolean, find_row_postings, trace_boolean
 from placewire.kinds.boolean.index import BooleanIndex, build_index
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.kinds.boolean.settle import match_new_rows, settle_piece
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
-from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.shard import AdmittedRows, KindResults, MatchedPiece, SettleBatch, Shard
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
@@ -30,9 +30,9 @@ from placewire.storage.manifest import PieceEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class BooleanKind(Kind):
@@ -119,17 +119,26 @@ class BooleanKind(Kind):
         return answer_boolean(query, span, sections, with_data)
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        return explain_boolean(ground, subscribed, seen, told)
+        return explain_boolean(context, subscription, obj, explanation)
 
-    def posts(self, index: Any, row: int, part: int) -> list[Post]:
-        return posts_of_row(index, row, part)
+    def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
+        return find_row_postings(index, row, part)
 
-    def look(
-        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
-    ) -> Looked:
-        return look_boolean(ground, live, seen, now_us)
+    def trace_match(
+        self,
+        context: ExplainContext,
+        opened: OpenSegment,
+        obj: ExplainedObject,
+        now_us: int,
+        thresholds: Any,
+    ) -> MatchTrace:
+        return trace_boolean(context, opened, obj, now_us)
 
 
 def check_asks(event: SubscribeEvent | QueryEvent) -> None:

@@ -24,7 +24,7 @@ from placewire.objects.sections import (
 
 
 class NearestSoFar:
-    """The best k so far, by a measure and seq, ascending."""
+    """The k nearest objects found so far, by distance and seq, ascending."""
 
     def __init__(self, k: int) -> None:
         self.arrays = (
@@ -38,33 +38,33 @@ class NearestSoFar:
 
     @property
     def worst(self) -> float:
-        """The measure beyond which nothing can enter."""
+        """The distance beyond which no object can enter."""
         return float(self.arrays[0][self.k - 1]) if self.count == self.k else math.inf
 
 
 def answer_nearest(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
-    """The nearest objects: first those close along the curve, whose distance bounds the rest."""
+    """Find the nearest objects: first those close on the space-filling curve, to bound the rest."""
     best = NearestSoFar(query.k)
     code = int(points_to_codes(np.array([query.lon]), np.array([query.lat]))[0])
     asked = [words_in(section.retained, query.terms) for section in sections]
     for seeding in (True, False):
         within = min(query.within_m, best.worst)
-        ground = None
+        region = None
         if math.isfinite(within):
             box = circle_bounds(query.lon, query.lat, within)
-            ground = region_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
+            region = region_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
         for number, section in enumerate(sections):
             retained = section.retained
             present = asked[number][asked[number] >= 0]
             if present.size == 0 or (query.every and present.size < asked[number].size):
                 continue
-            stretches = whole_parts(section)
-            if not seeding and ground is not None:
-                stretches = ranges_of(section, ground)
+            ranges = whole_parts(section)
+            if not seeding and region is not None:
+                ranges = ranges_of(section, region)
             best.count = nearest_in_lists(
-                stretches,
+                ranges,
                 seeding,
                 code,
                 query.lon,

@@ -13,11 +13,11 @@ from placewire.ingest.changes import RowFields, RowReader
 from placewire.ingest.fields import POINT, read_k, read_metres, read_mode
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kernels.space.circles import radii_to_limits
-from placewire.kinds.boolean.explain import posts_of_row
+from placewire.kinds.boolean.explain import find_row_postings
 from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
-from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.nearest.answer import answer_nearest
-from placewire.kinds.nearest.explain import explain_nearest, look_nearest
+from placewire.kinds.nearest.explain import add_nearest_reasons, explain_nearest, trace_nearest
 from placewire.kinds.nearest.index import (
     CircleIndex,
     concat_partitions,
@@ -53,9 +53,9 @@ from placewire.storage.manifest import DeltaEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class NearestKind(Kind):
@@ -66,6 +66,7 @@ class NearestKind(Kind):
     query_needed, query_optional = POINT, ("mode", "within_m")
 
     left_out = "the object is not near enough any more"
+    verdicts = ("A candidate", "Not a candidate")
     form = KindForm(
         {"kind": "nearest", "lon": -73.98, "lat": 40.75, "keywords": ["bagel"], "k": 3},
         lists="objects",
@@ -198,18 +199,30 @@ class NearestKind(Kind):
         return no_neighbours(rows.k)
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        told[self.name] = explain_nearest(ground, subscribed, seen)
-        return bool(told[self.name]["candidate"])
+        explanation[self.name] = explain_nearest(context, subscription, obj)
+        return bool(explanation[self.name]["candidate"])
 
-    def posts(self, index: Any, row: int, part: int) -> list[Post]:
-        return posts_of_row(index, row, part)
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        add_nearest_reasons(explanation[self.name], good, bad)
 
-    def look(
-        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
-    ) -> Looked:
-        return look_nearest(live, seen, now_us, thresholds)
+    def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
+        return find_row_postings(index, row, part)
+
+    def trace_match(
+        self,
+        context: ExplainContext,
+        opened: OpenSegment,
+        obj: ExplainedObject,
+        now_us: int,
+        thresholds: Any,
+    ) -> MatchTrace:
+        return trace_nearest(opened, obj, now_us, thresholds)
 
 
 KIND = NearestKind()

@@ -21,7 +21,7 @@ from placewire.kinds.candidates import ObjectBlock, Target
 from placewire.kinds.nearest.index import RowPartition, points_of
 from placewire.kinds.nearest.match import LogChunks, find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestEntrants, NearestResults, no_neighbours
-from placewire.kinds.object_ids import ResultObjects, name_objects, take_texts
+from placewire.kinds.object_ids import ResultObjectFiles, read_batch_objects, take_texts
 from placewire.kinds.shard import Changed, SettleBatch, Shard, began_before, read_candidates
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.segments.segment import Segment, make_segment
@@ -161,13 +161,13 @@ def name_entrants(
     batch: int,
     facts: Sequence[BlockFacts],
     entered: Sequence[Entered],
-    result_objects: ResultObjects,
+    result_objects: ResultObjectFiles,
 ) -> list[Changed]:
     """Updates of `nearest` subscriptions; what entered goes into a stored, to be named later."""
     entered = [part for part in entered if part.row.size]
     if not entered:
         return []
-    names = name_objects(facts)
+    names = read_batch_objects(facts)
     newcomers = np.unique(np.concatenate([part.object for part in entered]))
     result_objects.add(batch, names.take(newcomers[np.argsort(names.seq[newcomers])]))
     return [

@@ -27,7 +27,7 @@ def answer_relevant(
     lexicon: Lexicon | None,
     with_data: bool,
 ) -> dict[str, Any]:
-    """The objects of the highest score."""
+    """Find the objects with the highest scores."""
     idf, ask_norm = weigh_terms(query.terms, lexicon)
     weights = np.array(idf)
     found = ScoredObjects(np.empty(query.k, np.int32), *np.empty((2, query.k), np.int64))

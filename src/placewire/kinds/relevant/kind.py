@@ -12,9 +12,14 @@ from placewire.ingest.changes import RowFields, RowReader
 from placewire.ingest.fields import POINT, read_alpha, read_k, read_reach
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
-from placewire.kinds.explanation import Looked, Post
+from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.relevant.answer import answer_relevant
-from placewire.kinds.relevant.explain import explain_relevant, look_relevant, posts_in_groups
+from placewire.kinds.relevant.explain import (
+    add_relevant_reasons,
+    explain_relevant,
+    find_group_postings,
+    trace_relevant,
+)
 from placewire.kinds.relevant.index import GroupIndex, RelevantIndex, TermPartition, index_parts
 from placewire.kinds.relevant.kernels.buffers import Buffers
 from placewire.kinds.relevant.match import RelevanceBlock, match_relevant
@@ -29,7 +34,7 @@ from placewire.kinds.relevant.results import (
     read_delta,
     take_buffers,
 )
-from placewire.kinds.relevant.settle import WindowPass, gather_found, name_window_updates
+from placewire.kinds.relevant.settle import WindowSlide, gather_candidates, resolve_window_updates
 from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
@@ -46,9 +51,9 @@ from placewire.text.lexicon import Lexicon, weigh_terms
 LEAST_SLID = 4_000  # events of a batch that a small window slides through
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext, Live
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext, OpenSegment
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class RelevantKind(Kind):
@@ -61,6 +66,7 @@ class RelevantKind(Kind):
 
     looks_back = True
     left_out = "the object's score is below what it still needs"
+    verdicts = ("A candidate", "Not a candidate")
     form = KindForm(
         {
             "kind": "relevant",
@@ -155,13 +161,13 @@ class RelevantKind(Kind):
         """
         return min(rows, max(LEAST_SLID, int(window)))
 
-    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowPass:
+    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowSlide:
         entries = list(batch.store)
         moves = batch.window.moves(entries, batch.first_seq, batch.facts, batch.advances)
         memory.by_time = batch.window.by_time
-        memory.look_at(entries)
+        memory.use_files(entries)
         batch.live.horizon = int(moves.horizon[-1])
-        return WindowPass(
+        return WindowSlide(
             moves,
             batch.advances,
             memory,
@@ -171,22 +177,24 @@ class RelevantKind(Kind):
         )
 
     def settle(self, shard: Shard, batch: SettleBatch) -> list[Changed]:
-        window_pass: WindowPass = batch.begun[self.number]
-        rows, found = gather_found(shard, batch, window_pass.by_time)
-        slid = window_pass.slide_committed(shard.live, found, rows, shard.end_seqs())
-        return name_window_updates(shard.live.segment.rows, slid, window_pass.search)
+        window_slide: WindowSlide = batch.begun[self.number]
+        rows, found = gather_candidates(shard, batch, window_slide.by_time)
+        updates = window_slide.settle_committed(shard.live, found, rows, shard.end_seqs())
+        return resolve_window_updates(shard.live.segment.rows, updates, window_slide.search)
 
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
     ) -> AdmittedRows:
         """Give rows their first results from the window."""
-        window_pass: WindowPass = batch.begun[self.number]
-        empty = empty_buffers(np.zeros(rows.total, np.int64), window_pass.by_time)
+        window_slide: WindowSlide = batch.begun[self.number]
+        empty = empty_buffers(np.zeros(rows.total, np.int64), window_slide.by_time)
         results = open_buffers(empty, rows.k, (), batch.live.results_context)
-        slid = window_pass.slide_new(rows, results, row_end)
+        updates = window_slide.settle_new(rows, results, row_end)
         held = results.take(np.arange(rows.total))
         segment = make_segment(self.number, rows, held, batch.partition(self.number, rows, held))
-        return AdmittedRows(segment, name_window_updates(rows, slid, window_pass.search), results)
+        return AdmittedRows(
+            segment, resolve_window_updates(rows, updates, window_slide.search), results
+        )
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         return KindResults(changed=[changed for _, some in updates for changed in some])
@@ -210,18 +218,30 @@ class RelevantKind(Kind):
         return empty_buffers(rows.k.astype(np.int64), False)
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        told[self.name] = explain_relevant(ground, subscribed, seen)
-        return bool(told[self.name]["candidate"])
+        explanation[self.name] = explain_relevant(context, subscription, obj)
+        return bool(explanation[self.name]["candidate"])
 
-    def posts(self, index: Any, row: int, part: int) -> list[Post]:
-        return posts_in_groups(index, row, part)
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        add_relevant_reasons(explanation[self.name], good, bad)
 
-    def look(
-        self, ground: ExplainContext, live: Live, seen: Seen, now_us: int, thresholds: Any
-    ) -> Looked:
-        return look_relevant(ground, live, seen, now_us, thresholds)
+    def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
+        return find_group_postings(index, row, part)
+
+    def trace_match(
+        self,
+        context: ExplainContext,
+        opened: OpenSegment,
+        obj: ExplainedObject,
+        now_us: int,
+        thresholds: Any,
+    ) -> MatchTrace:
+        return trace_relevant(context, opened, obj, now_us, thresholds)
 
 
 def open_buffers(

@@ -1,4 +1,4 @@
-"""Hunting: the objects of the sliding window that subscriptions want, from the store's files."""
+"""Refill results that fell below k from the retained objects of the sliding window."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kinds.object_ids import NOBODY, Named, concat_named
-from placewire.kinds.threads import in_portions
+from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
+from placewire.kinds.threads import run_in_portions
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.objects.index import Retained
 from placewire.objects.kernels.best_of_rows import (
@@ -27,13 +27,13 @@ from placewire.objects.store import open_retained
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
-FIRST_SHARE = 0.1
-TOLD_BY = 64  # rows of a search that tell how much of it was scored
-ROWS_A_THREAD = 64  # fewer are not worth another thread; a guess, not measured
+FIRST_SCORED_SHARE = 0.1
+SAMPLED_ROWS = 64  # of a search, to learn which share of postings it scores
+MIN_THREAD_ROWS = 64  # not measured
 
 
 class WindowFile(NamedTuple):
-    """A file of the store, with its words in order of hash and its rows in order of seq."""
+    """An open file of the object store, with its words ordered by hash and its rows by seq."""
 
     retained: Retained
     word_order: NDArray[np.int64]
@@ -43,41 +43,43 @@ class WindowFile(NamedTuple):
 
     @property
     def columns(self) -> Columns:
-        """What the kernels search."""
+        """The columns that kernels search."""
         return columns_of(self.retained, self.word_order)
 
 
 class WindowSearch:
-    """Searches the files of the store; what it needs to know of each is found once."""
+    """Searches the files of the object store; opens and orders each file once."""
 
     def __init__(self, state: StateDir, by_time: bool = False) -> None:
         self.state = state
         self.by_time = by_time
-        self.grounds: dict[str, WindowFile] = {}
+        self.files: dict[str, WindowFile] = {}
         self.entries: Sequence[StoreEntry] = ()
-        self.share = FIRST_SHARE  # of a row's postings that a search scores
+        self.scored_share = FIRST_SCORED_SHARE  # of the postings of a row, by recent searches
 
-    def note_looked(
+    def note_scored(
         self,
         rows: SubscriptionRows,
         picked: NDArray[np.int64],
-        wanted: Wanted,
+        wanted: SearchWindows,
         looked: NDArray[np.int64],
     ) -> None:
-        """Searches scored so many objects: a few of them tell what the next will."""
-        few = slice(0, TOLD_BY)
-        postings = self.postings(rows, picked[few], Wanted(*(column[few] for column in wanted)))
+        """Learn from a search which share of postings the next one will score."""
+        few = slice(0, SAMPLED_ROWS)
+        postings = self.estimate_postings(
+            rows, picked[few], SearchWindows(*(column[few] for column in wanted))
+        )
         share = float(looked[few].sum()) / max(float(postings.sum()), 1.0)
-        self.share += 0.5 * (min(share, 1.0) - self.share)
+        self.scored_share += 0.5 * (min(share, 1.0) - self.scored_share)
 
-    def look_at(self, entries: Sequence[StoreEntry]) -> None:
-        """The store has these files now."""
+    def use_files(self, entries: Sequence[StoreEntry]) -> None:
+        """Search these files from now on."""
         self.entries = entries
         names = {entry.name for entry in entries}
-        self.grounds = {name: g for name, g in self.grounds.items() if name in names}
+        self.files = {name: file for name, file in self.files.items() if name in names}
 
     def _open(self, after_seq: int, after_us: int, before_seq: int) -> list[WindowFile]:
-        """The files that may have objects after these."""
+        """Open the files that may have objects in a range."""
         found = []
         for entry in self.entries:
             if (
@@ -86,59 +88,59 @@ class WindowSearch:
                 or entry.first_seq >= before_seq
             ):
                 continue
-            if entry.name not in self.grounds:
+            if entry.name not in self.files:
                 retained = open_retained(self.state.file(entry.name))
-                self.grounds[entry.name] = WindowFile(
+                self.files[entry.name] = WindowFile(
                     retained,
                     np.argsort(retained.word_hash, kind="stable"),
                     np.argsort(retained.seq, kind="stable"),
                     entry,
                     Layers(),
                 )
-            found.append(self.grounds[entry.name])
+            found.append(self.files[entry.name])
         return found
 
-    def postings(
-        self, rows: SubscriptionRows, picked: NDArray[np.int64], wanted: Wanted
+    def estimate_postings(
+        self, rows: SubscriptionRows, picked: NDArray[np.int64], wanted: SearchWindows
     ) -> NDArray[np.float64]:
-        """How many postings of the window a search for each row has, about."""
+        """Estimate how many postings of the window a search for each row reads."""
         counts = np.zeros(picked.size)
-        for ground in self._open(*wanted.widest):
-            count_postings(ground, rows, picked, counts)
+        for file in self._open(*wanted.widest):
+            count_postings(file, rows, picked, counts)
         return counts
 
-    def _deepen(
-        self, ground: WindowFile, rows: SubscriptionRows, picked: NDArray[np.int64]
+    def _choose_layers(
+        self, file: WindowFile, rows: SubscriptionRows, picked: NDArray[np.int64]
     ) -> tuple[PageLayers, bool]:
-        """What a file is searched by for some rows."""
-        if ground.layers.page_layers is not None:
-            return ground.layers.page_layers, True
+        """Choose the layers by which to search a file, built once enough postings are read."""
+        if file.layers.page_layers is not None:
+            return file.layers.page_layers, True
         counts = np.zeros(picked.size)
-        count_postings(ground, rows, picked, counts)
-        return ground.layers.deepen(ground.retained, int(counts.sum()))
+        count_postings(file, rows, picked, counts)
+        return file.layers.deepen(file.retained, int(counts.sum()))
 
-    def best(
+    def find_best(
         self,
         rows: SubscriptionRows,
         picked: NDArray[np.int64],
-        wanted: Wanted,
+        wanted: SearchWindows,
         sizes: NDArray[np.int64],
     ) -> BestObjects:
-        """The best objects of each of the picked rows, as many as `sizes` says."""
+        """Find the best objects of each of the picked rows, at most `sizes` of them."""
         offsets = lengths_to_offsets(sizes)
         slots = int(offsets[-1])
         counts, looked = np.zeros((2, picked.size), np.int64)
         found = Objects(np.empty(slots, np.int32), *np.empty((2, slots), np.int64))
-        # The largest first: what is found there bounds what is worth a look in the others.
-        grounds = sorted(self._open(*wanted.widest), key=lambda ground: -ground.entry.objects)
-        files = [(g.columns, *self._deepen(g, rows, picked)) for g in grounds]
+        # The largest file first: its best scores prune the search of the others.
+        opened = sorted(self._open(*wanted.widest), key=lambda file: -file.entry.objects)
+        files = [(g.columns, *self._choose_layers(g, rows, picked)) for g in opened]
 
         def search(begin: int, end: int) -> list[None]:
             for columns, page_layers, layered in files:
                 best_objects_of_rows(
                     read_only(picked[begin:end]),
-                    *Wanted(*(read_only(column[begin:end]) for column in wanted)),
-                    asked_rows(rows),
+                    *SearchWindows(*(read_only(column[begin:end]) for column in wanted)),
+                    make_asked_rows(rows),
                     columns,
                     page_layers,
                     layered,
@@ -150,11 +152,11 @@ class WindowSearch:
                 )
             return []
 
-        # Rows differ much in what they cost: several portions for each thread even that out.
-        in_portions(search, picked.size, ROWS_A_THREAD, each=4)
+        # Rows differ in cost: several portions per thread balance the load.
+        run_in_portions(search, picked.size, MIN_THREAD_ROWS, per_thread=4)
         return BestObjects(offsets, counts, *found, looked)
 
-    def above(
+    def find_above(
         self,
         rows: SubscriptionRows,
         picked: NDArray[np.int64],
@@ -162,19 +164,19 @@ class WindowSearch:
         before_seq: NDArray[np.int64],
         theta: NDArray[np.int32],
     ) -> WindowMatches:
-        """The objects between two events that score `theta` of each of the picked rows at least."""
+        """Find the objects between two events that reach the threshold of each picked row."""
         parts = []
         first, last = int(after_seq.min()), int(before_seq.max())
-        for ground in self._open(first, np.iinfo(np.int64).min, last):
+        for file in self._open(first, np.iinfo(np.int64).min, last):
             parts.append(
                 objects_above_rows(
                     read_only(picked),
                     read_only(after_seq),
                     read_only(before_seq),
                     read_only(theta),
-                    asked_rows(rows),
-                    ground.columns,
-                    *self._deepen(ground, rows, picked),
+                    make_asked_rows(rows),
+                    file.columns,
+                    *self._choose_layers(file, rows, picked),
                     self.by_time,
                 )
             )
@@ -185,27 +187,27 @@ class WindowSearch:
         offsets = np.searchsorted(of[order], np.arange(picked.size + 1))
         return WindowMatches(offsets, nano[order], seq[order], exp[order])
 
-    def name(self, seqs: NDArray[np.int64]) -> Named:
-        """The objects of these seqs, ascending and each once; all of them are in the store."""
+    def find_objects(self, seqs: NDArray[np.int64]) -> NamedObjects:
+        """Find the objects of ascending, distinct seqs, all of which are in the store."""
         parts = []
-        for ground in self._open(int(seqs[0]) - 1, np.iinfo(np.int64).min, int(seqs[-1]) + 1):
-            r = ground.retained
-            ordered = r.seq[ground.seq_order]
+        for file in self._open(int(seqs[0]) - 1, np.iinfo(np.int64).min, int(seqs[-1]) + 1):
+            r = file.retained
+            ordered = r.seq[file.seq_order]
             at = np.minimum(np.searchsorted(ordered, seqs), ordered.size - 1)
-            rows = ground.seq_order[at[ordered[at] == seqs]]
+            rows = file.seq_order[at[ordered[at] == seqs]]
             data = r.data_offsets
             if data.size == 1:
                 data = np.zeros(r.seq.size + 1, np.int64)
-            named = Named(r.seq, r.id_offsets, r.id_bytes, data, r.data_bytes)
+            named = NamedObjects(r.seq, r.id_offsets, r.id_bytes, data, r.data_bytes)
             parts.append(named.take(rows))
         if not parts:
-            return NOBODY
-        named = concat_named(parts)
+            return NO_NAMED_OBJECTS
+        named = concat_named_objects(parts)
         return named.take(np.argsort(named.seq, kind="stable"))
 
 
-def asked_rows(rows: SubscriptionRows) -> AskedRows:
-    """What rows ask, as kernels take it."""
+def make_asked_rows(rows: SubscriptionRows) -> AskedRows:
+    """Return the columns of rows that search kernels take."""
     return AskedRows(
         *map(
             read_only,
@@ -215,25 +217,25 @@ def asked_rows(rows: SubscriptionRows) -> AskedRows:
 
 
 def count_postings(
-    ground: WindowFile,
+    file: WindowFile,
     rows: SubscriptionRows,
     picked: NDArray[np.int64],
     counts: NDArray[np.float64],
 ) -> None:
-    """Add how many entries of a file's lists each row asks for."""
+    """Add the number of postings in a file of the terms of each row."""
     postings_of_rows(
         read_only(picked),
         rows.literal_offsets,
         rows.literal_term,
-        ground.retained.word_hash,
-        read_only(ground.word_order),
-        ground.retained.list_offsets,
+        file.retained.word_hash,
+        read_only(file.word_order),
+        file.retained.list_offsets,
         counts,
     )
 
 
-class Wanted(NamedTuple):
-    """The window of each row: ts > after_us, after_seq < seq < before_seq."""
+class SearchWindows(NamedTuple):
+    """The objects to search for each row: ts > after_us, after_seq < seq < before_seq."""
 
     after_us: NDArray[np.int64]
     after_seq: NDArray[np.int64]
@@ -241,12 +243,12 @@ class Wanted(NamedTuple):
 
     @property
     def widest(self) -> tuple[int, int, int]:
-        """What any row may want: seqs after, times after, seqs before."""
+        """The union of all windows: after_seq, after_us, before_seq."""
         return int(self.after_seq.min()), int(self.after_us.min()), int(self.before_seq.max())
 
 
 class BestObjects(NamedTuple):
-    """The best objects by rank: row i has the first counts[i] of slots offsets[i]:offsets[i+1]."""
+    """The best objects by rank: row i fills counts[i] of the slots offsets[i]:offsets[i+1]."""
 
     offsets: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -257,7 +259,7 @@ class BestObjects(NamedTuple):
 
 
 class WindowMatches(NamedTuple):
-    """Objects of rows by seq, CSR."""
+    """Matching objects of rows by seq, CSR by row."""
 
     offsets: NDArray[np.int64]
     nano: NDArray[np.int32]
@@ -265,7 +267,7 @@ class WindowMatches(NamedTuple):
     exp: NDArray[np.int64]
 
     def take(self, picked: NDArray[np.int64]) -> WindowMatches:
-        """Those of some rows."""
+        """Take the matches of some rows."""
         offsets, at = take_slices(self.offsets, picked)
         return WindowMatches(offsets, self.nano[at], self.seq[at], self.exp[at])
 

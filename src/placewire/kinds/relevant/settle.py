@@ -1,9 +1,9 @@
-"""Relevance: the results of `relevant` subscriptions as the window slides past them in a batch.
+"""Settle `relevant` subscriptions: apply a batch to their results as the window slides.
 
-Workers found what scores enough by the thresholds of the last commit. Here it is applied event by
-event, together with what leaves the window. A buffer that would run short is filled anew from the
-window as it is at that event, and so is that of a subscription that begins; what comes later in the
-batch is then looked for here too, since the workers did not know the new threshold.
+Workers match objects by the thresholds of the last commit. Settling applies these candidates event
+by event, together with the objects that leave the window. A buffer that falls below k, and that of
+a new subscription, is refilled from the window as of that event; from there on settling searches
+the rest of the batch itself, since the workers did not know the new threshold.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from placewire.kinds.relevant.kernels.window import best_into_buffers, window_pa
 from placewire.kinds.relevant.refill import (
     NO_OBJECTS,
     BestObjects,
-    Wanted,
+    SearchWindows,
     WindowMatches,
     WindowSearch,
 )
 from placewire.kinds.relevant.results import RelevantResults
 from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
-from placewire.kinds.threads import in_portions
+from placewire.kinds.threads import run_in_portions
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.window import Moves
 from placewire.segments.live_segment import LiveSegment
 
-FIRST_STRETCH, MOST_STRETCH = 64, 1 << 30  # events
-STRETCH_PAIRS = 1_000_000  # of rows and objects that a stretch may have, about
-ROWS_A_THREAD = 20_000  # what is worth a thread
-ROOM = 1 << 16  # updates, and objects added and dropped, that the kernel writes at once
+FIRST_STEP, MAX_STEP = 64, 1 << 30  # events that are searched after a refill
+STEP_PAIRS = 1_000_000  # target for the pairs of rows and objects of a step
+MIN_THREAD_ROWS = 20_000
+OUTPUT_ROOM = 1 << 16  # updates, and objects added and dropped, of one kernel call
 
 
 class WindowUpdates(NamedTuple):
-    """Updates of rows, each with what it added and dropped: CSR of objects by seq."""
+    """Updates of rows with the objects that each adds and drops, CSR by update."""
 
     row: NDArray[np.int64]
     seq: NDArray[np.int64]
@@ -53,8 +53,8 @@ class WindowUpdates(NamedTuple):
     drop_seq: NDArray[np.int64]
 
 
-class WindowPass:
-    """One batch and the window that slides through it."""
+class WindowSlide:
+    """Slides the window through one batch and updates the results of rows."""
 
     def __init__(
         self,
@@ -72,21 +72,23 @@ class WindowPass:
         self.last_seq = last_seq
         self.growth = growth  # objects that arrive in the window for each that leaves it
 
-    def stops(self, expires_us: NDArray[np.int64], end_seq: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first event at which each row is not live any more, for it ended or expired."""
+    def find_stops(
+        self, expires_us: NDArray[np.int64], end_seq: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Find the first event at which each row is no longer live: it ended or expired."""
         at = np.searchsorted(self.advances.to_us, expires_us)
         seqs = np.append(self.advances.seq, NEVER)
         expired = np.where(expires_us <= self.advances.before_us, -1, seqs[at])
         return np.minimum(end_seq, expired)
 
-    def slide_committed(
+    def settle_committed(
         self,
         live: LiveSegment,
         found: WindowMatches,
         rows: NDArray[np.int64],
         end_seq: NDArray[np.int64],
     ) -> list[WindowUpdates]:
-        """Let the batch pass the committed rows of a segment; `found` is of `rows`."""
+        """Apply the batch to committed rows of a segment; `found` are the candidates of `rows`."""
         buffers: RelevantResults = live.results
         leaving = np.flatnonzero(buffers.soonest <= self.moves.horizon[-1])
         picked = np.union1d(rows, leaving)
@@ -96,73 +98,79 @@ class WindowPass:
             lengths = np.zeros(picked.size, np.int64)
             lengths[np.searchsorted(picked, rows)] = np.diff(found.offsets)
             found = found._replace(offsets=np.append(0, np.cumsum(lengths)))
-        stops = self.stops(live.segment.rows.expires_us[picked], end_seq[picked])
+        stop_seq = self.find_stops(live.segment.rows.expires_us[picked], end_seq[picked])
         begins = np.full(picked.size, -1)
-        slid, status = self._slide(buffers, picked, stops, found, begins)
+        updates, status = self._apply_events(buffers, picked, stop_seq, found, begins)
         short = np.flatnonzero(status != DONE)
         if short.size:
-            slid += self._follow(
-                live.segment.rows, buffers, picked[short], status[short], stops[short]
+            updates += self._refill_and_apply(
+                live.segment.rows, buffers, picked[short], status[short], stop_seq[short]
             )
-        buffers.soonest[picked[stops <= self.last_seq]] = NEVER
-        return slid
+        buffers.soonest[picked[stop_seq <= self.last_seq]] = NEVER
+        return updates
 
-    def slide_new(
+    def settle_new(
         self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: NDArray[np.int64]
     ) -> list[WindowUpdates]:
-        """Let rows of the batch begin with what the window has, and the rest of it pass them."""
-        stops = self.stops(rows.expires_us, end_seq)
+        """Fill the results of rows that begin in the batch, and apply its rest to them."""
+        stop_seq = self.find_stops(rows.expires_us, end_seq)
         picked = np.flatnonzero(self.advances.at(rows.begin_seq) < rows.expires_us)
         if picked.size == 0:
             return []
-        slid = self._follow(rows, buffers, picked, rows.begin_seq[picked], stops[picked])
-        buffers.soonest[stops <= self.last_seq] = NEVER
-        return slid
+        updates = self._refill_and_apply(
+            rows, buffers, picked, rows.begin_seq[picked], stop_seq[picked]
+        )
+        buffers.soonest[stop_seq <= self.last_seq] = NEVER
+        return updates
 
-    def _slide(
+    def _apply_events(
         self,
         buffers: RelevantResults,
         picked: NDArray[np.int64],
-        stops: NDArray[np.int64],
+        stop_seq: NDArray[np.int64],
         found: WindowMatches,
         begins: NDArray[np.int64],
     ) -> tuple[list[WindowUpdates], NDArray[np.int64]]:
-        """Let events pass some rows; gives where each stopped to be filled anew, or DONE."""
+        """Apply events to rows; returns the seq at which each needs a refill, or DONE."""
         status = np.full(picked.size, DONE)
         begins = begins.copy()
 
-        def pass_some(first: int, last: int) -> list[WindowUpdates]:
+        def apply_some(first: int, last: int) -> list[WindowUpdates]:
             some = slice(first, last)
             offsets = found.offsets[first : last + 1]
-            return self._pass(
-                buffers, picked[some], stops[some], begins[some], offsets, found, status[some]
+            return self._apply_portion(
+                buffers, picked[some], stop_seq[some], begins[some], offsets, found, status[some]
             )
 
-        slid = in_portions(pass_some, picked.size, ROWS_A_THREAD)
+        updates = run_in_portions(apply_some, picked.size, MIN_THREAD_ROWS)
         buffers.note(picked, picked[:0])
-        return slid, status
+        return updates, status
 
-    def _pass(
+    def _apply_portion(
         self,
         buffers: RelevantResults,
         picked: NDArray[np.int64],
-        stops: NDArray[np.int64],
+        stop_seq: NDArray[np.int64],
         begins: NDArray[np.int64],
         offsets: NDArray[np.int64],
         found: WindowMatches,
         status: NDArray[np.int64],
     ) -> list[WindowUpdates]:
-        """Let the batch pass some rows, and say in `status` which must be filled anew, and when."""
+        """Apply events to some rows; sets in `status` the seq at which a row needs a refill."""
         cursor = np.zeros(4, np.int64)
-        slid = []
-        ends = tuple(np.empty(ROOM, np.int64) for _ in range(4))
-        objects = np.empty(ROOM, np.int32), np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
+        updates = []
+        ends = tuple(np.empty(OUTPUT_ROOM, np.int64) for _ in range(4))
+        objects = (
+            np.empty(OUTPUT_ROOM, np.int32),
+            np.empty(OUTPUT_ROOM, np.int64),
+            np.empty(OUTPUT_ROOM, np.int64),
+        )
         while cursor[0] < picked.size:
             cursor[1:] = 0
             window_past_rows(
                 read_only(picked),
                 read_only(buffers.ks),
-                read_only(stops),
+                read_only(stop_seq),
                 begins,
                 *WindowMatches(*map(read_only, found._replace(offsets=offsets))),
                 read_only(self.moves.seq),
@@ -176,68 +184,72 @@ class WindowPass:
                 *objects,
                 cursor,
             )
-            _, updates, adds, drops = cursor.tolist()
-            if updates:
-                slid.append(
+            _, count, adds, drops = cursor.tolist()
+            if count:
+                updates.append(
                     WindowUpdates(
-                        ends[0][:updates].copy(),
-                        ends[1][:updates].copy(),
-                        np.append(0, ends[2][:updates]),
-                        np.append(0, ends[3][:updates]),
+                        ends[0][:count].copy(),
+                        ends[1][:count].copy(),
+                        np.append(0, ends[2][:count]),
+                        np.append(0, ends[3][:count]),
                         objects[0][:adds].copy(),
                         objects[1][:adds].copy(),
                         objects[2][:drops].copy(),
                     )
                 )
-        return slid
+        return updates
 
     def _cost(
         self,
         rows: SubscriptionRows,
         buffers: RelevantResults,
         picked: NDArray[np.int64],
-        wanted: Wanted,
+        wanted: SearchWindows,
     ) -> NDArray[np.float64]:
-        """How many objects a search for each row will score: as the last one, if there was one."""
+        """Estimate how many objects a search for each row scores: as many as its last search."""
         cost = buffers.looked[picked].astype(np.float64)
         new = np.flatnonzero(np.isnan(cost))
         if new.size:
-            few = Wanted(*(column[new] for column in wanted))
-            cost[new] = self.search.share * self.search.postings(rows, picked[new], few)
+            few = SearchWindows(*(column[new] for column in wanted))
+            cost[new] = self.search.scored_share * self.search.estimate_postings(
+                rows, picked[new], few
+            )
         return cost
 
-    def _follow(
+    def _refill_and_apply(
         self,
         rows: SubscriptionRows,
         buffers: RelevantResults,
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
-        stops: NDArray[np.int64],
+        stop_seq: NDArray[np.int64],
     ) -> list[WindowUpdates]:
-        """Fill buffers anew at an event, and go on from there, each row by stretches of the log.
+        """Refill buffers at an event and apply the events after it, in steps.
 
-        A stretch is as long as what the one before found allows: a new row wants all that shares
-        a term with it, until its threshold has risen.
+        The length of a step follows from the number of pairs in the last one: a new row matches
+        every object that shares a term with it, until its threshold has risen.
         """
-        slid: list[WindowUpdates] = []
+        updates: list[WindowUpdates] = []
         short = np.ones(picked.size, np.bool_)
-        length = FIRST_STRETCH
+        length = FIRST_STEP
         while True:
             if short.any():
-                slid.append(self.refill(rows, buffers, picked[short], at_seq[short]))
-            left = (at_seq < self.last_seq) & (at_seq + 1 < stops)
-            picked, at_seq, stops = picked[left], at_seq[left], stops[left]
+                updates.append(self.refill(rows, buffers, picked[short], at_seq[short]))
+            left = (at_seq < self.last_seq) & (at_seq + 1 < stop_seq)
+            picked, at_seq, stop_seq = picked[left], at_seq[left], stop_seq[left]
             if picked.size == 0:
-                return slid
+                return updates
             limit = np.minimum(at_seq + length, self.last_seq)
             theta = buffers.buffers.theta
-            found = self.search.above(rows, picked, at_seq, limit + 1, theta)
-            some, status = self._slide(buffers, picked, np.minimum(stops, limit + 1), found, at_seq)
-            slid += some
+            found = self.search.find_above(rows, picked, at_seq, limit + 1, theta)
+            some, status = self._apply_events(
+                buffers, picked, np.minimum(stop_seq, limit + 1), found, at_seq
+            )
+            updates += some
             short = status != DONE
             at_seq = np.where(short, status, limit)
-            allowed = int(length * min(STRETCH_PAIRS / max(found.seq.size, 1), 4.0))
-            length = max(FIRST_STRETCH, min(allowed, MOST_STRETCH))
+            allowed = int(length * min(STEP_PAIRS / max(found.seq.size, 1), 4.0))
+            length = max(FIRST_STEP, min(allowed, MAX_STEP))
 
     def refill(
         self,
@@ -246,20 +258,20 @@ class WindowPass:
         picked: NDArray[np.int64],
         at_seq: NDArray[np.int64],
     ) -> WindowUpdates:
-        """Fill buffers anew from the window as it is at an event."""
+        """Refill buffers from the window as of an event."""
         horizon = self.moves.at(at_seq)
         far_past = np.full(picked.size, FAR_PAST_US)
-        wanted = Wanted(
+        wanted = SearchWindows(
             horizon if self.by_time else far_past,
             far_past if self.by_time else horizon,
             at_seq + 1,
         )
         looked = self._cost(rows, buffers, picked, wanted)
         sizes = buffers.rule.sizes(buffers.ks[picked], looked, self.growth)
-        best = self.search.best(rows, picked, wanted, sizes)
+        best = self.search.find_best(rows, picked, wanted, sizes)
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":
-            best, complete = lower(best, buffers.ks[picked], buffers.rule.ratio, complete)
+            best, complete = keep_near_kth(best, buffers.ks[picked], buffers.rule.ratio, complete)
         columns = best_into_buffers(
             read_only(picked),
             read_only(buffers.ks),
@@ -271,16 +283,16 @@ class WindowPass:
             buffers.soonest,
         )
         buffers.looked[picked] = best.looked
-        self.search.note_looked(rows, picked, wanted, best.looked)
+        self.search.note_scored(rows, picked, wanted, best.looked)
         buffers.note(picked[:0], picked)
         row, seq, adds, drops, *objects = columns
         return WindowUpdates(row, seq, np.append(0, adds), np.append(0, drops), *objects)
 
 
-def lower(
+def keep_near_kth(
     best: BestObjects, ks: NDArray[np.uint16], ratio: float, complete: NDArray[np.bool_]
 ) -> tuple[BestObjects, NDArray[np.bool_]]:
-    """Of the best those that score a share of the k-th score at least."""
+    """Drop the objects that score less than a share of the k-th score."""
     kth = best.offsets[:-1] + ks.astype(np.int64) - 1
     full = best.counts >= ks
     floor = np.where(full, ratio * best.nano[np.where(full, kth, 0)], -1)
@@ -291,10 +303,10 @@ def lower(
     return best._replace(counts=counts), complete & (counts == best.counts)
 
 
-def gather_found(
+def gather_candidates(
     shard: Shard, batch: SettleBatch, by_time: bool
 ) -> tuple[NDArray[np.int64], WindowMatches]:
-    """What the workers found for a shard: its rows, ascending, and the objects of each by seq."""
+    """Gather the candidates of a shard: its rows, ascending, and the objects of each by seq."""
     parts: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
     for candidate in read_candidates(shard, batch):
         fact = batch.facts[candidate.block]
@@ -309,7 +321,7 @@ def gather_found(
     order = codes_to_order(read_only(since))
     order = order[codes_to_order(read_only(row[order]))]
     row, nano, seq, exp = row[order], nano[order], seq[order], exp[order]
-    # Where postings are dealt out, several workers may have found the same pair.
+    # Where postings are divided among workers, several may have found the same pair.
     first = np.append(True, (row[1:] != row[:-1]) | (seq[1:] != seq[:-1]))
     if not first.all():
         row, nano, seq, exp = row[first], nano[first], seq[first], exp[first]
@@ -317,16 +329,16 @@ def gather_found(
     return row[starts].astype(np.int64), WindowMatches(np.append(starts, row.size), nano, seq, exp)
 
 
-def name_window_updates(
-    rows: SubscriptionRows, slid: Sequence[WindowUpdates], search: WindowSearch
+def resolve_window_updates(
+    rows: SubscriptionRows, updates: Sequence[WindowUpdates], search: WindowSearch
 ) -> list[Changed]:
-    """Updates of `relevant` subscriptions of one segment; the store knows all their objects."""
+    """Resolve the ids and data of updated rows and their objects."""
     changed = []
-    for part in slid:
+    for part in updates:
         if part.row.size == 0:
             continue
         seqs, at = np.unique(np.concatenate([part.add_seq, part.drop_seq]), return_inverse=True)
-        names = search.name(seqs)
+        names = search.find_objects(seqs)
         changed.append(
             Changed(
                 part.seq,

@@ -1,4 +1,4 @@
-"""Due reports: which `trending` subscriptions report in a batch, at which times, and in groups."""
+"""Find the `trending` subscriptions that report in a batch, and group them by region and window."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from placewire.model.subscriptions import (
 from placewire.segments.changes import NEVER_SEQ
 from placewire.storage.manifest import StoreEntry
 
-GROUPS_A_TASK = 2_048
+TASK_GROUPS = 2_048
 
 
 class DueRows(NamedTuple):
-    """Rows of one segment that are due in a batch: at first_us, then every so often until until_us.
+    """Rows of one segment that report in a batch, from first_us to before until_us.
 
-    `place` is the same for rows of one region and window, and another for others.
+    `region_key` is equal for rows with the same region and window.
     """
 
     rows: SubscriptionRows
     picked: NDArray[np.int64]
-    place: NDArray[np.int64]
+    region_key: NDArray[np.int64]
     first_us: NDArray[np.int64]
     until_us: NDArray[np.int64]
 
 
 def find_due(
     rows: SubscriptionRows,
-    places: NDArray[np.int64],
+    region_keys: NDArray[np.int64],
     live: NDArray[np.bool_],
     end_seq: NDArray[np.int64],
     advances: Advances,
     first_seq: int,
 ) -> DueRows:
-    """The `trending` rows with a due time in the batch; `end_seq` is NEVER_SEQ if none ends it."""
+    """Find the rows with a due time in the batch; `end_seq` is NEVER_SEQ for rows that go on."""
     pace = read_pace(rows)
     last_us = int(advances.to_us[-1]) if advances.to_us.size else advances.before_us
     lo = np.full(rows.total, advances.before_us)
@@ -58,11 +58,11 @@ def find_due(
     first = pace.begun_us[picked] + np.maximum(steps, 1) * pace.every_us[picked]
     is_due = first < hi[picked]
     picked, first = picked[is_due], first[is_due]
-    return DueRows(rows, picked, places[picked], first, hi[picked])
+    return DueRows(rows, picked, region_keys[picked], first, hi[picked])
 
 
-def places_of(rows: SubscriptionRows) -> NDArray[np.int64]:
-    """A number for each `trending` row that is the same for rows of one region and window."""
+def hash_regions(rows: SubscriptionRows) -> NDArray[np.int64]:
+    """Hash the region and window of each row."""
     window = read_pace(rows).window_us
     edges = rows.shape_offsets.tolist()
     return np.fromiter(
@@ -82,10 +82,10 @@ def places_of(rows: SubscriptionRows) -> NDArray[np.int64]:
     )
 
 
-class Groups(NamedTuple):
-    """Due subscriptions by region, window and the seq after which objects count.
+class DueGroups(NamedTuple):
+    """Due subscriptions, grouped by region, window and the seq after which objects count.
 
-    The columns up to `until_us` are of groups, the others of due subscriptions, CSR by group.
+    Columns up to `until_us` have a row per group, the others one per subscription, CSR by group.
     """
 
     kind: NDArray[np.uint8]
@@ -109,33 +109,33 @@ class Groups(NamedTuple):
         return int(self.kind.size)
 
 
-def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> Groups | None:
-    """Due rows by region, window and, where it matters, the event that they began with."""
+def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGroups | None:
+    """Group due rows by region, window and, where it matters, the event at which they began."""
     found = [due for due in found if due.picked.size]
     if not found:
         return None
-    # Hashes of ids are in the directory of a mapped segment, and not needed here.
+    # A mapped segment keeps the hashes of ids elsewhere, and groups do not need them.
     rows = concat_rows(
         [
             take_rows(due.rows._replace(id_hash=np.zeros(due.rows.total, np.uint64)), due.picked)
             for due in found
         ]
     )
-    place, first, until = (
+    region_key, first, until = (
         np.concatenate([getattr(due, name) for due in found])
-        for name in ("place", "first_us", "until_us")
+        for name in ("region_key", "first_us", "until_us")
     )
     pace = read_pace(rows)
-    after = count_after(rows.begin_seq, first - pace.window_us, store)
-    order = np.lexsort((after, place))
-    place, after = place[order], after[order]
+    after = find_after_seqs(rows.begin_seq, first - pace.window_us, store)
+    order = np.lexsort((after, region_key))
+    region_key, after = region_key[order], after[order]
     begins = np.ones(order.size, np.bool_)
-    begins[1:] = (place[1:] != place[:-1]) | (after[1:] != after[:-1])
+    begins[1:] = (region_key[1:] != region_key[:-1]) | (after[1:] != after[:-1])
     heads = np.flatnonzero(begins)
     rows = take_rows(rows, order)
     pace = read_pace(rows)
     shape_offsets, at = take_slices(rows.shape_offsets, heads)
-    return Groups(
+    return DueGroups(
         rows.region_kind[heads],
         rows.box[heads],
         shape_offsets,
@@ -154,10 +154,10 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> Groups
     )
 
 
-def count_after(
+def find_after_seqs(
     begin_seq: NDArray[np.int64], after_us: NDArray[np.int64], store: Sequence[StoreEntry]
 ) -> NDArray[np.int64]:
-    """The seq after which objects count for each row; -1 if no object in its window is older."""
+    """Find the seq after which objects count for each row; -1 if its window has none before it."""
     if not store:
         return np.full(begin_seq.size, -1)
     by_time = sorted(store, key=lambda entry: entry.last_us)
@@ -167,18 +167,18 @@ def count_after(
     return np.where(oldest[np.searchsorted(last, after_us, "right")] > begin_seq, -1, begin_seq)
 
 
-def cut_groups(groups: Groups, size: int = GROUPS_A_TASK) -> list[Groups]:
-    """Groups in portions for tasks."""
+def split_groups(groups: DueGroups, size: int = TASK_GROUPS) -> list[DueGroups]:
+    """Split groups into portions for tasks."""
     return [take_groups(groups, first, first + size) for first in range(0, groups.total, size)]
 
 
-def take_groups(groups: Groups, first: int, last: int) -> Groups:
-    """Some of the groups."""
+def take_groups(groups: DueGroups, first: int, last: int) -> DueGroups:
+    """Take a range of groups."""
     last = min(last, groups.total)
     begin, end = int(groups.due_offsets[first]), int(groups.due_offsets[last])
     shapes = groups.shape_offsets[first : last + 1]
     ids = groups.due_id_offsets[begin : end + 1]
-    return Groups(
+    return DueGroups(
         groups.kind[first:last],
         groups.box[first:last],
         shapes - shapes[0],

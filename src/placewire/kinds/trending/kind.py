@@ -13,8 +13,8 @@ from placewire.ingest.fields import read_k, read_window
 from placewire.ingest.queries import Query, QueryReader
 from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
-from placewire.kinds.trending.due import DueRows, find_due, places_of
-from placewire.kinds.trending.explain import explain_trending
+from placewire.kinds.trending.due import DueRows, find_due, hash_regions
+from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
@@ -28,9 +28,9 @@ from placewire.storage.manifest import DeltaEntry
 from placewire.text.lexicon import Lexicon
 
 if TYPE_CHECKING:
-    from placewire.explain.context import ExplainContext
-    from placewire.explain.object import Seen
-    from placewire.explain.subscription import Subscribed
+    from placewire.explainer.context import ExplainContext
+    from placewire.explainer.object import ExplainedObject
+    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class TrendingRows(RowResults):
@@ -39,17 +39,17 @@ class TrendingRows(RowResults):
     def __init__(self, rows: SubscriptionRows) -> None:
         super().__init__()
         self.rows = rows
-        self._places: NDArray[np.int64] | None = None
+        self._region_keys: NDArray[np.int64] | None = None
 
     @property
-    def places(self) -> NDArray[np.int64]:
-        if self._places is None:
-            self._places = places_of(self.rows)
-        return self._places
+    def region_keys(self) -> NDArray[np.int64]:
+        if self._region_keys is None:
+            self._region_keys = hash_regions(self.rows)
+        return self._region_keys
 
     def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
         assert isinstance(source, TrendingRows)
-        self._places = source.places[rows]
+        self._region_keys = source.region_keys[rows]
 
 
 class TrendingKind(Kind):
@@ -59,6 +59,7 @@ class TrendingKind(Kind):
     needed, optional = ("k", "window", "every"), ("region",)
     query_needed, query_optional = ("k",), ("region",)
     matched = False
+    verdicts = ("Counted", "Not counted")
     form = KindForm({"kind": "trending", "k": 10, "window": "PT1H", "every": "PT5M"}, lists="terms")
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
@@ -76,7 +77,7 @@ class TrendingKind(Kind):
         live = shard.live
         return find_due(
             live.segment.rows,
-            live.results.places,
+            live.results.region_keys,
             ~live.ended_mask(),
             shard.end_seqs(),
             batch.advances,
@@ -87,8 +88,10 @@ class TrendingKind(Kind):
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
     ) -> AdmittedRows:
         results = TrendingRows(rows)
-        everybody = np.ones(rows.total, np.bool_)
-        due = find_due(rows, results.places, everybody, row_end, batch.advances, batch.first_seq)
+        all_rows = np.ones(rows.total, np.bool_)
+        due = find_due(
+            rows, results.region_keys, all_rows, row_end, batch.advances, batch.first_seq
+        )
         return AdmittedRows(make_segment(self.number, rows), due, results)
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
@@ -112,15 +115,19 @@ class TrendingKind(Kind):
         lexicon: Lexicon | None,
         with_data: bool,
     ) -> dict[str, Any]:
-        ground = region_of(query.region)
-        return {"terms": top_terms([count_section(s, ground, span) for s in sections], query.k)}
+        context = region_of(query.region)
+        return {"terms": top_terms([count_section(s, context, span) for s in sections], query.k)}
 
     def explain(
-        self, ground: ExplainContext, subscribed: Subscribed, seen: Seen, told: dict[str, Any]
+        self,
+        context: ExplainContext,
+        subscription: ExplainedSubscription,
+        obj: ExplainedObject,
+        explanation: dict[str, Any],
     ) -> bool:
-        told["region"] = explain_region(subscribed.rows, seen)
-        told[self.name] = explain_trending(ground, subscribed, seen)
-        return bool(told["region"]["inside"]) and told[self.name]["reports"] != 0
+        explanation["region"] = explain_region(subscription.rows, obj)
+        explanation[self.name] = explain_trending(context, subscription, obj)
+        return bool(explanation["region"]["inside"]) and explanation[self.name]["reports"] != 0
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
         """When a subscription began is no difference."""
@@ -128,6 +135,9 @@ class TrendingKind(Kind):
         if times.size == b.literal_term.size:
             times[0] = b.literal_term[0]
         return super().same_subscription(a._replace(literal_term=times), b)
+
+    def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
+        add_trending_reasons(explanation[self.name], bool(explanation["matches"]), good, bad)
 
 
 KIND = TrendingKind()

@@ -1,10 +1,10 @@
-"""Reports of `trending` subscriptions: which are due in a batch, and what each counts.
+"""Settle `trending` subscriptions: make the reports that are due in a batch.
 
-An object counts at a due time t if it arrived when the clock stood at t or before, and its ts is
-in the window before t. So each object counts from the clock of its arrival to its ts + window, and
-the reports of a batch are one sweep over due times. Subscriptions of one region and window share
-the sweep and its table of counts; those of different regions share the tables of the store's nodes
-(the part of a region that is whole nodes), and only the rest is counted for each alone.
+An object counts at a due time t if the clock was at most t when it arrived and its ts is in the
+window before t. So each object counts from the clock of its arrival to its ts + window, and the
+reports of a batch are one sweep over due times. Subscriptions with the same region and window share
+the sweep and its table of counts. Different regions share the tables of the whole nodes that they
+cover in the object store; only the rest is counted for each of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
 from placewire.kinds.shard import Reports, SettleBatch
-from placewire.kinds.trending.due import DueRows, Groups, cut_groups, make_groups
+from placewire.kinds.trending.due import DueGroups, DueRows, make_groups, split_groups
 from placewire.kinds.trending.kernels.first_counts import groups_counted, groups_entered
 from placewire.kinds.trending.kernels.sweep import groups_reported
 from placewire.model.subscriptions import (
@@ -36,11 +36,11 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
 NONE = np.empty(0, np.int64)
-LINES_AT_ONCE = 50_000  # a leap of the clock may make millions
+MAX_LINES = 50_000  # encoded at once; a jump of the clock can make millions
 
 
 class ReportContext(NamedTuple):
-    """What a process must know to make reports of a batch; pickled into each task."""
+    """What a task needs to make the reports of a batch; it is pickled."""
 
     root: str
     store: tuple[StoreEntry, ...]
@@ -51,8 +51,8 @@ class ReportContext(NamedTuple):
 NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8))
 
 
-class Given(NamedTuple):
-    """What one file gives to groups, by group: words that count at first, and moves of objects."""
+class FileCounts(NamedTuple):
+    """The counts of one file by group: words at the start, and objects that come and go."""
 
     start_offsets: NDArray[np.int64]
     start_terms: NDArray[np.uint32]
@@ -64,17 +64,17 @@ class Given(NamedTuple):
     move_rows: NDArray[np.int64]
 
 
-def report_portion(context: ReportContext, groups: Groups) -> Reports:
-    """Make the reports of some groups from the store's files."""
+def make_portion_reports(context: ReportContext, groups: DueGroups) -> Reports:
+    """Make the reports of some groups from the files of the object store."""
     oldest_us = int((groups.first_us - groups.window_us).min())
     entries = [entry for entry in context.store if entry.last_us > oldest_us]
     sections = open_sections(StateDir.at(context.root), entries)
     if not sections:
         return NO_REPORTS
-    given = [
-        count_old(section, groups)
+    files_counts = [
+        count_earlier_file(section, groups)
         if section.first_seq < context.first_seq
-        else count_new(section, groups, context.advances)
+        else count_batch_file(section, groups, context.advances)
         for section in sections
     ]
     pool = pool_words([section.retained for section in sections])
@@ -84,8 +84,8 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
         groups.due_every_us,
         groups.due_first_us,
         groups.due_until_us,
-        *start_columns(given, pool.bases),
-        *move_columns(given, sections, pool.bases),
+        *concat_start_counts(files_counts, pool.bases),
+        *concat_moves(files_counts, sections, pool.bases),
         pool.hashes,
         pool.offsets,
         pool.raw,
@@ -95,11 +95,11 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
     names = [raw[begin:end].decode() for begin, end in pairwise(edges)]
     ids = [names[i] for i in row.tolist()]
     texts, lengths = [], [NONE]
-    for first in range(0, len(ids), LINES_AT_ONCE):
-        some = slice(first, first + LINES_AT_ONCE)
-        cuts = offsets[first : first + LINES_AT_ONCE + 1]
+    for first in range(0, len(ids), MAX_LINES):
+        some = slice(first, first + MAX_LINES)
+        cuts = offsets[first : first + MAX_LINES + 1]
         of_some = slice(int(cuts[0]), int(cuts[-1]))
-        lines = report_lines(
+        lines = write_report_lines(
             seqs[some].tolist(),
             ids[some],
             at_us[some].tolist(),
@@ -114,8 +114,8 @@ def report_portion(context: ReportContext, groups: Groups) -> Reports:
     return Reports(seqs, ids, at_us, starts, np.frombuffer(b"".join(texts), np.uint8))
 
 
-def count_old(section: Section, groups: Groups) -> Given:
-    """What a file of earlier batches gives."""
+def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
+    """Count a file of earlier batches: its objects only leave the window."""
     r = section.retained
     start_offsets, terms, counts, objects, move_offsets, rows, times = groups_counted(
         r.code,
@@ -135,16 +135,16 @@ def count_old(section: Section, groups: Groups) -> Given:
         *groups[:8],
     )
     steps = np.full(rows.size, -1, np.int64)
-    return Given(start_offsets, terms, counts, objects, move_offsets, times, steps, rows)
+    return FileCounts(start_offsets, terms, counts, objects, move_offsets, times, steps, rows)
 
 
-def count_new(section: Section, groups: Groups, advances: Advances) -> Given:
-    """What a file of the batch itself gives: each object comes, and goes again."""
+def count_batch_file(section: Section, groups: DueGroups, advances: Advances) -> FileCounts:
+    """Count a file of the batch itself: each object enters the window and leaves it."""
     r = section.retained
     offsets, rows, come, go = groups_entered(
         r.code, section.rows, r.lon, r.lat, r.ts_us, r.seq, *advances, *groups[:8]
     )
-    return Given(
+    return FileCounts(
         np.zeros(groups.total + 1, np.int64),
         np.empty(0, np.uint32),
         np.empty(0, np.int64),
@@ -156,8 +156,8 @@ def count_new(section: Section, groups: Groups, advances: Advances) -> Given:
     )
 
 
-class Pool(NamedTuple):
-    """The words of several files one after another, and where each file's begin."""
+class WordPool(NamedTuple):
+    """The words of several files, concatenated, and the first number of each file."""
 
     hashes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
@@ -165,9 +165,9 @@ class Pool(NamedTuple):
     bases: list[int]
 
 
-def pool_words(files: Sequence[Retained]) -> Pool:
-    """All words; one that is in several files is there several times."""
-    return Pool(
+def pool_words(files: Sequence[Retained]) -> WordPool:
+    """Concatenate the words of files; a word may occur several times."""
+    return WordPool(
         np.concatenate([r.word_hash for r in files] or [np.empty(0, np.uint64)]),
         concat_offsets([r.word_offsets for r in files] or [np.zeros(1, np.int64)]),
         np.concatenate([r.word_bytes for r in files] or [np.empty(0, np.uint8)]),
@@ -175,55 +175,57 @@ def pool_words(files: Sequence[Retained]) -> Pool:
     )
 
 
-def start_columns(
-    given: Sequence[Given], bases: Sequence[int]
+def concat_start_counts(
+    files_counts: Sequence[FileCounts], bases: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """What counts at first, of all files."""
-    words = [one.start_terms + np.int64(base) for one, base in zip(given, bases, strict=False)]
+    """Concatenate the counts at the start of all files."""
+    words = [
+        one.start_terms + np.int64(base) for one, base in zip(files_counts, bases, strict=False)
+    ]
     return (
-        stack_offsets([one.start_offsets for one in given]),
+        stack_offsets([one.start_offsets for one in files_counts]),
         np.concatenate(words),
-        np.concatenate([one.start_counts for one in given]),
-        np.sum([one.objects for one in given], axis=0, dtype=np.int64),
+        np.concatenate([one.start_counts for one in files_counts]),
+        np.sum([one.objects for one in files_counts], axis=0, dtype=np.int64),
     )
 
 
-def move_columns(
-    given: Sequence[Given], sections: Sequence[Section], bases: Sequence[int]
+def concat_moves(
+    files_counts: Sequence[FileCounts], sections: Sequence[Section], bases: Sequence[int]
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
 ]:
-    """The moves of all files, each with the words of its object."""
+    """Concatenate the moves of all files, each with the words of its object."""
     offsets, words = [], []
-    for one, section, base in zip(given, sections, bases, strict=False):
+    for one, section, base in zip(files_counts, sections, bases, strict=False):
         some, at = take_slices(section.retained.term_offsets, one.move_rows)
         offsets.append(some)
         words.append(section.retained.terms[at] + np.int64(base))
     return (
-        stack_offsets([one.move_offsets for one in given]),
-        np.concatenate([one.move_us for one in given]),
-        np.concatenate([one.move_step for one in given]),
+        stack_offsets([one.move_offsets for one in files_counts]),
+        np.concatenate([one.move_us for one in files_counts]),
+        np.concatenate([one.move_step for one in files_counts]),
         concat_offsets(offsets),
         np.concatenate(words),
     )
 
 
 def stack_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The offsets of concatenated CSR columns, a row for each: i64[f, g + 1]."""
+    """Stack the offsets of concatenated CSR columns, a row per file: i64[f, g + 1]."""
     shifts = np.cumsum([0, *(int(part[-1]) for part in parts[:-1])])
     return np.stack([part + shift for part, shift in zip(parts, shifts, strict=True)])
 
 
-def report_lines(
+def write_report_lines(
     seqs: Sequence[int],
     ids: Sequence[str],
     times: Sequence[int],
     offsets: Sequence[int],
     words: NDArray[np.int64],
     counts: NDArray[np.int64],
-    pool: Pool,
+    pool: WordPool,
 ) -> list[bytes]:
-    """Reports as lines of JSON."""
+    """Encode reports as lines of JSON."""
     named = {
         word: pool.raw[pool.offsets[word] : pool.offsets[word + 1]].tobytes().decode()
         for word in np.unique(words).tolist()
@@ -250,4 +252,4 @@ def make_reports(due: Sequence[DueRows], batch: SettleBatch) -> list[Reports]:
     if groups is None:
         return []
     context = ReportContext(batch.state.name, tuple(batch.store), batch.first_seq, batch.advances)
-    return batch.spread(partial(report_portion, context), cut_groups(groups))
+    return batch.spread(partial(make_portion_reports, context), split_groups(groups))

@@ -212,8 +212,8 @@ def test_the_big_world_has_everything(big: World, big_segment: Segment) -> None:
     assert (big.rows.cover_mode == COVER_ANY).any()
     assert (big.rows.expires_us < NEVER_US).any()
     assert np.diff(big.rows.literal_offsets).min() == 0
-    assert big_segment.boolean.run_level.max() >= 12, "no list went down to fine cells"
-    assert np.unique(big_segment.boolean.run_level).size >= 5
+    assert big_segment.index.run_level.max() >= 12, "no list went down to fine cells"
+    assert np.unique(big_segment.index.run_level).size >= 5
 
 
 def test_equals_scan(big: World, big_segment: Segment) -> None:
@@ -416,7 +416,7 @@ def test_a_segment_mapped_from_disk_is_the_same(
     size = write_segment(tmp_path / "s.plw", big_segment)
     assert (tmp_path / "s.plw").stat().st_size == size
     mapped = open_segment(tmp_path / "s.plw")
-    for built, read in zip(big_segment.boolean, mapped.index, strict=True):
+    for built, read in zip(big_segment.index, mapped.index, strict=True):
         assert np.array_equal(built, read)
         assert built.dtype == read.dtype
     for name, built in whole_rows(big_segment)._asdict().items():

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from placewire.explain.context import NotKept
-from placewire.explain.explain import explain as explain_pair
-from placewire.explain.history import History
+from placewire.explainer.context import NotRetained
+from placewire.explainer.explain import explain as explain_pair
+from placewire.explainer.history import SubscriptionHistory
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import Caller, make_key
@@ -197,7 +197,7 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
         raise Refused(422, "object: must be an object, its id, or {'seq': N}")
     if not isinstance(wish, dict | str):
         raise Refused(422, "subscription: must be a subscription or {'id': ID}")
-    asked: dict[str, Any] | History
+    asked: dict[str, Any] | SubscriptionHistory
     if isinstance(wish, str):
         # As its owner wrote it: the state has only hashed terms, and maybe those of another owner.
         asked = await asyncio.to_thread(gateway.history_of, caller, wish)
@@ -209,7 +209,7 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
     state = gateway.state if committed else None
     try:
         answer = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
-    except NotKept as error:
+    except NotRetained as error:
         raise Refused(404, str(error)) from None
     except Unusable as error:
         raise Refused(503, str(error)) from None

@@ -30,13 +30,13 @@ from logs import (
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.cli.main import app
-from placewire.explain.context import NotKept, open_context
-from placewire.explain.explain import explain
-from placewire.explain.object import find_object
-from placewire.explain.subscription import all_places
+from placewire.explainer.context import NotRetained, open_context
+from placewire.explainer.explain import explain
+from placewire.explainer.object import find_object
+from placewire.explainer.subscription import find_all_locations
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
-from placewire.kinds.boolean.explain import meet
+from placewire.kinds.boolean.explain import count_probe
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.expression import (
@@ -192,7 +192,7 @@ class Kept:
         self.results = oracle.replay(log).results
         self.ground = ground = open_context(self.state, None)
         self.seqs = [int(seq) for section in ground.sections for seq in section.retained.seq]
-        self.names = [name for name in IDS if all_places(ground, name)]
+        self.names = [name for name in IDS if find_all_locations(ground, name)]
 
     def explain(self, placed: Any, asked: Any) -> dict[str, Any]:
         return explain(self.state, placed, asked)
@@ -210,7 +210,7 @@ def test_explanations_of_a_state_agree_with_what_it_gave(log: bytes, rows: int) 
                 check_boolean(one, (one["object"]["seq"], name) in matched)
             latest = kept.explain(NOBODY, name)
             kind, since = latest["subscription"]["kind"], latest["interval"]["from_seq"]
-            kinds = {place.kind for place in all_places(kept.ground, name)}
+            kinds = {place.kind for place in find_all_locations(kept.ground, name)}
             if kind == "relevant" and kinds != {RELEVANT}:
                 continue  # objects from before it met another one
             if kind in ("nearest", "relevant") and latest["interval"]["live"]:
@@ -442,7 +442,7 @@ def test_seqs_and_ids_need_a_state() -> None:
 def test_other_settings_than_the_states_are_refused(kept: Kept) -> None:
     with pytest.raises(Unusable, match="has settings of its own"):
         explain(kept.state, 2, "s", settings_of({"retention": "PT1H"}))
-    with pytest.raises(NotKept):
+    with pytest.raises(NotRetained):
         explain(kept.state, 99, "s", settings_of({}))
 
 
@@ -518,7 +518,7 @@ def test_an_index_that_descends_is_counted_as_matching_counts_it() -> None:
         seen = find_object(ground, 200)
         live = ground.segments[0]
         probe = make_probe(*seen.columns(0))
-        counts = meet(probe, live.segment.index)
+        counts = count_probe(probe, live.segment.index)
         assert counts[3] == match_segment(probe, live.segment).candidates
         reached = [post for post in told["cost"]["posted"] if post["reached"]]
         assert len(reached) == 1

@@ -1,4 +1,4 @@
-"""What a pair is explained by: the settings, and a state as of its last commit if there is one."""
+"""Open what an explanation reads: settings, and a state's last commit if there is a state."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from placewire.storage.manifest import Manifest, SegmentEntry, read_latest
 from placewire.text.analyzer import Analyzer, open_analyzer
 from placewire.text.lexicon import Lexicon, read_lexicon
 
-OWN_KEY = (1, 2)  # of term hashes, where no state has drawn one
+DEFAULT_KEY = (1, 2)  # of term hashes, without a state that has its own
 
 
-class NotKept(InvalidEvent):
-    """The state has no object or subscription of that seq or id, or has it no more."""
+class NotRetained(InvalidEvent):
+    """The state does not retain an object or subscription of that seq or id."""
 
 
-class Live(NamedTuple):
-    """A segment of the state, with its ended rows."""
+class OpenSegment(NamedTuple):
+    """A mapped segment with its manifest entry and its bitmap of ended rows."""
 
     entry: SegmentEntry
     segment: Segment
     dead: NDArray[np.uint64]
 
     def ended(self, row: int) -> bool:
+        """Whether a row has ended."""
         return bool(self.dead.size and int(self.dead[row >> 6]) >> (row & 63) & 1)
 
 
 class ExplainContext(NamedTuple):
-    """Settings and what follows from them; with a state its manifest, objects and segments."""
+    """Settings and analyzer; with a state also its manifest, retained objects and segments."""
 
     settings: Settings
     analyzer: Analyzer
@@ -48,10 +49,10 @@ class ExplainContext(NamedTuple):
     state: StateDir | None = None
     manifest: Manifest | None = None
     sections: Sequence[Section] = ()
-    segments: Sequence[Live] = ()
+    segments: Sequence[OpenSegment] = ()
 
     def words_of(self, hashes: NDArray[np.uint64]) -> dict[int, str]:
-        """The words behind term hashes, as far as retained objects have them."""
+        """Look up the words of term hashes; only words of retained objects are known."""
         found: dict[int, str] = {}
         for section in self.sections:
             words = section.retained.words
@@ -62,11 +63,11 @@ class ExplainContext(NamedTuple):
 
 
 def open_context(state: StateDir | None, settings: Settings | None) -> ExplainContext:
-    """What explaining needs; raises Unusable."""
+    """Open a state's last commit, or settings alone without a state; raises Unusable."""
     if state is None:
         chosen = settings or Settings()
         lexicon = None if chosen.lexicon is None else read_lexicon(chosen.lexicon)
-        return ExplainContext(chosen, open_analyzer(chosen, OWN_KEY), lexicon)
+        return ExplainContext(chosen, open_analyzer(chosen, DEFAULT_KEY), lexicon)
     manifest = read_latest(state)
     if manifest is None:
         raise Unusable(f"state {state.root}: has no committed batch yet")
@@ -80,18 +81,18 @@ def open_context(state: StateDir | None, settings: Settings | None) -> ExplainCo
         state,
         manifest,
         open_sections(state, manifest.store),
-        open_live(state, manifest.segments),
+        open_manifest_segments(state, manifest.segments),
     )
 
 
-def open_live(state: StateDir, entries: Sequence[SegmentEntry]) -> list[Live]:
-    """The segments of a manifest."""
+def open_manifest_segments(state: StateDir, entries: Sequence[SegmentEntry]) -> list[OpenSegment]:
+    """Map the segments of a manifest."""
     opened = open_segments(state, entries)
-    return [Live(entry, *pair) for entry, pair in zip(entries, opened, strict=True)]
+    return [OpenSegment(entry, *pair) for entry, pair in zip(entries, opened, strict=True)]
 
 
 def read_given(given: dict[str, Any], kind: str, unnamed: str) -> tuple[AnyEvent, int | None]:
-    """An event of which `type`, `id` and `ts` may be left out, and its time if it has one."""
+    """Read an event whose `type`, `id` and `ts` are optional; returns it and its time, if given."""
     if given.get("type", kind) != kind:
         raise InvalidEvent(f"{unnamed}: type must be {kind!r}, got {given['type']!r}")
     try:

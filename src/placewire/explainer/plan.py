@@ -1,4 +1,4 @@
-"""Where a pair falls under the plan of a state: the leaf of the object, the worker of the pair."""
+"""Explain how the plan of a state routes a pair: the leaf of the object, the workers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from placewire.explain.context import ExplainContext
-from placewire.explain.cost import find_posts, reaches
-from placewire.explain.object import Seen
-from placewire.explain.subscription import Subscribed
+from placewire.explainer.context import ExplainContext
+from placewire.explainer.cost import find_postings, is_reached
+from placewire.explainer.object import ExplainedObject
+from placewire.explainer.subscription import ExplainedSubscription
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.model.kinds import kind_numbered
 from placewire.plans.ref import PlanRef, read_plan, route_of_entry
@@ -19,47 +19,49 @@ from placewire.storage.manifest import LeafPlanEntry
 
 
 def explain_plan(
-    ground: ExplainContext, subscribed: Subscribed, seen: Seen
+    context: ExplainContext, subscription: ExplainedSubscription, obj: ExplainedObject
 ) -> dict[str, Any] | None:
-    """The plan of the subscription's kind, and who works on the pair; None without one."""
-    manifest, state = ground.manifest, ground.state
+    """Explain the plan of the subscription's kind and its workers; None without a plan."""
+    manifest, state = context.manifest, context.state
     if manifest is None or state is None:
         return None
-    plan = manifest.plans.get(kind_numbered(subscribed.kind).name)
+    plan = manifest.plans.get(kind_numbered(subscription.kind).name)
     if plan is None:
         return None
     root = str(state.root)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "name": plan.name,
         "version": plan.version,
         "workers": plan.workers,
     }
     if isinstance(plan, LeafPlanEntry):
         if not plan.file:
-            return told
-        file, live, previous, at = plan.file, plan.live, plan.previous, subscribed.indexed
-        if previous is not None and at is not None and at.live.entry.name in previous.segments:
-            told |= {"name": previous.method, "version": previous.version}
+            return facts
+        file, live, previous, at = plan.file, plan.live, plan.previous, subscription.indexed
+        if previous is not None and at is not None and at.opened.entry.name in previous.segments:
+            facts |= {"name": previous.method, "version": previous.version}
             file, live = previous.file, previous.live
         leaves = read_plan(state.file(file)).leaves
         leaf_ref = PlanRef(plan.workers, leaves.summary, file, live)
-        return told | look_at_leaf(leaf_ref, root, subscribed, seen)
+        return facts | explain_leaf(leaf_ref, root, subscription, obj)
     ref = route_of_entry(plan, root)
     if ref is None:
-        return told
+        return facts
     route = ref.open(root)
-    codes, _, _, _, offsets, terms = seen.columns(0)
-    told["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
-    parts = {post.part for post in find_posts(subscribed)} if subscribed.indexed else set()
+    codes, _, _, _, offsets, terms = obj.columns(0)
+    facts["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
+    parts = {post.part for post in find_postings(subscription)} if subscription.indexed else set()
     if not plan.leaves:
-        told["subscription_is_at"] = sorted(part % plan.workers for part in parts)
-    return told
+        facts["subscription_is_at"] = sorted(part % plan.workers for part in parts)
+    return facts
 
 
-def look_at_leaf(ref: PlanRef, root: str, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
-    """The leaf that the object is in, which workers it is sent to, and for which of its terms."""
+def explain_leaf(
+    ref: PlanRef, root: str, subscription: ExplainedSubscription, obj: ExplainedObject
+) -> dict[str, Any]:
+    """Find the leaf of the object, the workers it is sent to, and those that match the pair."""
     route = ref.open(root)
-    codes, _, _, _, offsets, terms = seen.columns(0)
+    codes, _, _, _, offsets, terms = obj.columns(0)
     at = int(np.searchsorted(route.tables.range_start, codes[0], "right")) - 1
     leaf = int(route.tables.range_leaf[at])
     owners = route.own(codes, offsets, terms)
@@ -68,7 +70,7 @@ def look_at_leaf(ref: PlanRef, root: str, subscribed: Subscribed, seen: Seen) ->
     if owners.of_object[0] >= 0:  # one worker has all of them
         worker = {term: int(owners.of_object[0]) for term in worker}
     code = int(codes[0])
-    met = {worker[post.term] for post in find_posts(subscribed) if reaches(post, seen, code)}
+    met = {worker[post.term] for post in find_postings(subscription) if is_reached(post, obj, code)}
     west, south, east, north = read_plan(StateDir.at(root).file(ref.file)).leaves.box[leaf].tolist()
     across, down = 360 / SIDE, 180 / SIDE
     return {

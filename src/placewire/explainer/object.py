@@ -1,4 +1,4 @@
-"""The object of a pair: one that is given as JSON, or one that a state retains."""
+"""The object to explain: given as JSON, or retained by a state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.explain.context import ExplainContext, NotKept, read_given
+from placewire.explainer.context import ExplainContext, NotRetained, read_given
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.model.errors import InvalidEvent
@@ -17,8 +17,8 @@ from placewire.objects.sections import Section, rows_of_id
 from placewire.text.words import words_of_terms
 
 
-class Alone(NamedTuple):
-    """A block of one object, as `make_probe` takes it."""
+class SingleObjectBlock(NamedTuple):
+    """A block of one object, in the columns of `make_probe`."""
 
     codes: NDArray[np.uint32]
     lon: NDArray[np.float64]
@@ -28,10 +28,10 @@ class Alone(NamedTuple):
     terms: NDArray[np.uint64]
 
 
-class Seen(NamedTuple):
-    """The object: `terms` u64 ascending are the hashes of `words`; `seq` None if it is in no log.
+class ExplainedObject(NamedTuple):
+    """The object; `terms` are the ascending hashes of `words`, `seq` is None if it is in no log.
 
-    `namesakes` counts other retained objects of its id, all of them earlier.
+    `namesakes` counts earlier retained objects of the same id.
     """
 
     id: str | None
@@ -43,10 +43,10 @@ class Seen(NamedTuple):
     terms: NDArray[np.uint64]
     namesakes: int = 0
 
-    def columns(self, now_us: int) -> Alone:
-        """The object as a block of one."""
+    def columns(self, now_us: int) -> SingleObjectBlock:
+        """Return the object as a block of one."""
         lon, lat = np.array([self.lon]), np.array([self.lat])
-        return Alone(
+        return SingleObjectBlock(
             read_only(points_to_codes(lon, lat)),
             read_only(lon),
             read_only(lat),
@@ -56,25 +56,25 @@ class Seen(NamedTuple):
         )
 
 
-def give_object(ground: ExplainContext, given: dict[str, Any]) -> Seen:
-    """An object that is in no log; raises InvalidEvent."""
+def read_given_object(context: ExplainContext, given: dict[str, Any]) -> ExplainedObject:
+    """Read an object from JSON, which is in no log; raises InvalidEvent."""
     event, ts_us = read_given(given, "object", "object")
     assert isinstance(event, ObjectEvent)
     try:
         check_point(event.lon, event.lat)
         text = check_text(event.text)
         compact_data(event.data)
-        now_us = ground.manifest.now_us if ground.manifest is not None else None
-        ahead_us = ground.settings.max_ahead_us
+        now_us = context.manifest.now_us if context.manifest is not None else None
+        ahead_us = context.settings.max_ahead_us
         if ts_us is not None and now_us is not None and ts_us - now_us > ahead_us:
             now = format_timestamp(now_us)
             raise InvalidEvent(f"ts is more than max_ahead past now, got {event.ts}, now is {now}")
     except InvalidEvent as error:
         raise InvalidEvent(f"object: {error}") from None
     texts = np.frombuffer(text, np.uint8), np.array([0]), np.array([len(text)])
-    terms = ground.analyzer.analyse(*texts)
-    words, _ = words_of_terms(ground.analyzer, terms, *texts)
-    return Seen(
+    terms = context.analyzer.analyse(*texts)
+    words, _ = words_of_terms(context.analyzer, terms, *texts)
+    return ExplainedObject(
         event.id if "id" in given else None,
         None,
         ts_us,
@@ -88,17 +88,17 @@ def give_object(ground: ExplainContext, given: dict[str, Any]) -> Seen:
 def words_by_hash(
     hashes: NDArray[np.uint64], offsets: NDArray[np.int64], raw: NDArray[np.uint8]
 ) -> dict[int, str]:
-    """Words by their hashes."""
+    """Map hashes to words."""
     edges, whole = offsets.tolist(), raw.tobytes()
     return {h: whole[edges[i] : edges[i + 1]].decode() for i, h in enumerate(hashes.tolist())}
 
 
-def find_object(ground: ExplainContext, wanted: int | str) -> Seen:
-    """A retained object by its seq, or the latest of an id; raises NotKept."""
-    if ground.manifest is None:
+def find_object(context: ExplainContext, wanted: int | str) -> ExplainedObject:
+    """Find a retained object by its seq, or the latest of an id; raises NotRetained."""
+    if context.manifest is None:
         raise InvalidEvent(f"object {wanted!r}: needs a state to be found in")
     found: list[tuple[int, Section, int]] = []
-    for section in ground.sections:
+    for section in context.sections:
         kept = section.retained
         if isinstance(wanted, int):
             rows = np.flatnonzero(kept.seq == wanted)
@@ -106,7 +106,7 @@ def find_object(ground: ExplainContext, wanted: int | str) -> Seen:
             rows = rows_of_id(kept.id_offsets, kept.id_bytes, wanted)
         found += [(int(kept.seq[row]), section, row) for row in rows.tolist()]
     if not found:
-        raise NotKept(not_retained(ground, wanted))
+        raise NotRetained(describe_missing(context, wanted))
     seq, section, row = max(found, key=lambda one: one[0])
     kept = section.retained
     numbers = kept.terms[kept.term_offsets[row] : kept.term_offsets[row + 1]]
@@ -116,7 +116,7 @@ def find_object(ground: ExplainContext, wanted: int | str) -> Seen:
         .decode()
         for n in numbers.tolist()
     }
-    return Seen(
+    return ExplainedObject(
         kept.id_bytes[kept.id_offsets[row] : kept.id_offsets[row + 1]].tobytes().decode(),
         seq,
         int(kept.ts_us[row]),
@@ -128,11 +128,11 @@ def find_object(ground: ExplainContext, wanted: int | str) -> Seen:
     )
 
 
-def not_retained(ground: ExplainContext, wanted: int | str) -> str:
-    """Why there is no such object."""
-    assert ground.manifest is not None
+def describe_missing(context: ExplainContext, wanted: int | str) -> str:
+    """Say why there is no such object."""
+    assert context.manifest is not None
     if isinstance(wanted, str):
         return f"object {wanted!r}: no retained object has this id"
-    if wanted >= ground.manifest.next_seq:
-        return f"object {wanted}: the state ends before seq {ground.manifest.next_seq}"
+    if wanted >= context.manifest.next_seq:
+        return f"object {wanted}: the state ends before seq {context.manifest.next_seq}"
     return f"object {wanted}: is not retained, or the event of this seq is no object"

@@ -1,0 +1,244 @@
+"""The subscription to explain: given as JSON, or found in a state by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placewire.explainer.context import (
+    ExplainContext,
+    NotRetained,
+    OpenSegment,
+    open_manifest_segments,
+    read_given,
+)
+from placewire.explainer.history import (
+    SubscriptionHistory,
+    SubscriptionPeriod,
+    choose_period,
+    find_changes,
+    read_manifests,
+)
+from placewire.explainer.object import ExplainedObject
+from placewire.ingest.changes import ChangesBuilder, finish_rows
+from placewire.kernels.jit import read_only
+from placewire.model.errors import InvalidEvent
+from placewire.model.events import UNSET, SubscribeEvent
+from placewire.model.expression import Node
+from placewire.model.kinds import kind_numbered
+from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.objects.sections import rows_of_id
+from placewire.segments.segment import unindexed, whole_rows
+from placewire.storage.manifest import SegmentEntry
+from placewire.text.query import parse_where
+
+NO_SEGMENT = ""  # the name of the segment of a row that no segment of the state has
+
+
+class RowLocation(NamedTuple):
+    """The segment and row of a subscription in a state.
+
+    An ended subscription that is in no segment any more has an unindexed segment of its own.
+    """
+
+    opened: OpenSegment
+    row: int
+
+    @property
+    def begin_seq(self) -> int:
+        return int(self.opened.segment.rows.begin_seq[self.row])
+
+    @property
+    def kind(self) -> int:
+        return self.opened.entry.kind
+
+    @property
+    def ended(self) -> bool:
+        return self.opened.ended(self.row)
+
+    @property
+    def indexed(self) -> bool:
+        return self.opened.entry.name != NO_SEGMENT
+
+
+class ExplainedSubscription(NamedTuple):
+    """The subscription as one row, with its expression if it was given as JSON.
+
+    `location` is its row in the state, `others` are other subscriptions of the same id.
+    """
+
+    id: str | None
+    rows: SubscriptionRows
+    node: Node | None
+    words: dict[int, str]
+    ts_us: int | None = None
+    location: RowLocation | None = None
+    others: tuple[RowLocation, ...] = ()
+    differs: bool = False  # the state has another subscription of this id
+    period: SubscriptionPeriod | None = (
+        None  # when it was one, where that is known better than by the state
+    )
+    since: int = 0  # the seq from which the history of the id is complete
+
+    @property
+    def kind(self) -> int:
+        return int(self.rows.kind[0])
+
+    @property
+    def indexed(self) -> RowLocation | None:
+        """Its location, if it is in an indexed segment of the state."""
+        return self.location if self.location is not None and self.location.indexed else None
+
+
+def read_given_subscription(
+    context: ExplainContext, given: dict[str, Any], obj: ExplainedObject
+) -> ExplainedSubscription:
+    """Read a subscription from JSON; locate it if the state has the same one."""
+    made = build_subscription(context, given, obj)
+    locations = find_all_locations(context, made.id) if made.id is not None else []
+    location = choose_location(locations, obj)
+    if location is None:
+        return made
+    if not same_rows(made.rows, take_row(location)):
+        return made._replace(differs=True)
+    return attach_location(made, location, locations)
+
+
+def find_past_subscription(
+    context: ExplainContext, history: SubscriptionHistory, obj: ExplainedObject
+) -> ExplainedSubscription:
+    """Find the subscription that an id named when the object arrived, by a known history."""
+    period = choose_period(history, obj)
+    made = build_subscription(context, period.body, obj)
+    made = made._replace(period=period, since=history.since)
+    assert made.id is not None
+    locations = find_all_locations(context, made.id)
+    for location in locations:
+        if location.begin_seq == period.begin_seq:
+            return attach_location(made, location, locations)
+    return made
+
+
+def attach_location(
+    made: ExplainedSubscription, location: RowLocation, locations: Sequence[RowLocation]
+) -> ExplainedSubscription:
+    """Set the location of a subscription that the state has."""
+    others = tuple(other for other in locations if other is not location)
+    return made._replace(rows=take_row(location), location=location, others=others)
+
+
+def build_subscription(
+    context: ExplainContext, given: dict[str, Any], obj: ExplainedObject
+) -> ExplainedSubscription:
+    """Build a subscription from JSON, without looking for it in the state."""
+    event, ts_us = read_given(given, "subscribe", "subscription")
+    assert isinstance(event, SubscribeEvent)
+    builder = ChangesBuilder(context.analyzer, context.settings, context.lexicon)
+    begun_us = ts_us if ts_us is not None else (obj.ts_us or 0)
+    try:
+        builder.subscribe(0, begun_us, 0, event)
+    except InvalidEvent as error:
+        said = str(error)
+        if "id" not in given:
+            said = said.replace("subscription 'subscription'", "subscription", 1)
+        raise InvalidEvent(said) from None
+    rows, _, _ = finish_rows(builder.finish(), context.analyzer)
+    rows = SubscriptionRows(*map(read_only, rows))
+    node = None
+    if event.where is not UNSET:
+        node = parse_where(event.where, context.analyzer.tokens)
+    terms = [] if builder.paces else list(dict.fromkeys(builder.terms))
+    words = dict(zip(context.analyzer.hash_terms(terms).tolist(), terms, strict=True))
+    name = event.id if "id" in given else None
+    return ExplainedSubscription(name, rows, node, words, ts_us)
+
+
+def find_subscription(
+    context: ExplainContext, name: str, obj: ExplainedObject
+) -> ExplainedSubscription:
+    """Find a subscription of the state by its id; raises NotRetained."""
+    if context.manifest is None:
+        raise InvalidEvent(f"subscription {name!r}: needs a state to be found in")
+    locations = find_all_locations(context, name)
+    location = choose_location(locations, obj)
+    if location is None:
+        raise NotRetained(
+            f"subscription {name!r}: is not in the state: it was never made, or has ended and gone"
+        )
+    rows = take_row(location)
+    words: dict[int, str] = {}
+    if kind_numbered(rows.kind[0]).matched:  # other kinds have no terms
+        words = context.words_of(rows.literal_term)
+        words |= {h: w for h, w in obj.words.items() if h in set(rows.literal_term.tolist())}
+    return ExplainedSubscription(
+        name, rows, None, words, None, location, tuple(p for p in locations if p is not location)
+    )
+
+
+def find_locations(segments: Sequence[OpenSegment], name: str) -> list[RowLocation]:
+    """Find the subscriptions of an id in order of begin, each once, preferring live rows.
+
+    A row that was rewritten is marked as ended in the segment that had it before.
+    """
+    found: dict[int, RowLocation] = {}
+    for opened in segments:
+        rows = opened.segment.rows
+        for row in rows_of_id(rows.id_offsets, rows.id_bytes, name).tolist():
+            location = RowLocation(opened, row)
+            if location.begin_seq not in found or not location.ended:
+                found[location.begin_seq] = location
+    return [found[begin] for begin in sorted(found)]
+
+
+def find_all_locations(context: ExplainContext, name: str) -> list[RowLocation]:
+    """Find the subscriptions of an id in a state, including ended ones of its last commits."""
+    if context.state is None:
+        return []
+    found = {location.begin_seq: location for location in find_locations(context.segments, name)}
+    manifests = read_manifests(context.state)
+    for location in find_locations(
+        open_manifest_segments(context.state, manifests[0].segments), name
+    ):
+        if location.begin_seq not in found:
+            found[location.begin_seq] = make_removed_location(take_row(location))
+    for change in find_changes(context.state, manifests, name):
+        if change.rows is not None and change.seq not in found:
+            found[change.seq] = make_removed_location(change.rows)
+    return [found[begin] for begin in sorted(found)]
+
+
+def make_removed_location(rows: SubscriptionRows) -> RowLocation:
+    """Locate an ended subscription that is in no segment of the last commit."""
+    entry = SegmentEntry(NO_SEGMENT, 1, 1, kind=int(rows.kind[0]))
+    return RowLocation(OpenSegment(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
+
+
+def choose_location(locations: Sequence[RowLocation], obj: ExplainedObject) -> RowLocation | None:
+    """Choose the subscription that applies to the object: the last before it, or else the first.
+
+    A kind that looks back also takes objects from before its subscriptions.
+    """
+    if not locations:
+        return None
+    before = [p for p in locations if obj.seq is None or p.begin_seq < obj.seq]
+    if (not before or looks_back(before[-1])) and looks_back(locations[-1]):
+        return locations[-1]
+    return before[-1] if before else locations[0]
+
+
+def take_row(location: RowLocation) -> SubscriptionRows:
+    """Copy the row of a location."""
+    rows = take_rows(whole_rows(location.opened.segment), np.array([location.row]))
+    return SubscriptionRows(*map(read_only, rows))
+
+
+def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
+    """Whether two subscriptions are equal, id and times aside."""
+    return bool(a.kind[0] == b.kind[0]) and kind_numbered(a.kind[0]).same_subscription(a, b)
+
+
+def looks_back(location: RowLocation) -> bool:
+    """Whether a subscription takes objects from before it."""
+    return kind_numbered(location.kind).looks_back
