@@ -189,4 +189,4 @@ class RelevantIndex(NamedTuple):
     """An index of groups for every part, and how postings are divided into parts, if they are."""
 
     groups: tuple[GroupIndex, ...]
-    dealt: TermPartition | None = None
+    partition: TermPartition | None = None

@@ -97,8 +97,8 @@ class RelevantKind(Kind):
         arrays = buffer_arrays(segment.held)
         for part, groups in enumerate(segment.index.groups):
             arrays |= {f"groups{part}.{name}": array for name, array in groups._asdict().items()}
-        if segment.index.partitiont is not None:
-            arrays["dealt"] = segment.index.partitiont.owner
+        if segment.index.partition is not None:
+            arrays["dealt"] = segment.index.partition.owner
         return arrays, {"groups": len(segment.index.groups)}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:

@@ -99,10 +99,10 @@ def count_near(segment: Segment, workers: int) -> NDArray[np.float64]:
 def count_relevant(segment: Segment, workers: int) -> NDArray[np.float64]:
     """The rows that have a posting in each worker's parts of a `relevant` segment."""
     rows = segment.rows
-    if segment.index.partitiont is None:
+    if segment.index.partition is None:
         return np.where(np.arange(workers) == 0, float(rows.total), 0.0)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    owner = segment.index.partitiont.owner
+    owner = segment.index.partition.owner
     posted = owner >= 0
     pairs = np.unique(row[posted] * workers + owner[posted] % workers)
     return np.bincount(pairs % workers, minlength=workers).astype(np.float64)

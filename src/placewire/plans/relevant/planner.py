@@ -135,7 +135,7 @@ class RelevantPlanner(DealingPlanner):
         if self.asked and (first or counted is not None):
             self._plan(batch, live, now_us, counted, ahead=counted is not None)
         elif self.deals and any(
-            one.segment.index.partitiont is None for one in live.of_kind(RELEVANT)
+            one.segment.index.partition is None for one in live.of_kind(RELEVANT)
         ):
             # They come from a run under another plan.
             live.wait()
@@ -206,8 +206,8 @@ class RelevantPlanner(DealingPlanner):
 
 def dealt_of(live: LiveSegment) -> TermPartition:
     """How a segment's postings are dealt out; if they are not, the first worker has them all."""
-    if live.segment.index.partitiont is not None:
-        dealt: TermPartition = live.segment.index.partitiont
+    if live.segment.index.partition is not None:
+        dealt: TermPartition = live.segment.index.partition
         return dealt
     return TermPartition(1, np.zeros(live.segment.rows.literal_term.size, np.int32))
 
