@@ -30,7 +30,7 @@ from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.circles import (
-    balls_to_rectangles,
+    circles_to_rectangles,
     radii_to_limits,
     rectangles_enclosed,
 )
@@ -297,7 +297,7 @@ class Young:
         if self.store is not None:
             radius[: self.store.results.radius.size] = self.store.results.radius
         if self.way == "subsets":
-            around = balls_to_rectangles(lon, lat, radius)
+            around = circles_to_rectangles(lon, lat, radius)
             self.rectangle = rectangles_enclosed(around, np.arange(rows.total))[None]
         make = index_circles if self.way == "balls" else index_words
         self.store = NearestStore(rows, neighbours, make(rows, radius, one_part(rows.total)))

@@ -6,13 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from placewire.model.times import parse_duration
+from placewire.model.times import SECOND_US, parse_duration
 
 if TYPE_CHECKING:
     from placewire.storage.notes import Lag, SourceLag
 
 METRES_PER_KM = 1000.0
-SECOND_US = 1_000_000
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 

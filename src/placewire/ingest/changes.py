@@ -235,7 +235,7 @@ def plain_changes(
     id_offsets, id_bytes = slices_to_buffer(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )
-    box = found.figures
+    box = found.numbers
     circles = found.region_kind == CIRCLE
     shape_offsets, shape = _shapes_of(found)
     for row in np.flatnonzero(circles).tolist():
@@ -273,8 +273,8 @@ def _shapes_of(found: PlainChanges) -> tuple[NDArray[np.int64], NDArray[np.float
     offsets = lengths_to_offsets(np.where(relevant, 5 + terms, 3 * shaped))
     shape = np.ones(int(offsets[-1]), np.float64)  # and every idf is 1
     starts = offsets[:-1]
-    shape[starts[shaped, None] + np.arange(3)] = found.figures[shaped, :3]
-    shape[starts[relevant] + 3] = found.figures[relevant, 3]
+    shape[starts[shaped, None] + np.arange(3)] = found.numbers[shaped, :3]
+    shape[starts[relevant] + 3] = found.numbers[relevant, 3]
     shape[starts[relevant] + 4] = np.sqrt(terms[relevant])
     return offsets, shape
 

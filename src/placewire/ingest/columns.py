@@ -26,7 +26,7 @@ from placewire.model.events import (
     MOST_TEXT_BYTES,
     compact_data,
 )
-from placewire.model.times import parse_timestamp
+from placewire.model.times import FIRST_US, LAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
@@ -34,8 +34,6 @@ UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no num
 # Where else a column's value may stand.
 STANDS_FOR = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
 SHOWN = 64  # characters of it
-FIRST_US = -62_135_596_800_000_000  # year 1
-LAST_US = 253_402_300_799_999_999  # the end of year 9999
 
 
 def decode_columns(

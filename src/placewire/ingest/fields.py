@@ -7,16 +7,14 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from placewire.model.errors import InvalidEvent
-from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
+from placewire.model.events import MOST_K, UNSET, QueryEvent, SubscribeEvent
 from placewire.model.kinds import kind_named, kind_names
 from placewire.model.settings import Settings
-from placewire.model.times import parse_duration, parse_timestamp
+from placewire.model.times import DAY_US, SECOND_US, parse_duration, parse_timestamp
 
-MOST_K = 1_000
 MOST_LIMIT = 10_000
 USUAL_LIMIT = 100
-SECOND_US = 1_000_000
-LONGEST_WINDOW_US = 31 * 86_400 * SECOND_US
+LONGEST_WINDOW_US = 31 * DAY_US
 MOST_STEPS = 10_000
 
 

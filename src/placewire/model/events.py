@@ -23,6 +23,9 @@ from placewire.model.errors import InvalidEvent
 MOST_ID_CHARACTERS = 256
 MOST_TEXT_BYTES = 65_536
 MOST_DATA_BYTES = 16_384
+MOST_K = 1_000
+MOST_KEYWORDS = 64
+MOST_TERMS = 256  # of a `where`
 
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET

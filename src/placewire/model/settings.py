@@ -11,9 +11,8 @@ import msgspec
 
 from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.times import parse_duration
+from placewire.model.times import DAY_US, parse_duration
 
-DAY_US = 86_400_000_000
 MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
 
 

@@ -22,8 +22,8 @@ LONGEST_DURATION_US = 36_500 * DAY_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST_US = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_US
-_LAST_US = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_ORDINAL) * DAY_US - 1
+FIRST_US = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_US  # the years 0001 to 9999
+LAST_US = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_ORDINAL) * DAY_US - 1
 _DAYS_IN_400_YEARS = 146_097
 
 # [0-9] and not \d: the digits of other scripts are invalid.
@@ -60,7 +60,7 @@ def parse_timestamp(text: str) -> int:
             raise InvalidEvent(f"a time's offset must be 00:00 to 23:59, got {_shown(text)}")
         offset_us = hours * HOUR_US + minutes * MINUTE_US
         time_us += offset_us if sign == "-" else -offset_us
-    if not _FIRST_US <= time_us <= _LAST_US:
+    if not FIRST_US <= time_us <= LAST_US:
         raise InvalidEvent(f"a time must be in the years 0001 to 9999 in UTC, got {_shown(text)}")
     return time_us
 

@@ -17,12 +17,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.model.times import format_timestamp
+from placewire.model.times import DAY_US, format_timestamp
 from placewire.objects.index import Retained, Rows, rows_of, take_retained
 from placewire.storage.filesystem import Folder
 
 MARK = ".placewire"  # whose archive it is
-DAY_US = 86_400_000_000
 ROW_GROUP = 100_000
 
 

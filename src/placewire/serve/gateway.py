@@ -18,7 +18,7 @@ from placewire.ingest.admission import Admission
 from placewire.ingest.sources import name_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, with_identity
-from placewire.model.times import format_timestamp
+from placewire.model.times import DAY_US, format_timestamp
 from placewire.segments.counts import SubscriptionCounts
 from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
 from placewire.serve.errors import Refused, Unavailable
@@ -48,7 +48,6 @@ from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
 from placewire.storage.notes import Server, address_of, note_server
 
-DAY_US = 86_400_000_000
 START_TIMEOUT_S = 120.0  # a pipeline without a heartbeat is starting until then
 HEARTBEAT_TIMEOUT_S = 10.0  # a pipeline without a heartbeat is away after that
 

@@ -21,7 +21,7 @@ from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers
 from placewire.kernels.text.siphash import slices_hash
 from placewire.kernels.text.term_map import (
     NOTHING,
-    Mapping,
+    TermMap,
     drop_terms,
     make_sets,
     make_table,
@@ -92,9 +92,9 @@ class Analyzer:
         tokens = self._cut(default_tokens(text))
         return [token for token in tokens if token not in self.stop_words]
 
-    def mapping(self) -> Mapping | None:
+    def mapping(self) -> TermMap | None:
         """What terms that are plain words stand for; None if each stands for itself."""
-        return Mapping(read_only(self._stops), True) if self.stop_words else None
+        return TermMap(read_only(self._stops), True) if self.stop_words else None
 
     def hash_terms(self, terms: Sequence[str]) -> NDArray[np.uint64]:
         """The hashes of ready terms, in their order."""
@@ -305,7 +305,7 @@ class StemmingAnalyzer(Analyzer):
         stems = self._stemmer.stemWords(list(words))
         return [stem or word for stem, word in zip(stems, words, strict=True)]
 
-    def mapping(self) -> Mapping:
+    def mapping(self) -> TermMap:
         """The stems of words that are known, those of earlier expressions among them."""
         with self._lock:
             heard = [word.encode() for word in self._heard]
@@ -314,7 +314,7 @@ class StemmingAnalyzer(Analyzer):
             values, _ = values_of_hashes(hashes, self._vocabulary.stem_of.pairs)
             new = np.flatnonzero(values == EMPTY)
             self._learn(hashes[new], [heard[at] for at in new.tolist()])
-            return Mapping(read_only(self._vocabulary.stem_of.pairs), False)
+            return TermMap(read_only(self._vocabulary.stem_of.pairs), False)
 
     def _learn(self, hashes: NDArray[np.uint64], words: Sequence[bytes]) -> None:
         """Stem words that are not known yet."""

@@ -13,19 +13,18 @@ from itertools import islice
 from typing import TypeAlias
 
 from placewire.model.errors import InvalidEvent
+from placewire.model.events import MOST_KEYWORDS, MOST_TERMS
 from placewire.model.expression import ALL, ANY, NONE, Node
 
 MAX_DEPTH = 8
-MAX_WIDTH = 256
 MAX_PARENTHESES = 64
-MOST_KEYWORDS = 64
 
 Tokens: TypeAlias = Callable[[str], list[str]]
 
 # Most strings are a few plain words joined by one operator: one match finds out, and the number
 # of its last group tells how to split. No lower-case word is an operator.
 _WORD = r"[a-z0-9_]{1,32}+"
-_MORE = f"{{1,{MAX_WIDTH - 1}}}+"
+_MORE = f"{{1,{MOST_TERMS - 1}}}+"
 _PLAIN = re.compile(rf"{_WORD}(?:( AND {_WORD}){_MORE}|( OR {_WORD}){_MORE}|( {_WORD}){_MORE})?")
 _JOINTS = ("", " AND ", " OR ", " ")
 
@@ -157,9 +156,9 @@ class _Reader:
                     raise _wrong(place, f"{_clip(lexeme)} has no token", text, number)
                 node, depth = found, 1 if isinstance(found, str) else 2
                 self.width += 1 if isinstance(found, str) else len(found[1])
-                if self.width > MAX_WIDTH:
+                if self.width > MOST_TERMS:
                     raise InvalidEvent(
-                        f"where must be at most {MAX_WIDTH} tokens wide, got more at {place}"
+                        f"where must be at most {MOST_TERMS} tokens wide, got more at {place}"
                     )
             elif lexeme == "NOT":
                 nots += 1

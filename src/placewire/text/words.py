@@ -15,7 +15,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.text.words import (
     slices_to_prefixes,
     slices_to_ranks,
-    sort_alike,
+    sort_equal_prefixes,
 )
 from placewire.text.analyzer import Analyzer, TermSets
 
@@ -53,7 +53,7 @@ def rank_words(
     offsets, raw = read_only(offsets), read_only(raw)
     prefixes = slices_to_prefixes(offsets, raw)
     order = np.argsort(prefixes, kind="stable")
-    for begin, end in sort_alike(order, prefixes, offsets, raw).tolist():
+    for begin, end in sort_equal_prefixes(order, prefixes, offsets, raw).tolist():
         run = order[begin:end].tolist()
         run.sort(key=lambda number: raw[offsets[number] : offsets[number + 1]].tobytes())
         order[begin:end] = run

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kernels.space.circles import balls_to_rectangles, rectangles_overlapping_most
+from placewire.kernels.space.circles import circles_to_rectangles, rectangles_overlapping_most
 from placewire.plans.boolean.allocation import share_costs
 from placewire.plans.nearest.assignment import Rule, price_counts
 from placewire.plans.nearest.baselines.ps2 import find_parts
@@ -97,7 +97,7 @@ def bound_newcomers(rule: Rule, new: Newcomers) -> NDArray[np.float64]:
     """The rectangles f64[n, 4] around their circles, which the initial objects make."""
     lists = find_terms(rule.census, new.terms)
     radii = find_radii(rule.census, new.lon, new.lat, new.k, new.term_offsets, lists)
-    rectangles: NDArray[np.float64] = balls_to_rectangles(new.lon, new.lat, radii)
+    rectangles: NDArray[np.float64] = circles_to_rectangles(new.lon, new.lat, radii)
     return rectangles
 
 
