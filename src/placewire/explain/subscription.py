@@ -133,7 +133,7 @@ def make_subscription(ground: ExplainContext, given: dict[str, Any], seen: Seen)
     node = None
     if event.where is not UNSET:
         node = parse_where(event.where, ground.analyzer.tokens)
-    terms = [] if builder.paces else list(dict.fromkeys(builder.terms))
+    terms = [] if builder.times_at else list(dict.fromkeys(builder.terms))
     words = dict(zip(ground.analyzer.hash_terms(terms).tolist(), terms, strict=True))
     name = event.id if "id" in given else None
     return Subscribed(name, rows, node, words, ts_us)

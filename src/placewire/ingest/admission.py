@@ -21,7 +21,7 @@ from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.text.analyzer import open_analyzer
 from placewire.text.lexicon import Lexicon
 
-FORGET_AFTER = 256  # subscriptions: a builder collects what it checks
+RESET_AFTER = 256  # subscriptions: a builder collects what it checks
 
 
 class Admitted(NamedTuple):
@@ -32,7 +32,7 @@ class Admitted(NamedTuple):
     ts_us: int
 
 
-def say_leap(ts_us: int, now_us: int) -> str:
+def describe_leap(ts_us: int, now_us: int) -> str:
     """What is wrong with a time that is too far ahead."""
     return (
         f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
@@ -48,9 +48,9 @@ class Admission:
         self.lexicon = lexicon
         self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not looked at
         self.now_us: int | None = None
-        self._forget()
+        self._reset_builder()
 
-    def _forget(self) -> None:
+    def _reset_builder(self) -> None:
         self.builder = ChangesBuilder(self.analyzer, self.settings, self.lexicon)
 
     def admit(self, line: bytes) -> Admitted:
@@ -68,8 +68,8 @@ class Admission:
             compact_data(event.data)
         elif isinstance(event, SubscribeEvent):
             self.builder.subscribe(0, ts_us, 0, event)
-            if len(self.builder.events) >= FORGET_AFTER:
-                self._forget()
+            if len(self.builder.events) >= RESET_AFTER:
+                self._reset_builder()
         elif isinstance(event, QueryEvent):
             raise InvalidEvent("type: must be object, subscribe or unsubscribe, got 'query'")
         return Admitted(line, event, ts_us)
@@ -81,5 +81,5 @@ class Admission:
         """
         now_us = self.now_us
         if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
-            raise InvalidEvent(say_leap(ts_us, now_us))
+            raise InvalidEvent(describe_leap(ts_us, now_us))
         self.now_us = ts_us if now_us is None else max(now_us, ts_us)

@@ -27,8 +27,8 @@ class BlockClock(NamedTuple):
     start_us: int
     accepted_event: NDArray[np.int64]
     accepted_ts_us: NDArray[np.int64]
-    refused_event: NDArray[np.int64]
-    refused_ahead_us: list[int]
+    rejected_event: NDArray[np.int64]
+    rejected_ahead_us: list[int]
     end_us: int
 
     def nows(self, events: NDArray[np.uint32], local_us: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -126,7 +126,7 @@ def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances
         event, now = np.concatenate(events), np.concatenate(times)
         order = np.argsort(event, kind="stable")
         event, now = event[order], now[order]
-        valid = ~np.isin(event, fact.clock.refused_event)
+        valid = ~np.isin(event, fact.clock.rejected_event)
         seqs.append(fact.first_seq + event[valid].astype(np.int64))
         nows.append(now[valid])
     seq, now = np.concatenate(seqs), np.concatenate(nows)

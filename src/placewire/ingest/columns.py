@@ -30,9 +30,9 @@ from placewire.model.times import FIRST_US, LAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
-UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
+TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
 # Where else a column's value may stand.
-STANDS_FOR = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
+COLUMN_OF_TEXT = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
 SHOWN = 64  # characters of it
 
 
@@ -40,30 +40,32 @@ def decode_columns(
     table: pa.Table, analyzer: Analyzer, now_us: int | None, ahead_us: int
 ) -> DecodedBlock:
     """Validate the objects of a table and analyse them."""
-    table, unreadable = mend_texts(table)
-    ids, texts = as_strings(table["id"]), as_strings(table["text"])
-    carried = as_strings(table["data"]) if "data" in table.column_names else None
+    table, unreadable = repair_texts(table)
+    ids, texts = to_strings(table["id"]), to_strings(table["text"])
+    carried = to_strings(table["data"]) if "data" in table.column_names else None
     mistakes: dict[int, str] = {}
     if "data_text" in table.column_names:
         carried, mistakes = read_data(table["data_text"])
     ts_us, timeless = read_times(table["ts"])
-    lon, lat = (plain(table[name].cast(pa.float64()), np.nan) for name in ("lon", "lat"))
-    characters = plain(pc.utf8_length(ids), 0)
-    (id_raw, id_at), (text_raw, text_at) = slices_of(ids), slices_of(texts)
-    data_raw, data_at = slices_of(carried) if carried is not None else (id_raw[:0], None)
+    lon, lat = (to_numpy(table[name].cast(pa.float64()), np.nan) for name in ("lon", "lat"))
+    characters = to_numpy(pc.utf8_length(ids), 0)
+    (id_raw, id_at), (text_raw, text_at) = string_buffers(ids), string_buffers(texts)
+    data_raw, data_at = string_buffers(carried) if carried is not None else (id_raw[:0], None)
     faults = {
-        "id": plain(pc.is_null(ids), True) | (characters < 1) | (characters > MOST_ID_CHARACTERS),
+        "id": to_numpy(pc.is_null(ids), True)
+        | (characters < 1)
+        | (characters > MOST_ID_CHARACTERS),
         "ts": timeless | (ts_us < FIRST_US) | (ts_us > LAST_US),
         "lon": ~((lon >= -180) & (lon <= 180)),
         "lat": ~((lat >= -90) & (lat <= 90)),
-        "text": plain(pc.is_null(texts), True) | (np.diff(text_at) > MOST_TEXT_BYTES),
+        "text": to_numpy(pc.is_null(texts), True) | (np.diff(text_at) > MOST_TEXT_BYTES),
     }
     if data_at is not None:
         faults["data"] = np.diff(data_at) > MOST_DATA_BYTES
         faults["data"][list(mistakes)] = True
     for name, rows in unreadable.items():
-        if STANDS_FOR.get(name, name) in faults:
-            faults[STANDS_FOR.get(name, name)][rows] = True
+        if COLUMN_OF_TEXT.get(name, name) in faults:
+            faults[COLUMN_OF_TEXT.get(name, name)][rows] = True
     bad = np.logical_or.reduce(list(faults.values()))
     good = np.flatnonzero(~bad)
     shift, further = id_raw.size, id_raw.size + text_raw.size
@@ -86,20 +88,24 @@ def decode_columns(
     dead = []
     for row in np.flatnonzero(bad).tolist():
         name = next(name for name, fault in faults.items() if fault[row])
-        if any(STANDS_FOR.get(n, n) == name and row in rows for n, rows in unreadable.items()):
-            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_text(table, row)))
+        if any(COLUMN_OF_TEXT.get(n, n) == name and row in rows for n, rows in unreadable.items()):
+            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_to_json(table, row)))
             continue
         if name == "data" and row in mistakes:
-            dead.append(DeadLetter(row, mistakes[row], row_text(table, row)))
+            dead.append(DeadLetter(row, mistakes[row], row_to_json(table, row)))
             continue
-        got = table[UNREAD[name]][row].as_py() if UNREAD.get(name) in table.column_names else None
-        said = say_fault(name, table[name][row].as_py(), got)
-        dead.append(DeadLetter(row, said, row_text(table, row)))
-    leaps = [leap._replace(line=row_text(table, leap.event)) for leap in block.leaps]
+        got = (
+            table[TEXT_COLUMNS[name]][row].as_py()
+            if TEXT_COLUMNS.get(name) in table.column_names
+            else None
+        )
+        said = describe_fault(name, table[name][row].as_py(), got)
+        dead.append(DeadLetter(row, said, row_to_json(table, row)))
+    leaps = [leap._replace(line=row_to_json(table, leap.event)) for leap in block.leaps]
     return block._replace(dead=dead, leaps=leaps)
 
 
-def mend_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
+def repair_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
     """A table whose texts are all UTF-8, and for each column which rows were not.
 
     Spark gives texts as they are in the files; what reads them here trusts them.
@@ -127,9 +133,9 @@ def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.b
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
     if pa.types.is_integer(column.type):
-        return plain(column.cast(pa.int64()), 0), plain(pc.is_null(column), True)
-    texts = as_strings(column)
-    raw, offsets = slices_of(texts)
+        return to_numpy(column.cast(pa.int64()), 0), to_numpy(pc.is_null(column), True)
+    texts = to_strings(column)
+    raw, offsets = string_buffers(texts)
     valid, times = slices_to_timestamps(
         read_only(raw), read_only(offsets[:-1].copy()), read_only(offsets[1:].copy())
     )
@@ -161,7 +167,7 @@ def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]
     ), mistakes
 
 
-def say_fault(name: str, value: Any, got: str | None = None) -> str:
+def describe_fault(name: str, value: Any, got: str | None = None) -> str:
     """What is wrong with a column's value; `got` stood there and could not be read."""
     if value is None and got is not None and got.startswith("WKB "):
         return f"point: must be a WKB point, got {got.removeprefix('WKB ') or 'nothing'}"
@@ -181,12 +187,12 @@ def say_fault(name: str, value: Any, got: str | None = None) -> str:
     return f"{name} must be at most {most} bytes, got {size}"
 
 
-def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def to_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids may be numbers; everything becomes large strings in one chunk."""
     return pa.chunked_array([column.cast(pa.large_string()).combine_chunks()])
 
 
-def plain(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
+def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
     """A column without nulls as numpy."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -195,7 +201,7 @@ def plain(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def string_buffers(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The bytes and offsets of a large-string column in one chunk."""
     if column.num_chunks == 0 or len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -205,16 +211,16 @@ def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.in
     return raw, np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
 
 
-def row_text(table: pa.Table, row: int) -> bytes:
+def row_to_json(table: pa.Table, row: int) -> bytes:
     """A row as JSON, for its dead letter."""
     values = table.slice(int(row), 1).to_pylist()[0]
-    for name, unread in UNREAD.items():
+    for name, unread in TEXT_COLUMNS.items():
         got = values.pop(unread, None)
         values[name] = got if values.get(name) is None else values[name]
-    return msgspec.json.encode({name: show(value) for name, value in values.items()})
+    return msgspec.json.encode({name: json_value(value) for name, value in values.items()})
 
 
-def show(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A value as JSON can have it."""
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)

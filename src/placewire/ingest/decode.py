@@ -39,7 +39,7 @@ from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon
 
-USUAL = Settings()
+DEFAULTS = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)
 
 
@@ -126,16 +126,16 @@ def decode_lines(
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
-    settings: Settings = USUAL,
+    settings: Settings = DEFAULTS,
     lexicon: Lexicon | None = None,
 ) -> DecodedBlock:
     """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
-    with collector_resting():
+    with pause_gc():
         return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings, lexicon)
 
 
 @contextlib.contextmanager
-def collector_resting() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Events make no cycles, and looking for some costs a fifth of decoding them."""
     usual = gc.isenabled()
     gc.disable()
@@ -193,7 +193,7 @@ def decode_all_lines(
         *2 * (np.zeros(plain.line.size, np.uint32),),
     )
     if objects:
-        columns = with_slow_objects(columns, objects)
+        columns = add_slow_objects(columns, objects)
     changes = join_changes(changes, builder.finish())
     block = finish_block(
         len(offsets) - 1, columns, changes.event, changes.ts_us, analyzer, now_us, ahead_us, queries
@@ -254,7 +254,7 @@ def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> b
     return line[:-1] if line.endswith(b"\n") else line
 
 
-def with_slow_objects(
+def add_slow_objects(
     plain: ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
 ) -> ObjectColumns:
     """Add objects that came through the strict decoder, keeping log order."""

@@ -38,7 +38,7 @@ class Position(NamedTuple):
     of: int = 0
 
 
-class Forgiven(NamedTuple):
+class SkippedCommits(NamedTuple):
     """Commits that a stream may leave out, by the names of Delta's own options."""
 
     deletes: bool = False  # ignoreDeletes: what was only removed
@@ -48,10 +48,10 @@ class Forgiven(NamedTuple):
 class DeltaLog:
     """The files of a table by its versions; `known` is the version whose columns the stream has."""
 
-    def __init__(self, place: TablePlace, known: int, forgiven: Forgiven) -> None:
+    def __init__(self, place: TablePlace, known: int, skipped: SkippedCommits) -> None:
         self.place = place
         self.known = known
-        self.forgiven = forgiven
+        self.skipped = skipped
         self.system = place.files()
         self.found: dict[int, list[DataFile]] = {}
 
@@ -131,7 +131,7 @@ class DeltaLog:
         removes = [facts for name, facts in actions if name == "remove" and facts["dataChange"]]
         self._check(version, actions)
         if removes:
-            self._forgive(version, bool(adds))
+            self._check_removal(version, bool(adds))
             return []
         if any(add.get("deletionVector") for add in adds):
             raise Unusable(
@@ -151,9 +151,9 @@ class DeltaLog:
                 if version > self.known:
                     raise Unreachable(f"{label} may have other columns; it is read with these next")
 
-    def _forgive(self, version: int, adds: bool) -> None:
+    def _check_removal(self, version: int, adds: bool) -> None:
         """A commit that removes data is left out if that is asked for; raises Unusable."""
-        if self.forgiven.changes or (self.forgiven.deletes and not adds):
+        if self.skipped.changes or (self.skipped.deletes and not adds):
             return
         what = "changes rows" if adds else "deletes rows"
         option = "skipChangeCommits" if adds else "ignoreDeletes"

@@ -56,7 +56,7 @@ def check_log(path: Path) -> None:
         raise Unusable(f"log {path}: cannot be read: {error.strerror}") from None
 
 
-def detect_form(path: Path) -> str:
+def detect_format(path: Path) -> str:
     """`parquet` or `jsonl`, by how a file begins; raises Unusable if it cannot be read."""
     check_log(path)
     with open(path, "rb") as file:
@@ -68,7 +68,7 @@ def detect_form(path: Path) -> str:
 
 def check_lines(path: Path) -> None:
     """Raise Unusable unless the log can be read and may be JSON Lines."""
-    if detect_form(path) != "jsonl":
+    if detect_format(path) != "jsonl":
         raise Unusable(f"log {path}: must be JSON Lines, got a Parquet file")
 
 

@@ -99,7 +99,7 @@ class JournalSource:
         return Offset(local.seq, first_byte + local.byte)
 
 
-def name_journal(folder: Path) -> Callable[[Offset], str]:
+def identify_journal(folder: Path) -> Callable[[Offset], str]:
     """What makes it the same journal when a state goes on."""
     name = f"journal:{read_id(folder)}"
     return lambda _: name
@@ -141,7 +141,7 @@ def next_blocks(recorded: IntakeBatch, start: Offset, cap: int) -> tuple[list[Bl
     return refs, Offset(seq, at)
 
 
-def name_stream(_: Offset) -> str:
+def identify_stream(_: Offset) -> str:
     """What makes it the same source when a stream is resumed: its state has the rest."""
     return "stream"
 

@@ -22,7 +22,7 @@ STOP_WORDS = {
 }
 
 
-def default_tokens(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The tokens of a text as the specification has them, in order, repeats included."""
     return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
 
@@ -72,7 +72,7 @@ def read_stop_words(value: Any) -> str:
         )
     terms: set[str] = set()
     for word in value:
-        found = default_tokens(word) if isinstance(word, str) else []
+        found = tokenize(word) if isinstance(word, str) else []
         if not found:
             raise InvalidEvent(f"stop_words: each must have a word in it, got {word!r}")
         terms.update(found)

@@ -83,7 +83,7 @@ class QueryEvent(Event, tag="query"):
     limit: int | Unset = UNSET
 
 
-own_values = attrgetter(
+kind_values = attrgetter(
     "lon", "lat", "keywords", "k", "mode", "within_m", "alpha", "reach_m", "window", "every"
 )
 
@@ -107,21 +107,21 @@ _long_number = re.compile(rb"[0-9]{309}")
 def decode_event(line: bytes) -> AnyEvent:
     """One line as an event, strictly; raises InvalidEvent saying what, where, got."""
     try:
-        event = decode_deeply(line)
+        event = decode_nested(line)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(mistyped(str(error), line)) from None
+        raise InvalidEvent(describe_type_error(str(error), line)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise InvalidEvent(malformed(line, error)) from None
-    if b"\\" in line or line.count(b'":') != least_keys(event) or _spaced_colon.search(line):
+        raise InvalidEvent(describe_malformed(line, error)) from None
+    if b"\\" in line or line.count(b'":') != count_keys(event) or _spaced_colon.search(line):
         keys = [name for name, colon in _strings.findall(line) if colon]
         if b"\\" in line or len(set(keys)) != len(keys):
-            refuse_repeated_keys(line)
+            check_unique_keys(line)
     if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
         raise InvalidEvent(f"id must have 1 to 256 characters, got {len(event.id)}")
     return event
 
 
-def least_keys(event: AnyEvent) -> int:
+def count_keys(event: AnyEvent) -> int:
     """How many keys the line of a simple event has if none is repeated; -1 if that is unclear.
 
     Without a backslash a quote and a colon always end a key, so counting them is enough.
@@ -132,7 +132,7 @@ def least_keys(event: AnyEvent) -> int:
         return -1
     keys = 4 + (event.expires is not UNSET)
     if event.kind != "boolean":
-        keys += sum(value is not UNSET for value in own_values(event))
+        keys += sum(value is not UNSET for value in kind_values(event))
     if isinstance(event.where, str):
         keys += 1
     elif event.where is not UNSET:
@@ -144,7 +144,7 @@ def least_keys(event: AnyEvent) -> int:
     return keys
 
 
-def decode_deeply(line: bytes) -> AnyEvent:
+def decode_nested(line: bytes) -> AnyEvent:
     """Decode a line; free-form data may nest as deeply as its 16 KiB allow."""
     try:
         return _decoder.decode(line)
@@ -164,14 +164,14 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def mistyped(said: str, line: bytes) -> str:
+def describe_type_error(said: str, line: bytes) -> str:
     """msgspec's message in this house's words, with what was got where it names a field."""
     said = said.replace("Expected `object`", "an event must be one JSON object")
     said = said.replace("Object missing required field", "the event is missing the field")
     said = said.replace("Object contains unknown field", "the event has an unknown field")
     unknown = _unknown.search(said)
     if unknown is not None:
-        return said + suggest(unknown.group(1))
+        return said + suggest_field(unknown.group(1))
     if said.startswith("Invalid value") and said.endswith("`$.type`"):
         said += ", must be object, subscribe, unsubscribe or query"
     place = _place.search(said)
@@ -184,14 +184,14 @@ def mistyped(said: str, line: bytes) -> str:
     return f"{said}, the value is {value if len(value) <= 60 else value[:57] + '...'}"
 
 
-def suggest(name: str) -> str:
-    """What a mistyped field may have been meant to be, if one is like it."""
+def suggest_field(name: str) -> str:
+    """Suggest a known field for a misspelt one; empty if none is similar."""
     known = sorted({field for kind in get_args(AnyEvent) for field in kind.__struct_fields__})
     alike = difflib.get_close_matches(name, known, 1)
     return f", did you mean `{alike[0]}`?" if alike else ""
 
 
-def name_infinite(text: bytes, error: Exception) -> str:
+def describe_infinite(text: bytes, error: Exception) -> str:
     """Which number is too large for a float, if that is what is wrong with a JSON text."""
     for name, number in _numbers.findall(text) if "out of range" in str(error) else ():
         if math.isinf(float(number)):
@@ -201,14 +201,14 @@ def name_infinite(text: bytes, error: Exception) -> str:
     return ""
 
 
-def name_surrogate(text: bytes) -> str:
+def describe_surrogate(text: bytes) -> str:
     """That half a character is what is wrong with a JSON text, if it has any."""
     return (
         "a string must not have a lone surrogate or be cut short" if _surrogate.search(text) else ""
     )
 
 
-def malformed(line: bytes, error: Exception) -> str:
+def describe_malformed(line: bytes, error: Exception) -> str:
     """The message for a line that is not JSON."""
     if not line.strip():
         return "an event must be one JSON object, got an empty line"
@@ -216,15 +216,15 @@ def malformed(line: bytes, error: Exception) -> str:
         return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
     if isinstance(error, RecursionError):
         return "JSON is nested too deeply"
-    if lone := name_surrogate(line):
+    if lone := describe_surrogate(line):
         return lone
-    if infinite := name_infinite(line, error):
+    if infinite := describe_infinite(line, error):
         return infinite
     start = line[:40].decode("utf-8", "replace")
     return f"{error}, got {start!r}{'...' if len(line) > 40 else ''}"
 
 
-def refuse_repeated_keys(line: bytes) -> None:
+def check_unique_keys(line: bytes) -> None:
     """Raise InvalidEvent if any JSON object in the line has a key twice."""
 
     def pairs(found: list[tuple[str, Any]]) -> None:
@@ -260,11 +260,11 @@ def compact_data(value: Any) -> bytes:
     if size > MOST_DATA_BYTES:
         raise InvalidEvent(f"data: must be at most 16384 bytes, got {size}")
     if _long_number.search(compact):
-        refuse_infinite(value)
+        check_finite(value)
     return compact
 
 
-def refuse_infinite(value: Any) -> None:
+def check_finite(value: Any) -> None:
     """Raise InvalidEvent if an integer inside `value` is larger than any 64-bit float."""
     waiting = [value]
     while waiting:

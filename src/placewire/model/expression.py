@@ -243,12 +243,12 @@ def outline_program(on_true: Sequence[int], on_false: Sequence[int]) -> Outline 
                 if ways <= {end, other}:
                     one = read(first, end, *((end, no) if kind == ALL else (yes, end)))
                     rest = read(end, last, yes, no)
-                    return kind, (*flat(kind, one), *flat(kind, rest))
+                    return kind, (*flatten(kind, one), *flatten(kind, rest))
         raise ValueError("the jumps are not those of an expression")
 
     return read(0, len(on_true), ACCEPT, REJECT)
 
 
-def flat(kind: str, node: Outline) -> tuple[Outline, ...]:
+def flatten(kind: str, node: Outline) -> tuple[Outline, ...]:
     """The children of a node of the same kind, or the node itself."""
     return node[1] if isinstance(node, tuple) and node[0] == kind else (node,)

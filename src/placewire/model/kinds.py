@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from placewire.explain.context import ExplainContext, Live
     from placewire.explain.object import Seen
     from placewire.explain.subscription import Subscribed
-    from placewire.ingest.changes import RowFields, RowReader
-    from placewire.ingest.queries import Query, QueryReader
+    from placewire.ingest.changes import RowFields
+    from placewire.ingest.fields import FieldReader
+    from placewire.ingest.queries import Query
     from placewire.kinds.candidates import Matches, ObjectBlock, Target
     from placewire.kinds.explanation import Looked, Post
     from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
@@ -132,7 +133,7 @@ class Kind:
 
     # Decode: an event to a row.
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         """Read the kind's own fields of a subscription; raises InvalidEvent."""
         raise NotImplementedError
 
@@ -221,7 +222,7 @@ class Kind:
 
     # Answer: snapshot queries.
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         """Read the kind's own fields of a query; raises InvalidEvent."""
         raise NotImplementedError
 

@@ -26,7 +26,7 @@ class Region(NamedTuple):
     shape: tuple[float, ...]
 
 
-NOWHERE_SPECIAL = Region(EVERYWHERE, WORLD, ())
+WHOLE_WORLD = Region(EVERYWHERE, WORLD, ())
 
 
 def read_region(value: Any) -> Region:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 NEVER_US = np.iinfo(np.int64).max
 
-BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", TRENDING: "trending", RELEVANT: "relevant"}
+BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows, as numbered by `model.kinds`
 
 
 class SubscriptionRows(NamedTuple):
@@ -20,15 +19,13 @@ class SubscriptionRows(NamedTuple):
     A literal is one step of a compiled expression: it tests a term and jumps to another literal of
     the same row, or to -1 (accept) or -2 (reject). No literals: any text.
 
-    A `nearest` row asks for `k` objects about a point: its shape is lon, lat and the farthest
-    distance, its region the circle of these, everywhere if that is infinite.
+    A kind may store values of its own in `shape` and `literal_term`, which it then reads by name
+    through `placewire.kinds.<kind>.rows`. Separate columns would cost memory in rows of all kinds.
 
-    A `trending` row has no words: the terms of its three literals are times instead, in
-    microseconds (see `read_pace`). Columns of their own would cost rows of all kinds.
-
-    A `relevant` row asks for the `k` best by score: its literals are its terms, in code-point order
-    of the words; its shape is lon, lat, alpha, reach_m, norm and then the idf of each term.
-    The norm is the root of the sum of their squares, added in that order.
+    A `nearest` row asks for the `k` objects nearest to a point: its region is a circle, or
+    everywhere. A `trending` row has no words; its literals are times. The literals of a `relevant`
+    row are its terms in code-point order; its norm is the root of the sum of the squares of their
+    idf, added in that order.
     """
 
     kind: NDArray[np.uint8]
@@ -52,20 +49,6 @@ class SubscriptionRows(NamedTuple):
     @property
     def total(self) -> int:
         return int(self.begin_seq.size)
-
-
-class Pace(NamedTuple):
-    """When `trending` rows report: at begun + n * every, on objects of the window before."""
-
-    begun_us: NDArray[np.int64]
-    window_us: NDArray[np.int64]
-    every_us: NDArray[np.int64]
-
-
-def read_pace(rows: SubscriptionRows) -> Pace:
-    """The times of rows that are all `trending`."""
-    times = rows.literal_term.view(np.int64).reshape(-1, 3)
-    return Pace(times[:, 0], times[:, 1], times[:, 2])
 
 
 # Each CSR column's offsets and the flat columns they cut.

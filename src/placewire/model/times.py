@@ -106,6 +106,16 @@ def parse_duration(text: str) -> int:
     return duration_us
 
 
+def read_duration(value: object, name: str) -> int:
+    """Return the microseconds of the duration in the field `name`; raises InvalidEvent."""
+    if not isinstance(value, str):
+        raise InvalidEvent(f"{name}: must be a duration such as 'PT1H', got {value!r}")
+    try:
+        return parse_duration(value)
+    except InvalidEvent as error:
+        raise InvalidEvent(f"{name}: {error}") from None
+
+
 def _days_since_epoch(year: int, month: int, day: int) -> int | None:
     """The day's number, or None for a day that does not exist.
 

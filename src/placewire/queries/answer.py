@@ -39,7 +39,7 @@ def answer_query(
     return kind_named(query.kind).answer(query, span, met, lexicon, with_data)
 
 
-QUERIES_A_TASK = 256
+QUERIES_PER_TASK = 256
 
 
 class AskedQuery(NamedTuple):
@@ -50,7 +50,7 @@ class AskedQuery(NamedTuple):
     line: bytes
 
 
-class AskContext(NamedTuple):
+class QueryContext(NamedTuple):
     """What a process must know to answer queries; small, and pickled into each task."""
 
     root: str
@@ -77,7 +77,7 @@ def gather_queries(facts: Sequence[BlockFacts]) -> list[AskedQuery]:
         edges = arrays["query.line_offsets"].tolist()
         events = arrays["query.event"]
         nows = fact.clock.nows(events, arrays["query.now_us"]).tolist()
-        refused = np.isin(events, fact.clock.refused_event).tolist()
+        refused = np.isin(events, fact.clock.rejected_event).tolist()
         for i, event in enumerate(events.tolist()):
             if not refused[i]:
                 line = raw[edges[i] : edges[i + 1]]
@@ -85,12 +85,14 @@ def gather_queries(facts: Sequence[BlockFacts]) -> list[AskedQuery]:
     return asked
 
 
-def cut_queries(asked: Sequence[AskedQuery], size: int = QUERIES_A_TASK) -> list[list[AskedQuery]]:
+def split_queries(
+    asked: Sequence[AskedQuery], size: int = QUERIES_PER_TASK
+) -> list[list[AskedQuery]]:
     """Queries in portions for tasks."""
     return [list(asked[at : at + size]) for at in range(0, len(asked), size)]
 
 
-def answer_portion(context: AskContext, portion: Sequence[AskedQuery]) -> Answered:
+def answer_queries(context: QueryContext, portion: Sequence[AskedQuery]) -> Answered:
     """Answer some queries from the store's files."""
     analyzer = open_analyzer(context.settings, context.key)
     state = StateDir.at(context.root)

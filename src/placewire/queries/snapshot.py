@@ -10,7 +10,7 @@ import msgspec
 
 from placewire.ingest.queries import Query, read_query
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.events import QueryEvent, decode_event, refuse_repeated_keys
+from placewire.model.events import QueryEvent, check_unique_keys, decode_event
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.objects.sections import Json, Span, open_sections
@@ -152,5 +152,5 @@ def decode_object(query: dict[str, Any] | str | bytes, what: str = "a query") ->
         raise InvalidEvent(f"{what} must be one JSON object: {error}") from None
     if not isinstance(given, dict):
         raise InvalidEvent(f"{what} must be one JSON object, got {type(given).__name__}")
-    refuse_repeated_keys(line)
+    check_unique_keys(line)
     return given

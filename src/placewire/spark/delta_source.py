@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from placewire.ingest.delta_log import DataFile, DeltaLog, Forgiven, Position, check_table
+from placewire.ingest.delta_log import DataFile, DeltaLog, Position, SkippedCommits, check_table
 from placewire.model.errors import Unusable
 from placewire.storage.delta_tables import TablePlace, in_one_line
 from placewire.storage.filesystem import Unreachable
@@ -81,7 +81,7 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.place = TablePlace("source", named["path"], json.loads(named["store"]))
         self.known = int(named["known"])
         self.most = int(named.get("maxfilespertrigger", FILES))
-        self.forgiven = Forgiven(
+        self.skipped = SkippedCommits(
             named.get("ignoredeletes") == "true", named.get("skipchangecommits") == "true"
         )
         self.schema = schema
@@ -117,7 +117,7 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> DeltaLog:
         if self.log is None:  # not when it is made: it goes to other processes then
-            self.log = DeltaLog(self.place, self.known, self.forgiven)
+            self.log = DeltaLog(self.place, self.known, self.skipped)
         return self.log
 
 

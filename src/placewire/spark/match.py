@@ -25,14 +25,15 @@ from placewire.batch.coordinator import Coordinator
 from placewire.ingest.columns import decode_columns
 from placewire.ingest.decode import DecodedBlock
 from placewire.ingest.log import Offset
-from placewire.ingest.sources import MOST_ROWS, name_stream, next_blocks
+from placewire.ingest.sources import MOST_ROWS, identify_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.kinds.candidates import Matches
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, settings_of, with_identity
-from placewire.model.subscriptions import BOOLEAN, KINDS, SubscriptionRows
+from placewire.model.kinds import name_of_kind
+from placewire.model.settings import Settings, complete_settings, parse_settings
+from placewire.model.subscriptions import BOOLEAN, SubscriptionRows
 from placewire.segments.segment import open_segments
 from placewire.sinks.outbox import dead_letters
 from placewire.spark.columns import (
@@ -98,10 +99,10 @@ def match(
     check_kept(objects, keep)
     if settings is not None and not isinstance(settings, Settings):
         try:
-            settings = settings_of(settings)
+            settings = parse_settings(settings)
         except InvalidEvent as error:
             raise Unusable(f"settings: {error}") from None
-    settings = with_identity(settings or Settings())
+    settings = complete_settings(settings or Settings())
     index = StateDir.given(state if state is not None else passing_folder())
     changes = take_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, index, settings)
@@ -173,7 +174,7 @@ def index_subscriptions(
     spark: SparkSession, changes: DataFrame, state: StateDir, settings: Settings
 ) -> Manifest:
     """Take subscriptions in as a stream would; raises Unusable if one is invalid or not boolean."""
-    coordinator = Coordinator(state, settings, name_stream, "shared")
+    coordinator = Coordinator(state, settings, identify_stream, "shared")
     try:
         if coordinator.latest.batch >= 0:
             raise Unusable(f"state {state}: has something in it already, and has to be new")
@@ -193,7 +194,8 @@ def index_subscriptions(
                 raise Unusable(f"subscriptions: {letter['error']}, in {letter['event'][:200]}")
         for entry in coordinator.latest.segments:
             if entry.kind != BOOLEAN:
-                raise Unusable(f"match: takes boolean subscriptions, got {KINDS[entry.kind]}")
+                name = name_of_kind(entry.kind)
+                raise Unusable(f"match: takes boolean subscriptions, got {name}")
         return coordinator.latest
     finally:
         coordinator.close()

@@ -39,7 +39,7 @@ from placewire.kernels.text.tokens import (
     terms_of_texts,
 )
 from placewire.kernels.text.words import numbers_to_first_rows, words_of_texts
-from placewire.model.analyzers import CJK_BIGRAM, SNOWBALL, check_analyzer, default_tokens
+from placewire.model.analyzers import CJK_BIGRAM, SNOWBALL, check_analyzer, tokenize
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
@@ -53,7 +53,7 @@ class TermSets(NamedTuple):
     hashes: NDArray[np.uint64]
 
 
-class Spelling(NamedTuple):
+class TermWords(NamedTuple):
     """The distinct terms of some sets: their hashes, a CSR column of their bytes, in no order.
 
     `numbers` has the place among them of each term of the sets.
@@ -89,10 +89,10 @@ class Analyzer:
 
     def tokens(self, text: str) -> list[str]:
         """The terms of a text, in order, repeats included."""
-        tokens = self._cut(default_tokens(text))
+        tokens = self._cut(tokenize(text))
         return [token for token in tokens if token not in self.stop_words]
 
-    def mapping(self) -> TermMap | None:
+    def term_map(self) -> TermMap | None:
         """What terms that are plain words stand for; None if each stands for itself."""
         return TermMap(read_only(self._stops), True) if self.stop_words else None
 
@@ -148,7 +148,7 @@ class Analyzer:
                 hashes.resize(2 * hashes.size, refcheck=False)
             else:
                 text = raw[begins[row] : stops[row]].tobytes().decode()
-                terms = np.sort(self.hash_terms(list(set(self._cut(default_tokens(text))))))
+                terms = np.sort(self.hash_terms(list(set(self._cut(tokenize(text))))))
                 count = int(offsets[row])
                 if count + terms.size > hashes.size:
                     hashes.resize(2 * hashes.size + terms.size, refcheck=False)
@@ -160,13 +160,13 @@ class Analyzer:
         hashes.resize(int(offsets[-1]), refcheck=False)  # gives the rest back without a copy
         return TermSets(offsets, hashes)
 
-    def spell(
+    def find_words(
         self,
         terms: TermSets,
         raw: NDArray[np.uint8],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-    ) -> Spelling:
+    ) -> TermWords:
         """The words behind terms, found again in the texts that they came from."""
         table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
@@ -205,7 +205,7 @@ class Analyzer:
         offsets, words = slices_to_buffer(
             read_only(pool), read_only(place), read_only(place + size)
         )
-        return Spelling(distinct, offsets, words, numbers)
+        return TermWords(distinct, offsets, words, numbers)
 
     def _add_unsafe(
         self,
@@ -218,7 +218,7 @@ class Analyzer:
         """Find the words that are only in some texts, one after another; gives the longer pool."""
         tokens: dict[str, None] = {}
         for text in texts:
-            tokens.update(dict.fromkeys(self._cut(default_tokens(text.decode()))))
+            tokens.update(dict.fromkeys(self._cut(tokenize(text.decode()))))
         known = dict(zip(self.hash_terms(list(tokens)).tolist(), tokens, strict=True))
         added = bytearray()
         for number in np.flatnonzero(size == 0).tolist():
@@ -287,7 +287,7 @@ class StemmingAnalyzer(Analyzer):
         self._stemmer = Stemmer.Stemmer(language, 0)  # a cache of its own would be a second one
         self._lock = Lock()  # a stemmer serves one thread at a time
         self._vocabulary = Vocabulary()
-        self._heard: set[str] = set()
+        self._pending: set[str] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         words = tuple(sorted(self.stop_words))
@@ -297,7 +297,7 @@ class StemmingAnalyzer(Analyzer):
         """The stems of a text, in order, repeats included."""
         words = super().tokens(text)
         with self._lock:
-            self._heard.update(words)
+            self._pending.update(words)
             return [stem.decode() for stem in self._stem([word.encode() for word in words])]
 
     def _stem(self, words: Sequence[bytes]) -> list[bytes]:
@@ -305,15 +305,15 @@ class StemmingAnalyzer(Analyzer):
         stems = self._stemmer.stemWords(list(words))
         return [stem or word for stem, word in zip(stems, words, strict=True)]
 
-    def mapping(self) -> TermMap:
+    def term_map(self) -> TermMap:
         """The stems of words that are known, those of earlier expressions among them."""
         with self._lock:
-            heard = [word.encode() for word in self._heard]
-            self._heard.clear()
-            hashes = self.hash_words(heard)
+            pending = [word.encode() for word in self._pending]
+            self._pending.clear()
+            hashes = self.hash_words(pending)
             values, _ = values_of_hashes(hashes, self._vocabulary.stem_of.pairs)
             new = np.flatnonzero(values == EMPTY)
-            self._learn(hashes[new], [heard[at] for at in new.tolist()])
+            self._learn(hashes[new], [pending[at] for at in new.tolist()])
             return TermMap(read_only(self._vocabulary.stem_of.pairs), False)
 
     def _learn(self, hashes: NDArray[np.uint64], words: Sequence[bytes]) -> None:
@@ -352,23 +352,23 @@ class StemmingAnalyzer(Analyzer):
     ) -> None:
         """Learn the marked terms of texts."""
         edges = lengths_to_offsets(new.astype(np.int64))[terms.offsets]
-        spelt = super().spell(
+        found = super().find_words(
             TermSets(edges, terms.hashes[new]),
             raw,
             np.asarray(starts, np.int64),
             np.asarray(ends, np.int64),
         )
-        buffer = spelt.raw.tobytes()
-        words = [buffer[begin:end] for begin, end in pairwise(spelt.offsets.tolist())]
-        self._learn(spelt.hashes, words)
+        buffer = found.raw.tobytes()
+        words = [buffer[begin:end] for begin, end in pairwise(found.offsets.tolist())]
+        self._learn(found.hashes, words)
 
-    def spell(
+    def find_words(
         self,
         terms: TermSets,
         raw: NDArray[np.uint8],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-    ) -> Spelling:
+    ) -> TermWords:
         """The stems themselves, from what was learnt when the texts were analysed."""
         _, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         while True:
@@ -382,7 +382,7 @@ class StemmingAnalyzer(Analyzer):
                         read_only(edges[places]),
                         read_only(edges[places + 1]),
                     )
-                    return Spelling(distinct, offsets, words, numbers)
+                    return TermWords(distinct, offsets, words, numbers)
             self.analyse(raw, starts, ends)  # forgotten in between
 
 

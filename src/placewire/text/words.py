@@ -36,14 +36,14 @@ def words_of_terms(
     ends: NDArray[np.int64],
 ) -> tuple[Words, NDArray[np.uint32]]:
     """The words of the terms of texts, and the place among them of each term in `terms`."""
-    spelt = analyzer.spell(terms, raw, starts, ends)
-    ranks, firsts = rank_words(spelt.offsets, spelt.raw)
+    found = analyzer.find_words(terms, raw, starts, ends)
+    ranks, firsts = rank_words(found.offsets, found.raw)
     offsets, ordered = slices_to_buffer(
-        read_only(spelt.raw),
-        read_only(spelt.offsets[firsts]),
-        read_only(spelt.offsets[firsts + 1]),
+        read_only(found.raw),
+        read_only(found.offsets[firsts]),
+        read_only(found.offsets[firsts + 1]),
     )
-    return Words(spelt.hashes[firsts], offsets, ordered), ranks[spelt.numbers]
+    return Words(found.hashes[firsts], offsets, ordered), ranks[found.numbers]
 
 
 def rank_words(

@@ -12,9 +12,9 @@ from placewire.kernels.space.regions import distance_m
 from placewire.kinds.boolean.explain import meet
 from placewire.kinds.candidates import ObjectBlock, Target
 from placewire.kinds.explanation import Looked, mark_keywords
-from placewire.kinds.nearest.index import points_of
 from placewire.kinds.nearest.match import find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestResults, no_neighbours
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.expression import COVER_ONE
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import make_segment
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def explain_nearest(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
     """Distance and words, whether that makes a candidate, and how it stands in the result."""
     rows = subscribed.rows
-    lon, lat, within_m = rows.shape.tolist()
+    lon, lat, within_m = (float(column[0]) for column in read_points(rows))
     alone = make_segment(
         subscribed.kind, rows._replace(expires_us=np.array([NEVER_US])), no_neighbours(rows.k)
     )
@@ -48,7 +48,7 @@ def explain_nearest(ground: ExplainContext, subscribed: Subscribed, seen: Seen) 
     if place is None or ground.state is None:
         return told
     segment, deltas = place.live.segment, place.live.entry.deltas
-    within = points_of(segment.rows)[2]
+    within = read_points(segment.rows).within_m
     results = NearestResults(segment.held, segment.index.radius, within, deltas, ground.state.file)
     first = int(results.neighbours.offsets[place.row])
     count = int(results.neighbours.counts[place.row])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from placewire.kinds.trending.rows import read_times
 from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
 
@@ -20,7 +19,7 @@ MOST_NAMED = 5  # due times
 def explain_trending(ground: ExplainContext, subscribed: Subscribed, seen: Seen) -> dict[str, Any]:
     """The reports whose window the object's time is in, and what it adds to them."""
     rows = subscribed.rows
-    begun_us, window_us, every_us = rows.literal_term.view(np.int64).tolist()
+    begun_us, window_us, every_us = (int(column[0]) for column in read_times(rows))
     told: dict[str, Any] = {
         "k": int(rows.k[0]),
         "adds_terms": sorted(seen.words.values()),

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kernels.space.circles import circles_to_boxes
 from placewire.kernels.space.z_curve import points_to_curve
-from placewire.kinds.nearest.index import RowPartition, points_of
+from placewire.kinds.nearest.index import RowPartition
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
 from placewire.plans.boolean.methods import memory_of_machine
@@ -108,7 +109,7 @@ class NearPlanner(DealingPlanner):
         if self.rule is None:
             owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
             return RowPartition(self.workers, owner, np.zeros(rows.total, np.float32))
-        lon, lat, _ = points_of(rows)
+        lon, lat, _ = read_points(rows)
         owner, cost, self.loads = assign_new(
             self.rule,
             self.loads,
@@ -305,7 +306,7 @@ class NearPlanner(DealingPlanner):
         radius: NDArray[np.float64],
     ) -> None:
         """SSTD's way: a tree of leaves among which objects are divided."""
-        lon, lat, _ = points_of(rows)
+        lon, lat, _ = read_points(rows)
         circles = rows._replace(
             region_kind=np.full(rows.total, CIRCLE, np.uint8),
             box=circles_to_boxes(lon, lat, radius),
@@ -354,7 +355,7 @@ def ball_sample(
 
     Objects are at the middles of their cells, some hundred metres off at most.
     """
-    lon, lat, _ = points_of(rows)
+    lon, lat, _ = read_points(rows)
     object_lon, object_lat = codes_to_points(codes)
     return BallSample(
         lon,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kinds.relevant.rows import read_points
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.rebalance.adjustment import sum_loads
 from placewire.plans.rebalance.handover import hand_over, scale_costs
@@ -33,7 +34,7 @@ def level_rule(
     cost = np.zeros(owner.size)
     cost[posted] = scale_costs(owner[posted], often[posted] + 1.0, counted)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    points = np.stack([rows.shape[rows.shape_offsets[:-1] + axis] for axis in (0, 1)], axis=1)
+    points = np.stack(read_points(rows), axis=1)
 
     def cut_places(here: NDArray[np.bool_], leaves: int) -> PointTree:
         costs = sum_loads(row[here], cost[here], rows.total)

@@ -16,6 +16,7 @@ from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges
 from placewire.kernels.space.circles import circles_to_boxes
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.nearest.index import CircleIndex
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.kernels.nearest import balls_into_map, objects_to_ball_workers
 from placewire.plans.kernels.owners import cells_of_ranges
@@ -89,10 +90,8 @@ class LiveCircles:
 
     def _posts(self, rows: SubscriptionRows, circles: CircleIndex) -> tuple:  # type: ignore[type-arg]
         post_row, post_term = cover_posts(rows, counts_among_rows(rows))
-        shape = rows.shape.reshape(-1, 3)
-        boxes = circles_to_boxes(
-            np.ascontiguousarray(shape[:, 0]), np.ascontiguousarray(shape[:, 1]), circles.radius
-        )
+        lon, lat, _ = read_points(rows)
+        boxes = circles_to_boxes(lon, lat, circles.radius)
         offsets, cells = cells_of_ranges(
             boxes_to_ranges(boxes), MAX_LEVEL - CELL_LEVEL, MOST_SCOPES
         )
