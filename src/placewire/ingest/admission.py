@@ -1,4 +1,4 @@
-"""Admission: one event checked on its own, as the pipeline will check it in its batch."""
+"""Check one event as the pipeline will check it within its batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.text.analyzer import open_analyzer
 from placewire.text.lexicon import Lexicon
 
-RESET_AFTER = 256  # subscriptions: a builder collects what it checks
+RESET_AFTER = 256  # subscriptions that a builder collects
 
 
 class Admitted(NamedTuple):
@@ -33,7 +33,7 @@ class Admitted(NamedTuple):
 
 
 def describe_leap(ts_us: int, now_us: int) -> str:
-    """What is wrong with a time that is too far ahead."""
+    """Return the message for a time that is too far ahead."""
     return (
         f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
         f" now is {format_timestamp(now_us)}"
@@ -41,12 +41,12 @@ def describe_leap(ts_us: int, now_us: int) -> str:
 
 
 class Admission:
-    """Says whether the pipeline will take an event, but for the clock; `admit_at` has that too."""
+    """Checks events with the rules of the pipeline, and keeps the clock of accepted ones."""
 
     def __init__(self, settings: Settings, lexicon: Lexicon | None = None) -> None:
         self.settings = settings
         self.lexicon = lexicon
-        self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not looked at
+        self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not used
         self.now_us: int | None = None
         self._reset_builder()
 
@@ -54,7 +54,7 @@ class Admission:
         self.builder = ChangesBuilder(self.analyzer, self.settings, self.lexicon)
 
     def admit(self, line: bytes) -> Admitted:
-        """The event of a line; raises InvalidEvent."""
+        """Return the event of a line; raises InvalidEvent."""
         if b"\n" in line:
             raise InvalidEvent("an event must be one line, got a newline in it")
         event = decode_event(line)
@@ -75,9 +75,9 @@ class Admission:
         return Admitted(line, event, ts_us)
 
     def advance(self, ts_us: int) -> None:
-        """Move the clock by an event that is about to be written; raises InvalidEvent if it leaps.
+        """Advance the clock to an event; raises InvalidEvent if it is too far ahead.
 
-        Events must come in the order in which they are written.
+        Call it in the order in which events are written.
         """
         now_us = self.now_us
         if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:

@@ -1,9 +1,8 @@
-"""Objects that come as columns: an Arrow table to a decoded block, validated once and for all.
+"""Decode an Arrow table of objects into a validated block.
 
-Columns are `id`, `ts`, `lon`, `lat`, `text`, and where objects carry data `data`, compact JSON, or
-`data_text`, which may be any text. Where coordinates could not be read, `lon_text` and `lat_text`
-have what stood there. A row that is no valid object becomes a dead letter, as a line
-does.
+Columns are `id`, `ts`, `lon`, `lat`, `text`, and optionally `data`, compact JSON, or `data_text`,
+which may be any text. Where a coordinate is not a number, `lon_text` and `lat_text` have its text.
+An invalid row becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from placewire.model.times import FIRST_US, LAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
-TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
-# Where else a column's value may stand.
+TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # the text of what is not a number
+# The column that a text column stands in for.
 COLUMN_OF_TEXT = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
-SHOWN = 64  # characters of it
+SHOWN = 64  # characters of a text in an error
 
 
 def decode_columns(
@@ -106,9 +105,9 @@ def decode_columns(
 
 
 def repair_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
-    """A table whose texts are all UTF-8, and for each column which rows were not.
+    """Replace texts that are not UTF-8; return the table and the rows replaced, by column.
 
-    Spark gives texts as they are in the files; what reads them here trusts them.
+    Spark passes texts on as they are in the files; the decoder relies on UTF-8.
     """
     unreadable: dict[str, list[int]] = {}
     for at, field in enumerate(table.schema):
@@ -129,7 +128,7 @@ def repair_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
 
 
 def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Microseconds of timestamps, integers or RFC 3339 texts, and which rows have none."""
+    """Return the microseconds of timestamps, integers or RFC 3339 texts, and the invalid rows."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
     if pa.types.is_integer(column.type):
@@ -149,7 +148,7 @@ def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.b
 
 
 def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]:
-    """Texts as compact JSON, and what is wrong with those that are none, by row."""
+    """Return texts as compact JSON, and the errors of invalid ones by row."""
     compact: list[bytes | None] = []
     mistakes = {}
     for row, text in enumerate(column.to_pylist()):
@@ -168,7 +167,7 @@ def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]
 
 
 def describe_fault(name: str, value: Any, got: str | None = None) -> str:
-    """What is wrong with a column's value; `got` stood there and could not be read."""
+    """Return the message for an invalid value; `got` is its text if it could not be read."""
     if value is None and got is not None and got.startswith("WKB "):
         return f"point: must be a WKB point, got {got.removeprefix('WKB ') or 'nothing'}"
     if value is None and got is not None:
@@ -188,12 +187,12 @@ def describe_fault(name: str, value: Any, got: str | None = None) -> str:
 
 
 def to_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids may be numbers; everything becomes large strings in one chunk."""
+    """Cast a column, which may have numbers, to large strings in one chunk."""
     return pa.chunked_array([column.cast(pa.large_string()).combine_chunks()])
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
-    """A column without nulls as numpy."""
+    """Convert a column to numpy, with `missing` for nulls."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.null_count:
@@ -202,7 +201,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
 
 
 def string_buffers(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes and offsets of a large-string column in one chunk."""
+    """Return the bytes and offsets of a large-string column in one chunk."""
     if column.num_chunks == 0 or len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     array = column.chunk(0)
@@ -212,7 +211,7 @@ def string_buffers(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[
 
 
 def row_to_json(table: pa.Table, row: int) -> bytes:
-    """A row as JSON, for its dead letter."""
+    """Encode a row as JSON, for its dead letter."""
     values = table.slice(int(row), 1).to_pylist()[0]
     for name, unread in TEXT_COLUMNS.items():
         got = values.pop(unread, None)
@@ -221,7 +220,7 @@ def row_to_json(table: pa.Table, row: int) -> bytes:
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON can have it."""
+    """Return a value that JSON can represent."""
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)

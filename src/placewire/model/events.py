@@ -1,4 +1,4 @@
-"""Events as they are written: typed structs, the strict decoder, and what it cannot say.
+"""Events: typed structs, the strict decoder and its error messages.
 
 msgspec decodes and checks types in one pass. It lets a repeated key through and does not look
 inside the numbers of free-form values; `decode_event` closes those gaps.
@@ -32,7 +32,7 @@ UNSET = msgspec.UNSET
 
 
 class Event(msgspec.Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
-    """What every event has."""
+    """The fields that every event has."""
 
     id: str
     ts: str
@@ -90,9 +90,9 @@ kind_values = attrgetter(
 AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
-# Where a repeated key could hide: the same string before a colon twice. Every string is taken in
-# turn, so that quotes stay in step. A key with an escape is written in another way than it reads,
-# so any backslash asks for the slow look as well.
+# A key may be repeated if the same string precedes a colon twice. All strings are matched in turn,
+# so that quotes stay paired. Escapes can spell one key in several ways, so a line with a backslash
+# is always checked in full.
 _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 
 _spaced_colon = re.compile(rb'"\s+:')
@@ -105,7 +105,7 @@ _long_number = re.compile(rb"[0-9]{309}")
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """One line as an event, strictly; raises InvalidEvent saying what, where, got."""
+    """Decode one line strictly; raises InvalidEvent."""
     try:
         event = decode_nested(line)
     except msgspec.ValidationError as error:
@@ -122,9 +122,9 @@ def decode_event(line: bytes) -> AnyEvent:
 
 
 def count_keys(event: AnyEvent) -> int:
-    """How many keys the line of a simple event has if none is repeated; -1 if that is unclear.
+    """Return the number of keys of a simple event's line if none is repeated; -1 if unclear.
 
-    Without a backslash a quote and a colon always end a key, so counting them is enough.
+    Without a backslash, a quote and a colon always end a key, so counting them is enough.
     """
     if isinstance(event, UnsubscribeEvent):
         return 3
@@ -145,7 +145,7 @@ def count_keys(event: AnyEvent) -> int:
 
 
 def decode_nested(line: bytes) -> AnyEvent:
-    """Decode a line; free-form data may nest as deeply as its 16 KiB allow."""
+    """Decode a line; free-form data may nest as deeply as 16 KiB allow."""
     try:
         return _decoder.decode(line)
     except RecursionError:
@@ -155,7 +155,7 @@ def decode_nested(line: bytes) -> AnyEvent:
 
 @contextlib.contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Room for JSON nested about 8,192 deep, which is all that fits in 16 KiB."""
+    """Raise the recursion limit for JSON nested about 8,192 deep, the most that fits in 16 KiB."""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(usual + 9_000)
     try:
@@ -165,7 +165,7 @@ def deep_recursion() -> Iterator[None]:
 
 
 def describe_type_error(said: str, line: bytes) -> str:
-    """msgspec's message in this house's words, with what was got where it names a field."""
+    """Reword a message of msgspec and add the value of the field that it names."""
     said = said.replace("Expected `object`", "an event must be one JSON object")
     said = said.replace("Object missing required field", "the event is missing the field")
     said = said.replace("Object contains unknown field", "the event has an unknown field")
@@ -192,7 +192,7 @@ def suggest_field(name: str) -> str:
 
 
 def describe_infinite(text: bytes, error: Exception) -> str:
-    """Which number is too large for a float, if that is what is wrong with a JSON text."""
+    """Return a message if a number of a JSON text is too large for a float, else nothing."""
     for name, number in _numbers.findall(text) if "out of range" in str(error) else ():
         if math.isinf(float(number)):
             shown = number.decode() if len(number) <= 40 else f"{number[:37].decode()}..."
@@ -202,14 +202,14 @@ def describe_infinite(text: bytes, error: Exception) -> str:
 
 
 def describe_surrogate(text: bytes) -> str:
-    """That half a character is what is wrong with a JSON text, if it has any."""
+    """Return a message if a JSON text has a surrogate escape, else nothing."""
     return (
         "a string must not have a lone surrogate or be cut short" if _surrogate.search(text) else ""
     )
 
 
 def describe_malformed(line: bytes, error: Exception) -> str:
-    """The message for a line that is not JSON."""
+    """Return the message for a line that is not JSON."""
     if not line.strip():
         return "an event must be one JSON object, got an empty line"
     if isinstance(error, UnicodeDecodeError):
@@ -244,7 +244,7 @@ def check_unique_keys(line: bytes) -> None:
 
 
 def compact_data(value: Any) -> bytes:
-    """`data` as compact UTF-8 JSON; raises InvalidEvent when it is too large or not finite."""
+    """Encode `data` as compact JSON; raises InvalidEvent if it is too large or not finite."""
     if value is UNSET:
         return b""
     try:
@@ -254,7 +254,7 @@ def compact_data(value: Any) -> bytes:
         raise InvalidEvent("data: cannot be written as JSON") from None
     size = len(compact)
     if size > MOST_DATA_BYTES // 2:
-        # Numbers have more than one spelling; the limit counts Python's.
+        # Numbers can be written in several ways; the limit is defined by how Python writes them.
         with deep_recursion():
             size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MOST_DATA_BYTES:
@@ -283,7 +283,7 @@ def check_finite(value: Any) -> None:
 
 
 def check_point(lon: float, lat: float) -> None:
-    """Longitude and latitude in range; msgspec has refused infinities."""
+    """Raise InvalidEvent unless a point is in range; msgspec has rejected infinities."""
     if not -180.0 <= lon <= 180.0:
         raise InvalidEvent(f"lon must be in [-180, 180], got {lon!r}")
     if not -90.0 <= lat <= 90.0:
@@ -291,7 +291,7 @@ def check_point(lon: float, lat: float) -> None:
 
 
 def check_text(text: str) -> bytes:
-    """The text as UTF-8, of at most 64 KiB."""
+    """Return the text as UTF-8; raises InvalidEvent if it exceeds 64 KiB."""
     encoded = text.encode("utf-8")
     if len(encoded) > MOST_TEXT_BYTES:
         raise InvalidEvent(f"text must be at most 65536 bytes, got {len(encoded)}")

@@ -13,7 +13,7 @@ from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import DAY_US, read_duration
 
-MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
+MOST_BITS = 1_000  # of a number in a lexicon, so that it fits a float
 
 
 class LexiconFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -24,12 +24,12 @@ class LexiconFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Settings(NamedTuple):
-    """What decides the results, beside the log. Everything else may change speed only."""
+    """The settings that, with the log, determine the results; all others change only speed."""
 
     analyzer: str = "default"
     stemmer: str | None = None  # the library behind the analyzer, with its version
     stop_words: str | None = None  # terms, ascending, joined by blanks
-    lexicon: str | None = None  # a path; what counts is what is in the file
+    lexicon: str | None = None  # a path; the digest identifies the file
     lexicon_digest: str | None = None
     window_count: int | None = 100_000
     window_us: int | None = None
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(path: Path | None) -> Settings:
-    """The settings of a TOML file; none gives the defaults. Raises Unusable."""
+    """Return the settings of a TOML file, the defaults without one; raises Unusable."""
     if path is None:
         return Settings()
     try:
@@ -55,7 +55,7 @@ def read_settings(path: Path | None) -> Settings:
 
 
 def parse_settings(table: dict[str, Any]) -> Settings:
-    """Settings from a decoded table; raises InvalidEvent naming the field."""
+    """Return the settings of a decoded table; raises InvalidEvent naming the field."""
     known = {
         "analyzer",
         "stop_words",
@@ -96,7 +96,7 @@ def parse_settings(table: dict[str, Any]) -> Settings:
 
 
 def complete_settings(settings: Settings) -> Settings:
-    """Settings that were not read from a table, with what is behind them; raises Unusable."""
+    """Fill in the derived fields of settings that code has made; raises Unusable."""
     try:
         settings = settings._replace(stemmer=check_analyzer(settings.analyzer))
         if settings.stop_words is not None:
@@ -109,7 +109,7 @@ def complete_settings(settings: Settings) -> Settings:
 
 
 def check_lexicon(path: Path) -> str:
-    """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`; gives its digest."""
+    """Check that a lexicon is `{"documents": N, "df": {"term": n}}` and return its digest."""
     try:
         raw = path.read_bytes()
         lexicon = msgspec.json.decode(raw, type=LexiconFile)
@@ -127,7 +127,7 @@ def check_lexicon(path: Path) -> str:
 
 
 def set_window(settings: Settings, window: Any) -> Settings:
-    """`{"count": N}` or `{"time": duration}`."""
+    """Set the window to `{"count": N}` or `{"time": duration}`; raises InvalidEvent."""
     if isinstance(window, dict) and len(window) == 1:
         count = window.get("count")
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:

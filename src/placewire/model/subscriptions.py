@@ -1,4 +1,4 @@
-"""Subscriptions as columns: the rows that decoding makes and segments keep."""
+"""Subscriptions as columns: decoding builds the rows, segments store them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ROW_COLUMNS = (
 
 
 def no_rows() -> SubscriptionRows:
-    """No subscriptions."""
+    """Return columns without rows."""
     return SubscriptionRows(
         kind=np.empty(0, np.uint8),
         k=np.empty(0, np.uint16),
@@ -93,7 +93,7 @@ def no_rows() -> SubscriptionRows:
 
 
 def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
-    """All rows of `parts`, one after another."""
+    """Concatenate the rows of `parts`."""
     if not parts:
         return no_rows()
     if len(parts) == 1:
@@ -107,7 +107,7 @@ def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
 
 
 def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> SubscriptionRows:
-    """The rows at the positions `picked`, in that order."""
+    """Return the rows at the positions `picked`, in that order."""
     columns = {name: getattr(rows, name)[picked] for name in ROW_COLUMNS}
     for offsets_name, flats in FLAT_COLUMNS.items():
         offsets = getattr(rows, offsets_name)
@@ -119,13 +119,13 @@ def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> Subscription
 
 
 def concat_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The offsets of concatenated CSR columns."""
+    """Return the offsets of concatenated CSR columns."""
     lengths = np.concatenate([np.diff(part) for part in parts])
     return lengths_to_offsets(lengths)
 
 
 def lengths_to_offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """n lengths as n + 1 offsets from 0."""
+    """Turn n lengths into n + 1 offsets from 0."""
     offsets = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -134,7 +134,7 @@ def lengths_to_offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 def take_slices(
     offsets: NDArray[np.int64], picked: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The new offsets of the picked slices, and the flat positions they are taken from."""
+    """Return the offsets of the picked slices and the flat positions of their values."""
     starts = offsets[:-1][picked]
     lengths = offsets[1:][picked] - starts
     new_offsets = lengths_to_offsets(lengths)

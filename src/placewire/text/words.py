@@ -1,6 +1,6 @@
-"""The words behind a block's term hashes, and words in the order of the specification.
+"""Find the words of term hashes, and sort words.
 
-UTF-8 keeps the order of code points, so words are compared by their bytes.
+UTF-8 preserves the order of code points, so words are compared by their bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def words_of_terms(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> tuple[Words, NDArray[np.uint32]]:
-    """The words of the terms of texts, and the place among them of each term in `terms`."""
+    """Return the words of terms, ascending, and the place of each term among them."""
     found = analyzer.find_words(terms, raw, starts, ends)
     ranks, firsts = rank_words(found.offsets, found.raw)
     offsets, ordered = slices_to_buffer(
@@ -49,7 +49,7 @@ def words_of_terms(
 def rank_words(
     offsets: NDArray[np.int64], raw: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The rank of each word, equal ones alike, and one word of each rank, in order."""
+    """Return the rank of each word, and one word of each rank, ascending."""
     offsets, raw = read_only(offsets), read_only(raw)
     prefixes = slices_to_prefixes(offsets, raw)
     order = np.argsort(prefixes, kind="stable")

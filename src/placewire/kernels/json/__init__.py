@@ -1,0 +1,1 @@
+"""Read events from and write results to JSON Lines without making Python values."""
