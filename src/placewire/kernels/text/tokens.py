@@ -156,10 +156,25 @@ def context_after_entry(points: CodePoints, left: int, entry: int) -> int:
     manner = (entry >> MANNER_SHIFT) & 3
     context = context_of_entry(entry)
     if manner == STARTER:
-        return context
-    if manner == UNSAFE or points.conflicts[left, context]:
-        return -1
-    return 0 if manner == JOINER else left
+        left = context
+    elif manner == UNSAFE or points.conflicts[left, context]:
+        left = -1
+    elif manner == JOINER:
+        left = 0
+    return left
+
+
+@inlined
+def append_mapped(
+    to: NDArray[np.uint8], end: int, points: CodePoints, place: int, count: int
+) -> int:
+    """Copy a run of the pool to `to` from `end` on; return the new end.
+
+    `append_bytes` would count references to the pool for every run.
+    """
+    for k in range(count):
+        to[end + k] = points.pool[place + k]
+    return end + count
 
 
 @inlined
@@ -220,7 +235,7 @@ def hash_mixed_text(
                 if run == POOL_BREAK and size:
                     count = hash_token(scratch, size, k0, k1, scripts, hashes, count)
                     size = 0
-                size = append_bytes(scratch, size, points.pool, place, run)
+                size = append_mapped(scratch, size, points, place, run)
                 place += run
         at += np.uint64(width)
         if size == 0 and at < end and raw[at] < 0x80:

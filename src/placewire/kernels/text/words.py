@@ -17,6 +17,7 @@ from placewire.kernels.text.tokens import (
     WORD,
     CodePoints,
     Scripts,
+    append_mapped,
     code_at,
     context_after_entry,
     context_of_entry,
@@ -164,7 +165,7 @@ def words_of_texts(
                             pool, first, end, table, k0, k1, scripts, word_start, word_size
                         )
                         end = first
-                    end = append_bytes(pool, end, points.pool, place, run)
+                    end = append_mapped(pool, end, points, place, run)
                     place += run
             at += width
         if not unsafe[i]:
