@@ -15,7 +15,7 @@ from bench.figures import Figures, Table
 from bench.harness import Setup
 from bench.workload import write_log
 from placewire.demo import CityLife, blocks
-from placewire.model.settings import settings_of
+from placewire.model.settings import parse_settings
 from placewire.text.analyzer import Analyzer, TermSets, open_analyzer
 from placewire.text.codepoints import is_cjk
 from placewire.text.words import words_of_terms
@@ -71,8 +71,8 @@ def measure_analysis(name: str, texts: list[str], rounds: int) -> Figures:
     parts = [block_of(texts[at : at + BLOCK]) for at in range(0, len(texts), BLOCK)]
     rows = []
     for title, table in ANALYZERS.items():
-        open_analyzer(settings_of(table), (0, 0)).analyse(*block_of(texts[:10]))  # compiles
-        analyzer = open_analyzer(settings_of(table), KEY)
+        open_analyzer(parse_settings(table), (0, 0)).analyse(*block_of(texts[:10]))  # compiles
+        analyzer = open_analyzer(parse_settings(table), KEY)
         rows.append((title, *measure(analyzer, parts, len(texts), rounds)))
     headings = (
         "analyzer", "terms an object", "distinct terms", "first time, objects/s",

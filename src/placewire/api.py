@@ -20,7 +20,7 @@ from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
-from placewire.model.settings import Settings, settings_of
+from placewire.model.settings import Settings, parse_settings
 from placewire.model.times import parse_duration
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
@@ -86,7 +86,7 @@ def read_options(settings: Settings | dict[str, Any] | None) -> Settings | None:
     if settings is None or isinstance(settings, Settings):
         return settings
     try:
-        return settings_of(settings)
+        return parse_settings(settings)
     except InvalidEvent as error:
         raise Unusable(f"settings: {error}") from None
 

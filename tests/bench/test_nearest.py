@@ -16,7 +16,7 @@ from bench.papers.dkm_sks.data import (
     stand,
 )
 from bench.papers.dkm_sks.plans import OURS, PAPER, Plans, find_subsets, run_plan
-from placewire.kernels.space.circles import balls_to_rectangles
+from placewire.kernels.space.circles import circles_to_rectangles
 from placewire.kinds.nearest.kernels.match import objects_near_rows
 from placewire.plans.nearest.baselines.sop import plan_sop
 
@@ -123,6 +123,6 @@ def test_subsets_hold_every_ball_of_their_rows(standing: StandingResults) -> Non
     subsets = find_subsets(sample, assignment)
     assert np.array_equal(subsets.worker[subsets.of_row], assignment.worker)
     around = subsets.rectangles[subsets.of_row]
-    own = balls_to_rectangles(sample.lon, sample.lat, sample.radius_m)
+    own = circles_to_rectangles(sample.lon, sample.lat, sample.radius_m)
     assert (around[:, :2] <= own[:, :2]).all()
     assert (around[:, 2:] >= own[:, 2:]).all()

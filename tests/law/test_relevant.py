@@ -22,7 +22,7 @@ from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.kind import KIND, LEAST_SLID
 from placewire.kinds.relevant.results import BUFFERS
-from placewire.model.settings import settings_of
+from placewire.model.settings import parse_settings
 from placewire.model.subscriptions import RELEVANT
 from placewire.plans.cost.choice import Prices, spread_workers
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
@@ -179,7 +179,9 @@ def test_a_result_is_filled_from_what_was_not_kept(rows: int, buffer: str) -> No
 @pytest.mark.parametrize("plan", ["shared", "prefix"])
 def test_rows_on_several_threads(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placewire.kinds.relevant.settle.MIN_THREAD_ROWS", 1)
-    monkeypatch.setattr("placewire.kinds.relevant.settle.OUTPUT_ROOM", 1_001)  # updates come in many parts
+    monkeypatch.setattr(
+        "placewire.kinds.relevant.settle.OUTPUT_ROOM", 1_001
+    )  # updates come in many parts
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     for seed in (13, 19, 28):
         log, table = sliding_log(seed), {"window": {"count": 20}}
@@ -274,7 +276,7 @@ def test_batches_are_capped_while_results_slide(
     log = tmp_path / "log.jsonl"
     log.write_bytes(sliding_log(3))
     coordinator = Coordinator(
-        StateDir(tmp_path / "state"), settings_of(table), identify_log(log), workers=1
+        StateDir(tmp_path / "state"), parse_settings(table), identify_log(log), workers=1
     )
     assert coordinator.cap_rows(200_000) == first
     for _ in replay_log(coordinator, LogSource(str(log)), 200_000, 1):

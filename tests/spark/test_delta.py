@@ -18,7 +18,7 @@ from logs import BUILT_KINDS
 from oracle import replay
 from placewire import Unusable
 from placewire.demo import CityLife, write_log
-from placewire.ingest.delta_log import DeltaLog, Forgiven, Position, log_file
+from placewire.ingest.delta_log import DeltaLog, Position, SkippedCommits, log_file
 from placewire.model.times import parse_timestamp
 from placewire.spark import runner as running
 from placewire.spark.config import read_config
@@ -50,7 +50,7 @@ def table_of(*numbers: int, **more: Any) -> pa.Table:
 
 
 def log_of(path: Path, known: int = 1 << 40, **forgiven: bool) -> DeltaLog:
-    return DeltaLog(TableLocation("source", str(path)), known, Forgiven(**forgiven))
+    return DeltaLog(TableLocation("source", str(path)), known, SkippedCommits(**forgiven))
 
 
 def read_all(path: Path, log: DeltaLog, most: int = 2, at: Position | None = None) -> list[int]:
@@ -60,7 +60,7 @@ def read_all(path: Path, log: DeltaLog, most: int = 2, at: Position | None = Non
     found: list[int] = []
     while True:
         end = log.advance(at, log.latest(at), most)
-        again = log_of(path, log.known, **log.forgiven._asdict())
+        again = log_of(path, log.known, **log.skipped._asdict())
         files = list(again.between(at, end))
         assert len(files) <= most
         for file in files:

@@ -23,7 +23,7 @@ from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
-from placewire.model.settings import Settings, settings_of
+from placewire.model.settings import Settings, parse_settings
 from placewire.plans.planners import USUAL_REBALANCE
 from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
@@ -117,7 +117,7 @@ def run_on_spark(
     state = StateDir(folder / "state")
     coordinator = Coordinator(
         state,
-        settings_of(table or {}),
+        parse_settings(table or {}),
         identify_log(path),
         plan,
         workers,

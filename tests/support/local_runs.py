@@ -16,7 +16,7 @@ from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule
-from placewire.model.settings import settings_of
+from placewire.model.settings import parse_settings
 from placewire.plans.planners import USUAL_REBALANCE
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
@@ -58,7 +58,7 @@ def run_local(
         while left:
             coordinator = Coordinator(
                 state,
-                settings_of(table or {}),
+                parse_settings(table or {}),
                 identify_log(path),
                 next(plans),
                 workers,

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from oracle import default_analyzer
-from placewire.model.settings import Settings, settings_of
+from placewire.model.settings import Settings, parse_settings
 from placewire.text.analyzer import Analyzer, open_analyzer
 
 Tokens = Callable[[str], list[str]]
@@ -109,7 +109,7 @@ ANALYZERS: dict[str, tuple[dict[str, Any], Tokens]] = {
 def opened(name: str, key: tuple[int, int] = (3, 5)) -> tuple[Analyzer, Tokens]:
     """An analyzer and its reference."""
     table, reference = ANALYZERS[name]
-    settings: Settings = settings_of(table)
+    settings: Settings = parse_settings(table)
     return open_analyzer(settings, key), reference
 
 

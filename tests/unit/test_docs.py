@@ -15,7 +15,7 @@ from checkout import ROOT
 from placewire.cli.main import INTERRUPTED, UNUSABLE, app
 from placewire.importers.elasticsearch_clauses import CLAUSES
 from placewire.model.analyzers import STOP_WORDS
-from placewire.model.settings import settings_of
+from placewire.model.settings import parse_settings
 from placewire.plans.rebalance.rebalancer import REBALANCERS
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
 from placewire.text.codepoints import CJK
@@ -127,7 +127,7 @@ def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
     text = (ROOT / "docs" / "replay.md").read_text()
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
     with pytest.raises(ValueError, match="settings are ") as caught:
-        settings_of({"nothing": 1})
+        parse_settings({"nothing": 1})
     known = set(str(caught.value).split("settings are ")[1].split(", "))
     assert documented == known
 

@@ -30,7 +30,7 @@ from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.circles import (
-    balls_to_rectangles,
+    circles_to_rectangles,
     radii_to_limits,
     rectangles_enclosed,
 )
@@ -41,7 +41,6 @@ from placewire.kinds.nearest.index import (
     RowPartition,
     index_circles,
     one_part,
-    points_of,
 )
 from placewire.kinds.nearest.match import find_near, sift_near
 from placewire.kinds.nearest.results import (
@@ -51,6 +50,7 @@ from placewire.kinds.nearest.results import (
     concat_neighbours,
     no_neighbours,
 )
+from placewire.kinds.nearest.rows import read_points
 from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
@@ -136,7 +136,9 @@ class NearestStore:
     def __init__(self, rows: SubscriptionRows, neighbours: Neighbours, balls: CircleIndex) -> None:
         rows = SubscriptionRows(*map(read_only, rows))
         self.segment = Segment(NEAREST, rows, balls, neighbours, *NO_DIRECTORY)
-        self.results = NearestResults(neighbours, balls.radius, points_of(rows)[2], (), no_file)
+        self.results = NearestResults(
+            neighbours, balls.radius, read_points(rows).within_m, (), no_file
+        )
         self.limits = radii_to_limits(self.results.radius)
         self.dead = np.zeros(-(-rows.total // 64), np.uint64)
 
@@ -294,12 +296,12 @@ class Young:
             rows = concat_rows([self.store.segment.rows, rows])
             neighbours = concat_neighbours([self.store.results.neighbours, neighbours])
         self.number = np.concatenate([self.number, numbers])
-        lon, lat, within_m = (np.ascontiguousarray(c) for c in rows.shape.reshape(-1, 3).T)
+        lon, lat, within_m = read_points(rows)
         radius = within_m.copy()
         if self.store is not None:
             radius[: self.store.results.radius.size] = self.store.results.radius
         if self.way == "subsets":
-            around = balls_to_rectangles(lon, lat, radius)
+            around = circles_to_rectangles(lon, lat, radius)
             self.rectangle = rectangles_enclosed(around, np.arange(rows.total))[None]
         make = index_circles if self.way == "balls" else index_words
         self.store = NearestStore(rows, neighbours, make(rows, radius, one_part(rows.total)))
@@ -402,7 +404,7 @@ class Dealt:
         """The main server prices the new ones and notes their balls; workers index them."""
         numbers = changes.inserts(tick)
         fresh = take_rows(changes.fresh, numbers)
-        lon, lat, within_m = (np.ascontiguousarray(c) for c in fresh.shape.reshape(-1, 3).T)
+        lon, lat, within_m = read_points(fresh)
         started = clock()
         owner, _, self.loads = assign_new(
             self.rule,

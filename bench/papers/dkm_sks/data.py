@@ -21,6 +21,7 @@ from bench.papers.dkm_sks.kernels import places_to_nearest, terms_drawn
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.z_curve import points_to_curve
 from placewire.kinds.nearest.results import Neighbours, no_neighbours, radii_of
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import EVERYWHERE, WORLD
 from placewire.model.subscriptions import (
@@ -214,7 +215,7 @@ def find_first(source: NearestSource, rows: SubscriptionRows, told: bool = False
     """The k nearest initial objects of each row, found on two threads."""
     census = source.census
     neighbours = no_neighbours(rows.k)
-    lon, lat, within_m = (np.ascontiguousarray(c) for c in rows.shape.reshape(-1, 3).T)
+    lon, lat, within_m = read_points(rows)
     lists = find_terms(census, rows.literal_term)
     # Along the curve, so that neighbours look at the same objects.
     order = np.argsort(points_to_curve(lon, lat))

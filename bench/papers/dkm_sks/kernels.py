@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.space.circles import enclose_ball
+from placewire.kernels.space.circles import write_circle_rectangle
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.space.z_curve import (
     CURVE_LEVEL,
@@ -80,7 +80,7 @@ def places_to_nearest(
         first = slot_offsets[i]
         k = slot_offsets[i + 1] - first
         kept = 0
-        enclose_ball(lon, lat, within_m[i], ball)
+        write_circle_rectangle(lon, lat, within_m[i], ball)
         west, south, east, north = rectangle_to_columns_rows(ball)
         longest = offsets[i]
         for at in range(offsets[i], offsets[i + 1]):
@@ -123,7 +123,7 @@ def places_to_nearest(
                                     slot_distance, slot_seq, first, kept, k, distance, seqs[point]
                                 )
                     if kept == k and slot_distance[first + k - 1] < farthest:
-                        enclose_ball(lon, lat, slot_distance[first + k - 1], ball)
+                        write_circle_rectangle(lon, lat, slot_distance[first + k - 1], ball)
                         west, south, east, north = rectangle_to_columns_rows(ball)
                     continue
                 # The stack gives back last what is put there first: the farthest quarter.

@@ -26,6 +26,7 @@ from placewire.kernels.text.hash_table import (
 )
 from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH, score_nano
 from placewire.kinds.relevant.match import Relevance, RelevanceBlock
+from placewire.kinds.relevant.rows import read_points
 from placewire.model.subscriptions import SubscriptionRows
 
 PADDING = 2e-6  # more than 32-bit floats may take
@@ -320,7 +321,7 @@ def build_ciq(
     rows: SubscriptionRows, theta: np.ndarray, depth: int = DEPTH, block: int = BLOCK
 ) -> CiqIndex:
     """Post rows in their covering cells, for thresholds that are at least `theta`."""
-    lon, lat = (rows.shape[rows.shape_offsets[:-1] + axis] for axis in (LON, LAT))
+    lon, lat = read_points(rows)
     (west, east), (south, north) = (np.percentile(axis, (0.5, 99.5)) for axis in (lon, lat))
     space = Space(float(west), float(south), float(east - west), float(north - south))
     columns = tuple(

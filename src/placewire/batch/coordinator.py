@@ -19,7 +19,7 @@ from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
 from placewire.kinds.shard import Spread
 from placewire.model.errors import Unusable
 from placewire.model.kinds import kind_numbered
-from placewire.model.settings import Settings, with_identity
+from placewire.model.settings import Settings, complete_settings
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.archive import claim_archive
 from placewire.objects.retain import keeping_of, leave_out
@@ -40,10 +40,10 @@ from placewire.plans.sample.sampler import (
     take_retained,
 )
 from placewire.queries.answer import (
-    AskContext,
-    answer_portion,
-    cut_queries,
+    QueryContext,
+    answer_queries,
     gather_queries,
+    split_queries,
     write_answers,
 )
 from placewire.segments.live import LiveSegments
@@ -90,7 +90,7 @@ class Coordinator:
         buffer: Any = None,
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
-        settings = with_identity(settings)
+        settings = complete_settings(settings)
         self.state = state
         self.settings = settings
         self.source = source
@@ -263,7 +263,7 @@ class Coordinator:
             windows = self.settler.retention_us()
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
         refused_objects = sum(
-            int(np.isin(f.arrays["object.event"], f.clock.refused_event).sum()) for f in facts
+            int(np.isin(f.arrays["object.event"], f.clock.rejected_event).sum()) for f in facts
         )
         counters = Counters(
             events=latest.counters.events + sum(b.events for b in blocks),
@@ -316,10 +316,10 @@ class Coordinator:
         asked = gather_queries(facts)
         if not asked:
             return None
-        context = AskContext(
+        context = QueryContext(
             self.state.name, self.latest.key, self.settings, tuple(self.store.entries)
         )
-        answered = self.settler.spread(partial(answer_portion, context), cut_queries(asked))
+        answered = self.settler.spread(partial(answer_queries, context), split_queries(asked))
         if self.planners.planned:
             analyzer = open_analyzer(self.settings, self.latest.key)
             sampler = self.planners.sampler

@@ -34,7 +34,7 @@ def reject_leaps(
     """Return the events that the clock rejected, from the first seq and the leaps of each block."""
     letters = []
     for (first_seq, leaps), clock in zip(blocks, clocks, strict=True):
-        ahead = dict(zip(clock.refused_event.tolist(), clock.refused_ahead_us, strict=True))
+        ahead = dict(zip(clock.rejected_event.tolist(), clock.rejected_ahead_us, strict=True))
         for leap in leaps:
             if leap.event in ahead:
                 error = (

@@ -27,7 +27,7 @@ from placewire.cli.plan_tables import (
     print_plans,
     print_statistics,
 )
-from placewire.ingest.log import detect_form
+from placewire.ingest.log import detect_format
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
 from placewire.plans.boolean.methods import CANDIDATES, METHODS, memory_of_machine
@@ -75,7 +75,7 @@ def run_plan(options: PlanOptions) -> None:
     if options.cost not in LOAD_UNITS:
         raise Unusable(f"cost: must be one of {', '.join(LOAD_UNITS)}, got {options.cost!r}")
     for path in (options.objects, options.subscriptions):
-        detect_form(path)
+        detect_format(path)
     if options.out is not None:
         make_folder(options.out)
     # Terms of a plan are keyed hashes, so a saved plan carries its secret key.

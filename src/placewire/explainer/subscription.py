@@ -149,7 +149,7 @@ def build_subscription(
     node = None
     if event.where is not UNSET:
         node = parse_where(event.where, context.analyzer.tokens)
-    terms = [] if builder.paces else list(dict.fromkeys(builder.terms))
+    terms = [] if builder.times_at else list(dict.fromkeys(builder.terms))
     words = dict(zip(context.analyzer.hash_terms(terms).tolist(), terms, strict=True))
     name = event.id if "id" in given else None
     return ExplainedSubscription(name, rows, node, words, ts_us)

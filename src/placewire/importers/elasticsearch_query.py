@@ -1,6 +1,6 @@
 """Read queries of Elasticsearch and OpenSearch; compound clauses such as bool are here.
 
-`QueryReader.read` takes a query as it is in a percolator document. The clauses that ask about words
+`FieldReader.read` takes a query as it is in a percolator document. The clauses that ask about words
 and places are in `elasticsearch_clauses`.
 """
 

@@ -1,4 +1,4 @@
-"""Admission: one event checked on its own, as the pipeline will check it in its batch."""
+"""Check one event as the pipeline will check it within its batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.text.analyzer import open_analyzer
 from placewire.text.lexicon import Lexicon
 
-FORGET_AFTER = 256  # subscriptions: a builder collects what it checks
+RESET_AFTER = 256  # subscriptions that a builder collects
 
 
 class Admitted(NamedTuple):
@@ -32,8 +32,8 @@ class Admitted(NamedTuple):
     ts_us: int
 
 
-def say_leap(ts_us: int, now_us: int) -> str:
-    """What is wrong with a time that is too far ahead."""
+def describe_leap(ts_us: int, now_us: int) -> str:
+    """Return the message for a time that is too far ahead."""
     return (
         f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
         f" now is {format_timestamp(now_us)}"
@@ -41,20 +41,20 @@ def say_leap(ts_us: int, now_us: int) -> str:
 
 
 class Admission:
-    """Says whether the pipeline will take an event, but for the clock; `admit_at` has that too."""
+    """Checks events with the rules of the pipeline, and keeps the clock of accepted ones."""
 
     def __init__(self, settings: Settings, lexicon: Lexicon | None = None) -> None:
         self.settings = settings
         self.lexicon = lexicon
-        self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not looked at
+        self.analyzer = open_analyzer(settings, (0, 0))  # hashes are not used
         self.now_us: int | None = None
-        self._forget()
+        self._reset_builder()
 
-    def _forget(self) -> None:
+    def _reset_builder(self) -> None:
         self.builder = ChangesBuilder(self.analyzer, self.settings, self.lexicon)
 
     def admit(self, line: bytes) -> Admitted:
-        """The event of a line; raises InvalidEvent."""
+        """Return the event of a line; raises InvalidEvent."""
         if b"\n" in line:
             raise InvalidEvent("an event must be one line, got a newline in it")
         event = decode_event(line)
@@ -68,18 +68,18 @@ class Admission:
             compact_data(event.data)
         elif isinstance(event, SubscribeEvent):
             self.builder.subscribe(0, ts_us, 0, event)
-            if len(self.builder.events) >= FORGET_AFTER:
-                self._forget()
+            if len(self.builder.events) >= RESET_AFTER:
+                self._reset_builder()
         elif isinstance(event, QueryEvent):
             raise InvalidEvent("type: must be object, subscribe or unsubscribe, got 'query'")
         return Admitted(line, event, ts_us)
 
     def advance(self, ts_us: int) -> None:
-        """Move the clock by an event that is about to be written; raises InvalidEvent if it leaps.
+        """Advance the clock to an event; raises InvalidEvent if it is too far ahead.
 
-        Events must come in the order in which they are written.
+        Call it in the order in which events are written.
         """
         now_us = self.now_us
         if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
-            raise InvalidEvent(say_leap(ts_us, now_us))
+            raise InvalidEvent(describe_leap(ts_us, now_us))
         self.now_us = ts_us if now_us is None else max(now_us, ts_us)

@@ -1,4 +1,4 @@
-"""Changes that only the strict reader understands: regions, expressions and terms to columns."""
+"""Turn subscribe and unsubscribe events into columns, in plain and in strict form."""
 
 from __future__ import annotations
 
@@ -7,26 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.fields import (
-    check_kind,
-    read_expires,
-)
+from placewire.ingest.fields import FieldReader, check_kind, read_expires
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
 from placewire.kernels.json.changes import PlainChanges, scan_changes
 from placewire.kernels.text.siphash import slices_hash
 from placewire.model.errors import InvalidEvent
-from placewire.model.events import UNSET, SubscribeEvent, check_point, compact_data
-from placewire.model.expression import ANY_TEXT, Program, compile_expression
+from placewire.model.events import UNSET, SubscribeEvent, compact_data
+from placewire.model.expression import Program
 from placewire.model.kinds import kind_named
 from placewire.model.regions import (
     CIRCLE,
     EVERYWHERE,
-    NOWHERE_SPECIAL,
     WORLD,
     Region,
     circle_bounds,
-    read_region,
 )
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
@@ -43,15 +38,14 @@ from placewire.model.subscriptions import (
 )
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon
-from placewire.text.query import parse_keywords, parse_where
 
-USUAL = Settings()
+DEFAULTS = Settings()
 
 
 class RowFields(NamedTuple):
-    """What a kind reads from a subscription event for its row.
+    """The values of a row that a kind reads from a subscription event.
 
-    `times` are stored in the place of the program's terms, by a kind that has none.
+    `times` is for kinds whose rows have no program: it is stored in place of the terms.
     """
 
     k: int
@@ -60,41 +54,14 @@ class RowFields(NamedTuple):
     times: tuple[int, ...] = ()
 
 
-class RowReader(NamedTuple):
-    """Reads the fields that subscriptions of several kinds share; raises InvalidEvent."""
-
-    analyzer: Analyzer
-    settings: Settings
-    lexicon: Lexicon | None
-
-    def region(self, event: SubscribeEvent) -> Region:
-        """The region, or everywhere."""
-        return NOWHERE_SPECIAL if event.region is UNSET else read_region(event.region)
-
-    def where(self, event: SubscribeEvent) -> Program:
-        """The compiled expression, or that of any text."""
-        if event.where is UNSET:
-            return ANY_TEXT
-        return compile_expression(parse_where(event.where, self.analyzer.tokens))
-
-    def point(self, event: SubscribeEvent) -> tuple[float, float]:
-        """Longitude and latitude."""
-        check_point(event.lon, event.lat)  # type: ignore[arg-type]
-        return float(event.lon), float(event.lat)  # type: ignore[arg-type]
-
-    def keywords(self, event: SubscribeEvent) -> list[str]:
-        """The terms of the keywords."""
-        return parse_keywords(event.keywords, self.analyzer.tokens)
-
-
 class ChangesBuilder:
     """Collects the changes of one block; terms are hashed together at the end."""
 
     def __init__(
-        self, analyzer: Analyzer, settings: Settings = USUAL, lexicon: Lexicon | None = None
+        self, analyzer: Analyzer, settings: Settings = DEFAULTS, lexicon: Lexicon | None = None
     ) -> None:
         self.analyzer = analyzer
-        self.reader = RowReader(analyzer, settings, lexicon)
+        self.reader = FieldReader(analyzer, settings, lexicon)
         self.events: list[int] = []
         self.times: list[int] = []
         self.subscribes: list[bool] = []
@@ -113,10 +80,10 @@ class ChangesBuilder:
         self.on_true: list[int] = []
         self.on_false: list[int] = []
         self.cover: list[int] = []
-        self.paces: list[tuple[int, tuple[int, ...]]] = []  # where in the terms, the times
+        self.times_at: list[tuple[int, tuple[int, ...]]] = []  # place in the terms, times
 
     def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
-        """Add one subscription; raises InvalidEvent and leaves the builder as it was."""
+        """Add one subscription; raises InvalidEvent and leaves the builder unchanged."""
         try:
             check_kind(event)
             expires = NEVER_US if event.expires is UNSET else read_expires(event.expires)
@@ -130,8 +97,8 @@ class ChangesBuilder:
         for literal in program.cover:
             flags[literal] = 1
         if times:
-            # Times stand in the place of terms; what is put here for them is never looked up.
-            self.paces.append((len(self.terms), times))
+            # Placeholders for the times, which replace the hashes of these terms.
+            self.times_at.append((len(self.terms), times))
             flags = [0] * len(times)
             program = program._replace(terms=[""] * 3, on_true=flags, on_false=flags)
         self.modes.append(program.cover_mode)
@@ -140,7 +107,7 @@ class ChangesBuilder:
         self.on_true += program.on_true
         self.on_false += program.on_false
         self.cover += flags
-        self._note(number, ts_us, event.id, True)
+        self._add_change(number, ts_us, event.id, True)
         self.kinds.append(kind.number)
         self.ks.append(k)
         self.begin.append(seq)
@@ -151,17 +118,17 @@ class ChangesBuilder:
         self.shape_lengths.append(len(region.shape))
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
-        """Add a change that makes no row."""
-        self._note(number, ts_us, name, False)
+        """Add the end of a subscription."""
+        self._add_change(number, ts_us, name, False)
 
-    def _note(self, number: int, ts_us: int, name: str, subscribes: bool) -> None:
+    def _add_change(self, number: int, ts_us: int, name: str, subscribes: bool) -> None:
         self.events.append(number)
         self.times.append(ts_us)
         self.ids.append(name.encode("utf-8"))
         self.subscribes.append(subscribes)
 
     def finish(self) -> ChangeColumns:
-        """All changes as columns."""
+        """Return all changes as columns."""
         return ChangeColumns(
             np.array(self.events, np.uint32),
             np.array(self.times, np.int64),
@@ -172,14 +139,14 @@ class ChangesBuilder:
         )
 
     def _rows(self) -> SubscriptionRows:
-        """All added subscriptions, without their ids."""
+        """Return the rows of all added subscriptions, without their ids."""
         if not self.begin:
             return no_rows()
         known = {term: number for number, term in enumerate(dict.fromkeys(self.terms))}
         hashes = self.analyzer.hash_terms(list(known))
         numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
         terms = hashes[numbers] if numbers.size else np.empty(0, np.uint64)
-        for at, times in self.paces:
+        for at, times in self.times_at:
             terms[at : at + len(times)] = np.array(times, np.int64).view(np.uint64)
         return SubscriptionRows(
             kind=np.array(self.kinds, np.uint8),
@@ -203,9 +170,9 @@ class ChangesBuilder:
 
 
 class ChangeColumns(NamedTuple):
-    """Changes in log order; those that subscribe have their rows in `rows`, in the same order.
+    """Changes in log order; `rows` has the rows of those that subscribe, in the same order.
 
-    The rows' own ids are left empty until `finish_rows` takes them from here.
+    The ids of the rows are empty until `finish_rows` fills them in.
     """
 
     event: NDArray[np.uint32]
@@ -224,18 +191,19 @@ def plain_changes(
     analyzer: Analyzer,
     reach_m: float,
 ) -> tuple[ChangeColumns, NDArray[np.uint32]]:
-    """The changes among `lines` that the scanner can read, and the other lines.
+    """Read the plain changes among `lines`; return them and the other lines.
 
-    `reach_m` is the usual reach of `relevant` subscriptions. 0 leaves them to the strict reader, as
-    a lexicon asks for, because here every term weighs 1, and stems, because terms must be in order.
+    `reach_m` is the default reach of `relevant` subscriptions. 0 leaves them to the strict decoder,
+    which is needed with a lexicon, because here every idf is 1, and with stems, because terms must
+    be in order.
     """
     found, slow = scan_changes(
-        raw, offsets, lines, analyzer.k0, analyzer.k1, analyzer.mapping(), reach_m
+        raw, offsets, lines, analyzer.k0, analyzer.k1, analyzer.term_map(), reach_m
     )
     id_offsets, id_bytes = slices_to_buffer(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )
-    box = found.figures
+    box = found.numbers
     circles = found.region_kind == CIRCLE
     shape_offsets, shape = _shapes_of(found)
     for row in np.flatnonzero(circles).tolist():
@@ -266,21 +234,21 @@ def plain_changes(
 
 
 def _shapes_of(found: PlainChanges) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The shapes of all rows as a CSR column."""
+    """Return the shapes of all rows as a CSR column (see `kinds/<kind>/rows.py`)."""
     relevant = found.kind == RELEVANT
     shaped = (found.region_kind == CIRCLE) | (found.kind == NEAREST) | relevant
     terms = np.diff(found.literal_offsets)
     offsets = lengths_to_offsets(np.where(relevant, 5 + terms, 3 * shaped))
     shape = np.ones(int(offsets[-1]), np.float64)  # and every idf is 1
     starts = offsets[:-1]
-    shape[starts[shaped, None] + np.arange(3)] = found.figures[shaped, :3]
-    shape[starts[relevant] + 3] = found.figures[relevant, 3]
+    shape[starts[shaped, None] + np.arange(3)] = found.numbers[shaped, :3]
+    shape[starts[relevant] + 3] = found.numbers[relevant, 3]
     shape[starts[relevant] + 4] = np.sqrt(terms[relevant])
     return offsets, shape
 
 
 def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:
-    """The changes of both, in log order."""
+    """Merge two sets of changes in log order."""
     if other.event.size == 0:
         return one
     if one.event.size == 0:
@@ -304,7 +272,7 @@ def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:
 def finish_rows(
     changes: ChangeColumns, analyzer: Analyzer
 ) -> tuple[SubscriptionRows, NDArray[np.uint64], NDArray[np.int32]]:
-    """The rows with their ids, the hashes of all changes' ids, and each change's row or -1."""
+    """Return rows with ids, the hashes of all changes' ids, and the row of each change or -1."""
     hashes = slices_hash(
         read_only(changes.id_bytes),
         read_only(changes.id_offsets[:-1]),
@@ -312,10 +280,10 @@ def finish_rows(
         analyzer.k0,
         analyzer.k1,
     )
-    coming = np.flatnonzero(changes.subscribes)
-    id_offsets, positions = take_slices(changes.id_offsets, coming)
+    added = np.flatnonzero(changes.subscribes)
+    id_offsets, positions = take_slices(changes.id_offsets, added)
     rows = changes.rows._replace(
-        id_hash=hashes[coming], id_offsets=id_offsets, id_bytes=changes.id_bytes[positions]
+        id_hash=hashes[added], id_offsets=id_offsets, id_bytes=changes.id_bytes[positions]
     )
     numbers = np.where(changes.subscribes, np.cumsum(changes.subscribes) - 1, -1)
     return rows, hashes, numbers.astype(np.int32)

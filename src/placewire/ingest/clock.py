@@ -1,4 +1,4 @@
-"""The batch's clock: `now` at the start of every block, and which leaping events are refused."""
+"""The clock of a batch: `now` at the start of each block, and which events are too far ahead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placewire.model.times import FAR_PAST_US
 
 
 class LeapEntry(msgspec.Struct, frozen=True):
-    """An event far ahead of what its block could know: position, time, the block's `now`, line."""
+    """An event too far ahead of its block's clock: position, time, the block's `now`, line."""
 
     event: int
     ts_us: int
@@ -22,17 +22,17 @@ class LeapEntry(msgspec.Struct, frozen=True):
 
 
 class BlockClock(NamedTuple):
-    """`now` before a block, and the fate of its leaping events, both in log order."""
+    """`now` before a block, and which of its leaps were accepted or rejected, in log order."""
 
     start_us: int
     accepted_event: NDArray[np.int64]
     accepted_ts_us: NDArray[np.int64]
-    refused_event: NDArray[np.int64]
-    refused_ahead_us: list[int]
+    rejected_event: NDArray[np.int64]
+    rejected_ahead_us: list[int]
     end_us: int
 
     def nows(self, events: NDArray[np.uint32], local_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The true `now` at events whose block-local `now` is `local_us`."""
+        """Return the true `now` at events whose block-local `now` is `local_us`."""
         nows = np.maximum(local_us, self.start_us)
         if self.accepted_event.size:
             highest = np.maximum.accumulate(self.accepted_ts_us)
@@ -44,22 +44,22 @@ class BlockClock(NamedTuple):
 def run_clock(
     blocks: Sequence[tuple[int, Sequence[LeapEntry]]], now_us: int | None, ahead_us: int
 ) -> list[BlockClock]:
-    """Chain the blocks of a batch, given each one's last local `now` and its leaps.
+    """Chain the clocks of a batch's blocks, given the last local `now` and the leaps of each.
 
-    A block judges its events by the clock before the batch and by its own events, so what it
-    lets pass is valid; what it calls a leap is judged here, by all events before it.
+    A block checks its events against the clock before the batch and its own events, so events that
+    it accepts are valid. Its leaps are checked here against all events before them.
     """
     clocks = []
     start = FAR_PAST_US if now_us is None else now_us
     for last_now_us, leaps in blocks:
         accepted: list[tuple[int, int]] = []
-        refused: list[int] = []
+        rejected: list[int] = []
         ahead: list[int] = []
         highest = start
         for leap in leaps:
             now = max(highest, leap.now_us)
             if leap.ts_us - now > ahead_us:
-                refused.append(leap.event)
+                rejected.append(leap.event)
                 ahead.append(leap.ts_us - now)
             else:
                 accepted.append((leap.event, leap.ts_us))
@@ -70,7 +70,7 @@ def run_clock(
                 start,
                 np.array([a[0] for a in accepted], np.int64),
                 np.array([a[1] for a in accepted], np.int64),
-                np.array(refused, np.int64),
+                np.array(rejected, np.int64),
                 ahead,
                 end,
             )
@@ -88,12 +88,12 @@ class BlockFacts(NamedTuple):
 
 
 def object_seqs(facts: BlockFacts) -> NDArray[np.int64]:
-    """The seq of every object of the block."""
+    """Return the seq of every object of a block."""
     return facts.first_seq + facts.arrays["object.event"].astype(np.int64)
 
 
 def object_nows(facts: BlockFacts) -> NDArray[np.int64]:
-    """The true `now` at every object of the block."""
+    """Return the true `now` at every object of a block."""
     return facts.clock.nows(facts.arrays["object.event"], facts.arrays["object.now_us"])
 
 
@@ -105,7 +105,7 @@ class Advances(NamedTuple):
     before_us: int  # before the batch; the far past if there was no event yet
 
     def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`now` at events of the batch."""
+        """Return `now` at events of the batch."""
         last = np.searchsorted(self.seq, seqs, "right") - 1
         if self.to_us.size == 0:
             return np.full(seqs.size, self.before_us)
@@ -113,7 +113,7 @@ class Advances(NamedTuple):
 
 
 def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances:
-    """Which valid events of a batch move the clock."""
+    """Return the valid events of a batch that advance the clock."""
     before = FAR_PAST_US if now_us is None else now_us
     seqs, nows = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for fact in facts:
@@ -126,7 +126,7 @@ def gather_advances(facts: Sequence[BlockFacts], now_us: int | None) -> Advances
         event, now = np.concatenate(events), np.concatenate(times)
         order = np.argsort(event, kind="stable")
         event, now = event[order], now[order]
-        valid = ~np.isin(event, fact.clock.refused_event)
+        valid = ~np.isin(event, fact.clock.rejected_event)
         seqs.append(fact.first_seq + event[valid].astype(np.int64))
         nows.append(now[valid])
     seq, now = np.concatenate(seqs), np.concatenate(nows)

@@ -1,9 +1,8 @@
-"""Objects that come as columns: an Arrow table to a decoded block, validated once and for all.
+"""Decode an Arrow table of objects into a validated block.
 
-Columns are `id`, `ts`, `lon`, `lat`, `text`, and where objects carry data `data`, compact JSON, or
-`data_text`, which may be any text. Where coordinates could not be read, `lon_text` and `lat_text`
-have what stood there. A row that is no valid object becomes a dead letter, as a line
-does.
+Columns are `id`, `ts`, `lon`, `lat`, `text`, and optionally `data`, compact JSON, or `data_text`,
+which may be any text. Where a coordinate is not a number, `lon_text` and `lat_text` have its text.
+An invalid row becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -26,46 +25,46 @@ from placewire.model.events import (
     MOST_TEXT_BYTES,
     compact_data,
 )
-from placewire.model.times import parse_timestamp
+from placewire.model.times import FIRST_US, LAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
-UNREAD = {"lon": "lon_text", "lat": "lat_text"}  # where there is what is no number
-# Where else a column's value may stand.
-STANDS_FOR = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
-SHOWN = 64  # characters of it
-FIRST_US = -62_135_596_800_000_000  # year 1
-LAST_US = 253_402_300_799_999_999  # the end of year 9999
+TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # the text of what is not a number
+# The column that a text column stands in for.
+COLUMN_OF_TEXT = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
+SHOWN = 64  # characters of a text in an error
 
 
 def decode_columns(
     table: pa.Table, analyzer: Analyzer, now_us: int | None, ahead_us: int
 ) -> DecodedBlock:
     """Validate the objects of a table and analyse them."""
-    table, unreadable = mend_texts(table)
-    ids, texts = as_strings(table["id"]), as_strings(table["text"])
-    carried = as_strings(table["data"]) if "data" in table.column_names else None
+    table, unreadable = repair_texts(table)
+    ids, texts = to_strings(table["id"]), to_strings(table["text"])
+    carried = to_strings(table["data"]) if "data" in table.column_names else None
     mistakes: dict[int, str] = {}
     if "data_text" in table.column_names:
         carried, mistakes = read_data(table["data_text"])
     ts_us, timeless = read_times(table["ts"])
-    lon, lat = (plain(table[name].cast(pa.float64()), np.nan) for name in ("lon", "lat"))
-    characters = plain(pc.utf8_length(ids), 0)
-    (id_raw, id_at), (text_raw, text_at) = slices_of(ids), slices_of(texts)
-    data_raw, data_at = slices_of(carried) if carried is not None else (id_raw[:0], None)
+    lon, lat = (to_numpy(table[name].cast(pa.float64()), np.nan) for name in ("lon", "lat"))
+    characters = to_numpy(pc.utf8_length(ids), 0)
+    (id_raw, id_at), (text_raw, text_at) = string_buffers(ids), string_buffers(texts)
+    data_raw, data_at = string_buffers(carried) if carried is not None else (id_raw[:0], None)
     faults = {
-        "id": plain(pc.is_null(ids), True) | (characters < 1) | (characters > MOST_ID_CHARACTERS),
+        "id": to_numpy(pc.is_null(ids), True)
+        | (characters < 1)
+        | (characters > MOST_ID_CHARACTERS),
         "ts": timeless | (ts_us < FIRST_US) | (ts_us > LAST_US),
         "lon": ~((lon >= -180) & (lon <= 180)),
         "lat": ~((lat >= -90) & (lat <= 90)),
-        "text": plain(pc.is_null(texts), True) | (np.diff(text_at) > MOST_TEXT_BYTES),
+        "text": to_numpy(pc.is_null(texts), True) | (np.diff(text_at) > MOST_TEXT_BYTES),
     }
     if data_at is not None:
         faults["data"] = np.diff(data_at) > MOST_DATA_BYTES
         faults["data"][list(mistakes)] = True
     for name, rows in unreadable.items():
-        if STANDS_FOR.get(name, name) in faults:
-            faults[STANDS_FOR.get(name, name)][rows] = True
+        if COLUMN_OF_TEXT.get(name, name) in faults:
+            faults[COLUMN_OF_TEXT.get(name, name)][rows] = True
     bad = np.logical_or.reduce(list(faults.values()))
     good = np.flatnonzero(~bad)
     shift, further = id_raw.size, id_raw.size + text_raw.size
@@ -88,23 +87,27 @@ def decode_columns(
     dead = []
     for row in np.flatnonzero(bad).tolist():
         name = next(name for name, fault in faults.items() if fault[row])
-        if any(STANDS_FOR.get(n, n) == name and row in rows for n, rows in unreadable.items()):
-            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_text(table, row)))
+        if any(COLUMN_OF_TEXT.get(n, n) == name and row in rows for n, rows in unreadable.items()):
+            dead.append(DeadLetter(row, f"{name}: is not UTF-8", row_to_json(table, row)))
             continue
         if name == "data" and row in mistakes:
-            dead.append(DeadLetter(row, mistakes[row], row_text(table, row)))
+            dead.append(DeadLetter(row, mistakes[row], row_to_json(table, row)))
             continue
-        got = table[UNREAD[name]][row].as_py() if UNREAD.get(name) in table.column_names else None
-        said = say_fault(name, table[name][row].as_py(), got)
-        dead.append(DeadLetter(row, said, row_text(table, row)))
-    leaps = [leap._replace(line=row_text(table, leap.event)) for leap in block.leaps]
+        got = (
+            table[TEXT_COLUMNS[name]][row].as_py()
+            if TEXT_COLUMNS.get(name) in table.column_names
+            else None
+        )
+        said = describe_fault(name, table[name][row].as_py(), got)
+        dead.append(DeadLetter(row, said, row_to_json(table, row)))
+    leaps = [leap._replace(line=row_to_json(table, leap.event)) for leap in block.leaps]
     return block._replace(dead=dead, leaps=leaps)
 
 
-def mend_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
-    """A table whose texts are all UTF-8, and for each column which rows were not.
+def repair_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
+    """Replace texts that are not UTF-8; return the table and the rows replaced, by column.
 
-    Spark gives texts as they are in the files; what reads them here trusts them.
+    Spark passes texts on as they are in the files; the decoder relies on UTF-8.
     """
     unreadable: dict[str, list[int]] = {}
     for at, field in enumerate(table.schema):
@@ -125,13 +128,13 @@ def mend_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
 
 
 def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Microseconds of timestamps, integers or RFC 3339 texts, and which rows have none."""
+    """Return the microseconds of timestamps, integers or RFC 3339 texts, and the invalid rows."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
     if pa.types.is_integer(column.type):
-        return plain(column.cast(pa.int64()), 0), plain(pc.is_null(column), True)
-    texts = as_strings(column)
-    raw, offsets = slices_of(texts)
+        return to_numpy(column.cast(pa.int64()), 0), to_numpy(pc.is_null(column), True)
+    texts = to_strings(column)
+    raw, offsets = string_buffers(texts)
     valid, times = slices_to_timestamps(
         read_only(raw), read_only(offsets[:-1].copy()), read_only(offsets[1:].copy())
     )
@@ -145,7 +148,7 @@ def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.b
 
 
 def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]:
-    """Texts as compact JSON, and what is wrong with those that are none, by row."""
+    """Return texts as compact JSON, and the errors of invalid ones by row."""
     compact: list[bytes | None] = []
     mistakes = {}
     for row, text in enumerate(column.to_pylist()):
@@ -163,8 +166,8 @@ def read_data(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, dict[int, str]]
     ), mistakes
 
 
-def say_fault(name: str, value: Any, got: str | None = None) -> str:
-    """What is wrong with a column's value; `got` stood there and could not be read."""
+def describe_fault(name: str, value: Any, got: str | None = None) -> str:
+    """Return the message for an invalid value; `got` is its text if it could not be read."""
     if value is None and got is not None and got.startswith("WKB "):
         return f"point: must be a WKB point, got {got.removeprefix('WKB ') or 'nothing'}"
     if value is None and got is not None:
@@ -183,13 +186,13 @@ def say_fault(name: str, value: Any, got: str | None = None) -> str:
     return f"{name} must be at most {most} bytes, got {size}"
 
 
-def as_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids may be numbers; everything becomes large strings in one chunk."""
+def to_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cast a column, which may have numbers, to large strings in one chunk."""
     return pa.chunked_array([column.cast(pa.large_string()).combine_chunks()])
 
 
-def plain(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
-    """A column without nulls as numpy."""
+def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
+    """Convert a column to numpy, with `missing` for nulls."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.null_count:
@@ -197,8 +200,8 @@ def plain(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes and offsets of a large-string column in one chunk."""
+def string_buffers(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes and offsets of a large-string column in one chunk."""
     if column.num_chunks == 0 or len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     array = column.chunk(0)
@@ -207,17 +210,17 @@ def slices_of(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.in
     return raw, np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
 
 
-def row_text(table: pa.Table, row: int) -> bytes:
-    """A row as JSON, for its dead letter."""
+def row_to_json(table: pa.Table, row: int) -> bytes:
+    """Encode a row as JSON, for its dead letter."""
     values = table.slice(int(row), 1).to_pylist()[0]
-    for name, unread in UNREAD.items():
+    for name, unread in TEXT_COLUMNS.items():
         got = values.pop(unread, None)
         values[name] = got if values.get(name) is None else values[name]
-    return msgspec.json.encode({name: show(value) for name, value in values.items()})
+    return msgspec.json.encode({name: json_value(value) for name, value in values.items()})
 
 
-def show(value: Any) -> Any:
-    """A value as JSON can have it."""
+def json_value(value: Any) -> Any:
+    """Return a value that JSON can represent."""
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,7 +1,7 @@
-"""Decoding: one block of raw events to columns, validated once and for all.
+"""Decode a block of JSON Lines into validated columns.
 
-Plain lines, of objects and of changes, never become Python values: kernels read them in place.
-Every other line goes through the strict decoder one by one; an invalid one becomes a dead letter.
+Kernels read plain lines, of objects and of changes, without making Python values. The strict
+decoder reads every other line; an invalid one becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.lexicon import Lexicon
 
-USUAL = Settings()
+DEFAULTS = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)
 
 
@@ -80,7 +80,7 @@ class Texts(NamedTuple):
 
 
 class Leap(NamedTuple):
-    """An event whose time is so far ahead that only the clock of all blocks can judge it."""
+    """An event so far ahead that only the clock of the whole batch can accept or reject it."""
 
     event: int
     ts_us: int
@@ -105,7 +105,7 @@ class DecodedBlock(NamedTuple):
 
 
 class ObjectColumns(NamedTuple):
-    """Objects before analysis: slices of one buffer; of those without data an empty one."""
+    """Objects before analysis: slices of one buffer, empty for objects without data."""
 
     raw: NDArray[np.uint8]
     event: NDArray[np.uint32]
@@ -126,17 +126,17 @@ def decode_lines(
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
-    settings: Settings = USUAL,
+    settings: Settings = DEFAULTS,
     lexicon: Lexicon | None = None,
 ) -> DecodedBlock:
     """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
-    with collector_resting():
+    with pause_gc():
         return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings, lexicon)
 
 
 @contextlib.contextmanager
-def collector_resting() -> Iterator[None]:
-    """Events make no cycles, and looking for some costs a fifth of decoding them."""
+def pause_gc() -> Iterator[None]:
+    """Disable the garbage collector: events have no cycles, and it takes a fifth of the time."""
     usual = gc.isenabled()
     gc.disable()
     try:
@@ -155,7 +155,7 @@ def decode_all_lines(
     settings: Settings,
     lexicon: Lexicon | None,
 ) -> DecodedBlock:
-    """Plain objects by the kernel, every other line by the strict decoder."""
+    """Implement `decode_lines`."""
     offsets = find_lines(raw)
     plain, slow = scan_objects(raw, offsets)
     dead: list[DeadLetter] = []
@@ -193,7 +193,7 @@ def decode_all_lines(
         *2 * (np.zeros(plain.line.size, np.uint32),),
     )
     if objects:
-        columns = with_slow_objects(columns, objects)
+        columns = add_slow_objects(columns, objects)
     changes = join_changes(changes, builder.finish())
     block = finish_block(
         len(offsets) - 1, columns, changes.event, changes.ts_us, analyzer, now_us, ahead_us, queries
@@ -216,9 +216,9 @@ def decode_slow(
     slow: NDArray[np.uint32],
     dead: list[DeadLetter],
 ) -> Iterator[tuple[int, int, AnyEvent, bytes]]:
-    """Number, time, event and line of each line that decodes; the others go to `dead`.
+    """Yield number, time, event and line of each valid line; add the others to `dead`.
 
-    Times are read together by a kernel: one by one they would cost as much as the JSON.
+    A kernel reads all times at once: one by one they would take as long as the JSON.
     """
     if slow.size == 0:
         return
@@ -249,15 +249,15 @@ def decode_slow(
 
 
 def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> bytes:
-    """One line without its newline."""
+    """Return one line without its newline."""
     line = raw[offsets[event] : offsets[event + 1]].tobytes()
     return line[:-1] if line.endswith(b"\n") else line
 
 
-def with_slow_objects(
+def add_slow_objects(
     plain: ObjectColumns, slow: list[tuple[int, int, ObjectEvent, bytes, bytes]]
 ) -> ObjectColumns:
-    """Add objects that came through the strict decoder, keeping log order."""
+    """Add objects that the strict decoder has read, in log order."""
     extra = bytearray()
     edges = np.empty((len(slow), 4), np.uint32)
     for i, (_, _, decoded, text, data) in enumerate(slow):
@@ -296,7 +296,7 @@ def finish_block(
     ahead_us: int,
     queries: Sequence[tuple[int, int, bytes]] = (),
 ) -> DecodedBlock:
-    """Run the block's clock, put the objects in cell order and analyse their texts."""
+    """Run the block's clock, sort the objects by cell and analyse their texts."""
     event, ts = columns.event, columns.ts_us
     query_event = np.array([query[0] for query in queries], np.uint32)
     if change_event.size or query_event.size:
@@ -304,7 +304,7 @@ def finish_block(
         order = np.argsort(event, kind="stable")
         query_ts = np.array([query[1] for query in queries], np.int64)
         event, ts = event[order], np.concatenate([ts, change_ts, query_ts])[order]
-    # With no clock yet nothing is judged: the coordinator compares with the log's first event.
+    # Without a clock every event is accepted; the coordinator checks them against the first event.
     start = FAR_PAST_US if now_us is None else now_us
     nows, leaping = times_to_clock(
         ts, start, np.iinfo(np.int64).max if now_us is None else ahead_us

@@ -1,6 +1,6 @@
-"""The log of a Delta table as a stream: the files of a snapshot, then what each commit adds.
+"""Read the log of a Delta table as a stream: the files of a snapshot, then those of each commit.
 
-delta-rs gives snapshots; a commit is read from its file, as Delta's protocol has it.
+delta-rs reads snapshots; commits are read from their files as Delta's protocol defines them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class DataFile(NamedTuple):
 
 
 class Position(NamedTuple):
-    """How far a stream is: so many files of a version, which has `of`.
+    """The position of a stream: the number of files read of a version, which has `of`.
 
-    The version `snapshot` stands for all files that the table had then, each later one for those
-    that it added; before anything is taken both are -1.
+    The version `snapshot` has all files of the table at that time, each later version those that it
+    added. Both are -1 at the start.
     """
 
     table: str = ""
@@ -38,25 +38,25 @@ class Position(NamedTuple):
     of: int = 0
 
 
-class Forgiven(NamedTuple):
-    """Commits that a stream may leave out, by the names of Delta's own options."""
+class SkippedCommits(NamedTuple):
+    """Commits that a stream skips instead of failing, after Delta's options."""
 
-    deletes: bool = False  # ignoreDeletes: what was only removed
+    deletes: bool = False  # ignoreDeletes: commits that only remove data
     changes: bool = False  # skipChangeCommits: all commits that remove data
 
 
 class DeltaLog:
-    """The files of a table by its versions; `known` is the version whose columns the stream has."""
+    """The files of a table by version; `known` is the version whose columns the stream has."""
 
-    def __init__(self, place: TableLocation, known: int, forgiven: Forgiven) -> None:
+    def __init__(self, place: TableLocation, known: int, skipped: SkippedCommits) -> None:
         self.place = place
         self.known = known
-        self.forgiven = forgiven
+        self.skipped = skipped
         self.system = place.files()
         self.found: dict[int, list[DataFile]] = {}
 
     def latest(self, start: Position) -> Position:
-        """The table's last version, for a stream that is at `start`; raises Unusable."""
+        """Return the last version of the table, for a stream at `start`; raises Unusable."""
         table = self.place.open()
         id_ = str(table.metadata().id)
         if start.table and (id_ != start.table or table.version() < start.version):
@@ -67,7 +67,7 @@ class DeltaLog:
         return Position(id_, snapshot, table.version())
 
     def advance(self, start: Position, last: Position, most: int) -> Position:
-        """The end of a portion of so many files at most.
+        """Return the end of a portion of at most `most` files.
 
         Raises Unusable for a version that cannot be taken, if it is the first of the portion.
         """
@@ -81,7 +81,7 @@ class DeltaLog:
                     files = self.files(version, end.snapshot)
                 except Unusable:
                     if left < most:
-                        return end  # what came before is taken first
+                        return end  # read the versions before it first
                     raise
                 end = end._replace(version=version, files=0, of=len(files))
             some = min(left, end.of - end.files)
@@ -89,7 +89,7 @@ class DeltaLog:
         return end
 
     def between(self, start: Position, end: Position) -> Iterator[DataFile]:
-        """The files from one position to another, in order."""
+        """Yield the files from one position to another, in order."""
         at = max(start.version, end.snapshot)
         if start.version >= 0 and start.files == start.of:
             at += 1
@@ -99,14 +99,14 @@ class DeltaLog:
             yield from files[first : end.files if version == end.version else None]
 
     def files(self, version: int, snapshot: int) -> list[DataFile]:
-        """What a version stands for; raises Unusable."""
+        """Return the files of a version; raises Unusable."""
         if version not in self.found:
             whole = version == snapshot
             self.found[version] = self._list(version) if whole else self._read(version)
         return self.found[version]
 
     def _list(self, version: int) -> list[DataFile]:
-        """All files of a snapshot, in the order of their times."""
+        """Return all files of a snapshot, in the order of their times."""
         table = self.place.open(version)
         check_table(self.place, table)
         adds = pa.table(table.get_add_actions()).to_pylist()
@@ -114,7 +114,7 @@ class DeltaLog:
         return [self._file(add["path"], add.get("partition") or {}) for add in adds]
 
     def _read(self, version: int) -> list[DataFile]:
-        """The files that a commit adds."""
+        """Return the files that a commit adds."""
         try:
             with self.system.open_input_stream(log_file(version)) as stream:
                 actions = list(read_actions(stream.read()))
@@ -131,7 +131,7 @@ class DeltaLog:
         removes = [facts for name, facts in actions if name == "remove" and facts["dataChange"]]
         self._check(version, actions)
         if removes:
-            self._forgive(version, bool(adds))
+            self._check_removal(version, bool(adds))
             return []
         if any(add.get("deletionVector") for add in adds):
             raise Unusable(
@@ -140,7 +140,7 @@ class DeltaLog:
         return [self._file(add["path"], add["partitionValues"]) for add in adds]
 
     def _check(self, version: int, actions: list[tuple[str, dict[str, Any]]]) -> None:
-        """What a commit changes about the table must leave it readable."""
+        """Check that a table is still readable after a commit; raises Unusable."""
         label = f"{self.place.label}: version {version}"
         for name, facts in actions:
             if name == "protocol":
@@ -151,9 +151,9 @@ class DeltaLog:
                 if version > self.known:
                     raise Unreachable(f"{label} may have other columns; it is read with these next")
 
-    def _forgive(self, version: int, adds: bool) -> None:
-        """A commit that removes data is left out if that is asked for; raises Unusable."""
-        if self.forgiven.changes or (self.forgiven.deletes and not adds):
+    def _check_removal(self, version: int, adds: bool) -> None:
+        """Raise Unusable for a commit that removes data, unless an option skips it."""
+        if self.skipped.changes or (self.skipped.deletes and not adds):
             return
         what = "changes rows" if adds else "deletes rows"
         option = "skipChangeCommits" if adds else "ignoreDeletes"
@@ -186,12 +186,12 @@ def check_table(place: TableLocation, table: Any) -> None:
 
 
 def log_file(version: int) -> str:
-    """The file of a commit."""
+    """Return the path of a commit's file."""
     return f"_delta_log/{version:020d}.json"
 
 
 def read_actions(commit: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The actions of a commit, each by its name."""
+    """Yield the actions of a commit with their names."""
     for line in commit.splitlines():
         if line.strip():
             yield from msgspec.json.decode(line).items()

@@ -1,4 +1,4 @@
-"""The event log as a file: cut into batches by lines and into blocks by bytes."""
+"""Log files: cut them into batches by lines and into blocks by bytes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def check_log(path: Path) -> None:
         raise Unusable(f"log {path}: cannot be read: {error.strerror}") from None
 
 
-def detect_form(path: Path) -> str:
-    """`parquet` or `jsonl`, by how a file begins; raises Unusable if it cannot be read."""
+def detect_format(path: Path) -> str:
+    """Return `parquet` or `jsonl` by the first bytes of a file; raises Unusable."""
     check_log(path)
     with open(path, "rb") as file:
         head = file.read(4)
@@ -62,17 +62,17 @@ def detect_form(path: Path) -> str:
 
 def check_lines(path: Path) -> None:
     """Raise Unusable unless the log can be read and may be JSON Lines."""
-    if detect_form(path) != "jsonl":
+    if detect_format(path) != "jsonl":
         raise Unusable(f"log {path}: must be JSON Lines, got a Parquet file")
 
 
 def identify_log(path: Path) -> Callable[[Offset], str]:
-    """What makes it the same log when a run is resumed, grown or not."""
+    """Return a function that identifies a log, which may have grown, when a run resumes."""
     return partial(fingerprint_log, path)
 
 
 def fingerprint_log(path: Path, end: Offset) -> str:
-    """A hash of how the log begins and of what stands just before an offset."""
+    """Hash the beginning of a log and the bytes before an offset."""
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read(min(FINGERPRINT_BYTES, end.byte)))
         file.seek(max(0, end.byte - FINGERPRINT_BYTES))
@@ -81,9 +81,9 @@ def fingerprint_log(path: Path, end: Offset) -> str:
 
 
 def check_growth(path: Path, end: Offset) -> None:
-    """Raise Unusable if a log grew after an unfinished last line that was taken for a whole one.
+    """Raise Unusable if a log grew after a last line without a newline that was processed.
 
-    What was committed as one event would now be the beginning of another.
+    The committed event would now be the beginning of another.
     """
     if not 0 < end.byte < path.stat().st_size:
         return
@@ -97,7 +97,7 @@ def check_growth(path: Path, end: Offset) -> None:
 
 
 def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
-    """A byte range of a file."""
+    """Read a byte range of a file."""
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         raw = np.empty(end - start, np.uint8)
@@ -120,11 +120,11 @@ def plan_batch(
     growing: bool = False,
     until: int | None = None,
 ) -> list[BlockRef]:
-    """The blocks of the next batch: at most `rows` lines and about `most_bytes`, whole lines.
+    """Return the blocks of the next batch: at most `rows` lines and about `most_bytes`.
 
-    There are at least `blocks` blocks when there are that many lines, so that every worker has
-    some. Of a `growing` log the last line counts only once its newline is there. Bytes from
-    `until` on are not looked at.
+    There are at least `blocks` blocks if there are that many lines, so that every worker has one.
+    In a `growing` log the last line counts only once it has a newline. Bytes from `until` on are
+    ignored.
     """
     size = os.path.getsize(path)
     if until is not None:
@@ -161,7 +161,7 @@ def plan_batch(
 
 
 def cut_lines(ends: NDArray[np.int64], start: int, blocks: int) -> list[int]:
-    """Line counts at which to cut so that there are `blocks` parts or parts of BLOCK_BYTES."""
+    """Return the line counts that cut lines into `blocks` parts, or parts of BLOCK_BYTES."""
     total = int(ends[-1]) - start
     parts = min(ends.size, max(blocks, -(-total // BLOCK_BYTES)))
     targets = start + (np.arange(1, parts) * total) // parts
@@ -170,7 +170,7 @@ def cut_lines(ends: NDArray[np.int64], start: int, blocks: int) -> list[int]:
 
 
 def batch_end(refs: list[BlockRef]) -> Offset:
-    """Where the batch ends."""
+    """Return where a batch ends."""
     last = refs[-1]
     if last.format == "parquet":
         rows = pq.ParquetFile(last.path).metadata.row_group(last.start).num_rows

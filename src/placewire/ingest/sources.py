@@ -1,4 +1,4 @@
-"""Where a log is read from: a file, finished or still growing, or the journal of a service."""
+"""Sources of batches: log files, finished or growing, journals and recorded streams."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ OBJECT = re.compile(rb'"type"\s*:\s*"object"')
 
 
 class Source(Protocol):
-    """What the coordinator's batches are cut from."""
+    """A log that the coordinator cuts into batches."""
 
     def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
-        """The blocks of the next batch, with at most `cap` events from the first object on."""
+        """Return the blocks of the next batch, with at most `cap` events from the first object."""
 
     def end(self, refs: list[BlockRef]) -> Offset:
-        """Where a batch of these blocks ends."""
+        """Return where a batch of these blocks ends."""
 
 
 class LogSource(NamedTuple):
@@ -47,14 +47,14 @@ class LogSource(NamedTuple):
     growing: bool = False
 
     def plan(self, start: Offset, rows: int, blocks: int) -> list[BlockRef]:
-        """The blocks of the next batch, none when there is nothing more."""
+        """Return the blocks of the next batch, none at the end."""
         path = os.path.abspath(self.path)  # any other would be one of the state's own files
         if self.form == "parquet":
             return plan_row_groups(path, start, rows)
         return plan_batch(path, start, rows, BATCH_BYTES, blocks, self.growing)
 
     def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
-        """The same, with at most `cap` events from the first object on."""
+        """Return the blocks of the next batch, with at most `cap` events from the first object."""
         refs = self.plan(start, rows, blocks)
         if not refs or cap >= rows or self.form == "parquet":
             return refs
@@ -73,7 +73,7 @@ class JournalSource:
         self.mark = Mark(folder)
 
     def waiting(self, start: Offset) -> int:
-        """How many bytes there are after an offset."""
+        """Return the number of bytes after an offset."""
         return self.mark.get() - start.byte
 
     def plan_capped(self, start: Offset, rows: int, cap: int, blocks: int) -> list[BlockRef]:
@@ -100,14 +100,14 @@ class JournalSource:
         return Offset(local.seq, first_byte + local.byte)
 
 
-def name_journal(folder: Path) -> Callable[[Offset], str]:
-    """What makes it the same journal when a state goes on."""
+def identify_journal(folder: Path) -> Callable[[Offset], str]:
+    """Return a function that identifies a journal when a run resumes."""
     name = f"journal:{read_id(folder)}"
     return lambda _: name
 
 
 def lines_before_object(path: str, start: int, end: int) -> int:
-    """How many lines stand before the first that looks like an object's; all if none does."""
+    """Count the lines before the first that looks like an object; all if none does."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw:
         found = OBJECT.search(raw, start, end)
         until = found.start() if found else end
@@ -121,12 +121,12 @@ LEAST_ROWS, MOST_ROWS = 4_000, 32_768  # of a block
 
 
 def block_rows(cap: int) -> int:
-    """How many rows a block should have if a batch may have `cap`."""
+    """Return how many rows a block should have if a batch may have `cap`."""
     return min(max(cap, LEAST_ROWS), MOST_ROWS)
 
 
 def next_blocks(recorded: IntakeBatch, start: Offset, cap: int) -> tuple[list[BlockRef], Offset]:
-    """The blocks of the next batch, about `cap` rows, and where it ends; none if all have run.
+    """Return the blocks of the next batch, about `cap` rows, and where it ends.
 
     The `byte` of an offset counts the blocks of all batches. Paths are those in the state.
     """
@@ -142,15 +142,15 @@ def next_blocks(recorded: IntakeBatch, start: Offset, cap: int) -> tuple[list[Bl
     return refs, Offset(seq, at)
 
 
-def name_stream(_: Offset) -> str:
-    """What makes it the same source when a stream is resumed: its state has the rest."""
+def identify_stream(_: Offset) -> str:
+    """Identify a stream when it resumes; its state has the rest."""
     return "stream"
 
 
 def join_lines(lines: pa.LargeBinaryArray) -> pa.Buffer:
-    """Events as the lines of a block, without the last newline.
+    """Join events as the lines of a block, without the last newline.
 
-    A newline inside one is no end of it, and JSON reads on.
+    A newline inside an event becomes a carriage return, which JSON treats alike.
     """
     plain = pc.replace_substring(lines, "\n", "\r")
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(plain)], pa.int64()), plain)
@@ -158,7 +158,7 @@ def join_lines(lines: pa.LargeBinaryArray) -> pa.Buffer:
 
 
 def plan_row_groups(path: str, start: Offset, rows: int) -> list[BlockRef]:
-    """The blocks of the next batch: whole row groups, at least one; `byte` counts row groups."""
+    """Return the next batch: whole row groups, at least one; `byte` counts row groups."""
     meta = pq.ParquetFile(path).metadata
     refs: list[BlockRef] = []
     seq = start.seq
@@ -184,7 +184,7 @@ def decode_row_group(
 
 
 class DecodeContext(Protocol):
-    """What decoding a block needs to know of its batch."""
+    """The context of a batch that decoding a block needs."""
 
     @property
     def root(self) -> str:

@@ -1,4 +1,4 @@
-"""Small moves over blocks: cell order, slices gathered into one buffer, the running clock."""
+"""Operations on columns of a block: sort by cell, gather slices, run the clock."""
 
 from __future__ import annotations
 

@@ -1,23 +1,11 @@
-"""Ids: which change follows which, and which committed row an id names."""
+"""Ids: link changes of one id, find the row of an id, and mark rows in bitmaps."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from placewire.kernels.bytes import same_bytes
 from placewire.kernels.jit import inlined, kernel
-
-
-@inlined
-def same_bytes(
-    a: np.ndarray, a_start: int, a_end: int, b: np.ndarray, b_start: int, b_end: int
-) -> bool:
-    """Whether two slices are equal."""
-    if a_end - a_start != b_end - b_start:
-        return False
-    for k in range(a_end - a_start):
-        if a[a_start + k] != b[b_start + k]:
-            return False
-    return True
 
 
 @kernel

@@ -141,8 +141,8 @@ def valid_pairs(
 ) -> NDArray[np.bool_]:
     """Which pairs of objects and committed rows stand: accepted object, live row."""
     stand = np.ones(objects.size, np.bool_)
-    if facts.clock.refused_event.size:
-        refused = np.isin(facts.arrays["object.event"], facts.clock.refused_event)
+    if facts.clock.rejected_event.size:
+        refused = np.isin(facts.arrays["object.event"], facts.clock.rejected_event)
         stand &= ~refused[objects]
     if ended_rows.size:
         at = np.minimum(np.searchsorted(ended_rows, rows), ended_rows.size - 1)
@@ -194,6 +194,6 @@ def began_before(
     """Which pairs of objects and rows of the batch itself stand: the row was live at the object."""
     seqs = object_seqs(fact)[objects]
     stand: NDArray[np.bool_] = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
-    if fact.clock.refused_event.size:
-        stand &= ~np.isin(fact.arrays["object.event"], fact.clock.refused_event)[objects]
+    if fact.clock.rejected_event.size:
+        stand &= ~np.isin(fact.arrays["object.event"], fact.clock.rejected_event)[objects]
     return stand

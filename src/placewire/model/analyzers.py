@@ -1,4 +1,4 @@
-"""Analyzers by name, and stop words: what the settings may say of them, read and checked."""
+"""Read and check the analyzer and the stop words of the settings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from placewire.model.errors import InvalidEvent
 
 DEFAULT, CJK_BIGRAM, SNOWBALL = "default", "cjk-bigram", "snowball:"
 FORMS = f"{DEFAULT}, {CJK_BIGRAM} or {SNOWBALL}LANGUAGE"
-MOST_STOP_WORDS = 10_000  # they travel with every task
+MOST_STOP_WORDS = 10_000  # every task receives them
 
-# Words that tell nothing of a text, by language: those that Lucene's English analyzer leaves out.
+# Stop words by language; the English list is that of Lucene's English analyzer.
 STOP_WORDS = {
     "english": """
         a an and are as at be but by for if in into is it no not of on or such that the their then
@@ -22,15 +22,15 @@ STOP_WORDS = {
 }
 
 
-def default_tokens(text: str) -> list[str]:
-    """The tokens of a text as the specification has them, in order, repeats included."""
+def tokenize(text: str) -> list[str]:
+    """Return the tokens of a text as the specification defines them, in order, with repeats."""
     return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
 
 
 def check_analyzer(name: Any) -> str | None:
-    """Refuse what is no analyzer; gives the stemming library and its version, if one is needed.
+    """Return the stemming library of an analyzer and its version, if any; raises InvalidEvent.
 
-    The version counts: stems of one word may differ from release to release.
+    The version matters: the stem of a word may differ between releases.
     """
     if not isinstance(name, str) or not (
         name in (DEFAULT, CJK_BIGRAM) or name.startswith(SNOWBALL)
@@ -53,9 +53,9 @@ def check_analyzer(name: Any) -> str | None:
 
 
 def read_stop_words(value: Any) -> str:
-    """Stop words by the name of a list, as a list, or in a file: terms joined by blanks.
+    """Return the sorted terms of stop words, joined by blanks; raises InvalidEvent.
 
-    The terms are sorted, so that only what they are makes a difference.
+    The value is the name of a list, a list of words, or `{"file": path}`.
     """
     if isinstance(value, str):
         if value not in STOP_WORDS:
@@ -72,7 +72,7 @@ def read_stop_words(value: Any) -> str:
         )
     terms: set[str] = set()
     for word in value:
-        found = default_tokens(word) if isinstance(word, str) else []
+        found = tokenize(word) if isinstance(word, str) else []
         if not found:
             raise InvalidEvent(f"stop_words: each must have a word in it, got {word!r}")
         terms.update(found)
@@ -84,7 +84,7 @@ def read_stop_words(value: Any) -> str:
 
 
 def read_stop_file(path: Path) -> list[str]:
-    """The lines of a file without what follows a `#`, and without empty ones."""
+    """Return the words of a file, one a line, without comments and empty lines."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError as error:

@@ -1,12 +1,12 @@
-"""The two ways in which input can be wrong: one event, or a whole run."""
+"""The errors of invalid events and of unusable files, settings or states."""
 
 from __future__ import annotations
 
 
 class InvalidEvent(ValueError):
-    """One event is invalid; it goes to the dead letters and nothing else happens.
+    """One event is invalid: it becomes a dead letter and has no other effect.
 
-    The message says what is wrong, where and what was got: `k must be 1..1000, got 0`.
+    The message says what is wrong, where, and what was given: `k must be 1..1000, got 0`.
     """
 
 

@@ -1,4 +1,4 @@
-"""Events as they are written: typed structs, the strict decoder, and what it cannot say.
+"""Events: typed structs, the strict decoder and its error messages.
 
 msgspec decodes and checks types in one pass. It lets a repeated key through and does not look
 inside the numbers of free-form values; `decode_event` closes those gaps.
@@ -23,13 +23,16 @@ from placewire.model.errors import InvalidEvent
 MOST_ID_CHARACTERS = 256
 MOST_TEXT_BYTES = 65_536
 MOST_DATA_BYTES = 16_384
+MOST_K = 1_000
+MOST_KEYWORDS = 64
+MOST_TERMS = 256  # of a `where`
 
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET
 
 
 class Event(msgspec.Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
-    """What every event has."""
+    """The fields that every event has."""
 
     id: str
     ts: str
@@ -80,16 +83,16 @@ class QueryEvent(Event, tag="query"):
     limit: int | Unset = UNSET
 
 
-own_values = attrgetter(
+kind_values = attrgetter(
     "lon", "lat", "keywords", "k", "mode", "within_m", "alpha", "reach_m", "window", "every"
 )
 
 AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
-# Where a repeated key could hide: the same string before a colon twice. Every string is taken in
-# turn, so that quotes stay in step. A key with an escape is written in another way than it reads,
-# so any backslash asks for the slow look as well.
+# A key may be repeated if the same string precedes a colon twice. All strings are matched in turn,
+# so that quotes stay paired. Escapes can spell one key in several ways, so a line with a backslash
+# is always checked in full.
 _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 
 _spaced_colon = re.compile(rb'"\s+:')
@@ -102,26 +105,26 @@ _long_number = re.compile(rb"[0-9]{309}")
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """One line as an event, strictly; raises InvalidEvent saying what, where, got."""
+    """Decode one line strictly; raises InvalidEvent."""
     try:
-        event = decode_deeply(line)
+        event = decode_nested(line)
     except msgspec.ValidationError as error:
-        raise InvalidEvent(mistyped(str(error), line)) from None
+        raise InvalidEvent(describe_type_error(str(error), line)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise InvalidEvent(malformed(line, error)) from None
-    if b"\\" in line or line.count(b'":') != least_keys(event) or _spaced_colon.search(line):
+        raise InvalidEvent(describe_malformed(line, error)) from None
+    if b"\\" in line or line.count(b'":') != count_keys(event) or _spaced_colon.search(line):
         keys = [name for name, colon in _strings.findall(line) if colon]
         if b"\\" in line or len(set(keys)) != len(keys):
-            refuse_repeated_keys(line)
+            check_unique_keys(line)
     if not 1 <= len(event.id) <= MOST_ID_CHARACTERS:
         raise InvalidEvent(f"id must have 1 to 256 characters, got {len(event.id)}")
     return event
 
 
-def least_keys(event: AnyEvent) -> int:
-    """How many keys the line of a simple event has if none is repeated; -1 if that is unclear.
+def count_keys(event: AnyEvent) -> int:
+    """Return the number of keys of a simple event's line if none is repeated; -1 if unclear.
 
-    Without a backslash a quote and a colon always end a key, so counting them is enough.
+    Without a backslash, a quote and a colon always end a key, so counting them is enough.
     """
     if isinstance(event, UnsubscribeEvent):
         return 3
@@ -129,7 +132,7 @@ def least_keys(event: AnyEvent) -> int:
         return -1
     keys = 4 + (event.expires is not UNSET)
     if event.kind != "boolean":
-        keys += sum(value is not UNSET for value in own_values(event))
+        keys += sum(value is not UNSET for value in kind_values(event))
     if isinstance(event.where, str):
         keys += 1
     elif event.where is not UNSET:
@@ -141,8 +144,8 @@ def least_keys(event: AnyEvent) -> int:
     return keys
 
 
-def decode_deeply(line: bytes) -> AnyEvent:
-    """Decode a line; free-form data may nest as deeply as its 16 KiB allow."""
+def decode_nested(line: bytes) -> AnyEvent:
+    """Decode a line; free-form data may nest as deeply as 16 KiB allow."""
     try:
         return _decoder.decode(line)
     except RecursionError:
@@ -152,7 +155,7 @@ def decode_deeply(line: bytes) -> AnyEvent:
 
 @contextlib.contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Room for JSON nested about 8,192 deep, which is all that fits in 16 KiB."""
+    """Raise the recursion limit for JSON nested about 8,192 deep, the most that fits in 16 KiB."""
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(usual + 9_000)
     try:
@@ -161,14 +164,14 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(usual)
 
 
-def mistyped(said: str, line: bytes) -> str:
-    """msgspec's message in this house's words, with what was got where it names a field."""
+def describe_type_error(said: str, line: bytes) -> str:
+    """Reword a message of msgspec and add the value of the field that it names."""
     said = said.replace("Expected `object`", "an event must be one JSON object")
     said = said.replace("Object missing required field", "the event is missing the field")
     said = said.replace("Object contains unknown field", "the event has an unknown field")
     unknown = _unknown.search(said)
     if unknown is not None:
-        return said + suggest(unknown.group(1))
+        return said + suggest_field(unknown.group(1))
     if said.startswith("Invalid value") and said.endswith("`$.type`"):
         said += ", must be object, subscribe, unsubscribe or query"
     place = _place.search(said)
@@ -181,15 +184,15 @@ def mistyped(said: str, line: bytes) -> str:
     return f"{said}, the value is {value if len(value) <= 60 else value[:57] + '...'}"
 
 
-def suggest(name: str) -> str:
-    """What a mistyped field may have been meant to be, if one is like it."""
+def suggest_field(name: str) -> str:
+    """Suggest a known field for a misspelt one; empty if none is similar."""
     known = sorted({field for kind in get_args(AnyEvent) for field in kind.__struct_fields__})
     alike = difflib.get_close_matches(name, known, 1)
     return f", did you mean `{alike[0]}`?" if alike else ""
 
 
-def name_infinite(text: bytes, error: Exception) -> str:
-    """Which number is too large for a float, if that is what is wrong with a JSON text."""
+def describe_infinite(text: bytes, error: Exception) -> str:
+    """Return a message if a number of a JSON text is too large for a float, else nothing."""
     for name, number in _numbers.findall(text) if "out of range" in str(error) else ():
         if math.isinf(float(number)):
             shown = number.decode() if len(number) <= 40 else f"{number[:37].decode()}..."
@@ -198,30 +201,30 @@ def name_infinite(text: bytes, error: Exception) -> str:
     return ""
 
 
-def name_surrogate(text: bytes) -> str:
-    """That half a character is what is wrong with a JSON text, if it has any."""
+def describe_surrogate(text: bytes) -> str:
+    """Return a message if a JSON text has a surrogate escape, else nothing."""
     return (
         "a string must not have a lone surrogate or be cut short" if _surrogate.search(text) else ""
     )
 
 
-def malformed(line: bytes, error: Exception) -> str:
-    """The message for a line that is not JSON."""
+def describe_malformed(line: bytes, error: Exception) -> str:
+    """Return the message for a line that is not JSON."""
     if not line.strip():
         return "an event must be one JSON object, got an empty line"
     if isinstance(error, UnicodeDecodeError):
         return f"a string must be UTF-8, got byte 0x{error.object[error.start]:02x}"
     if isinstance(error, RecursionError):
         return "JSON is nested too deeply"
-    if lone := name_surrogate(line):
+    if lone := describe_surrogate(line):
         return lone
-    if infinite := name_infinite(line, error):
+    if infinite := describe_infinite(line, error):
         return infinite
     start = line[:40].decode("utf-8", "replace")
     return f"{error}, got {start!r}{'...' if len(line) > 40 else ''}"
 
 
-def refuse_repeated_keys(line: bytes) -> None:
+def check_unique_keys(line: bytes) -> None:
     """Raise InvalidEvent if any JSON object in the line has a key twice."""
 
     def pairs(found: list[tuple[str, Any]]) -> None:
@@ -237,11 +240,11 @@ def refuse_repeated_keys(line: bytes) -> None:
     except InvalidEvent:
         raise
     except (ValueError, RecursionError) as error:
-        raise InvalidEvent(f"JSON is malformed: {error}") from None
+        raise InvalidEvent(f"JSON is describe_malformed: {error}") from None
 
 
 def compact_data(value: Any) -> bytes:
-    """`data` as compact UTF-8 JSON; raises InvalidEvent when it is too large or not finite."""
+    """Encode `data` as compact JSON; raises InvalidEvent if it is too large or not finite."""
     if value is UNSET:
         return b""
     try:
@@ -251,17 +254,17 @@ def compact_data(value: Any) -> bytes:
         raise InvalidEvent("data: cannot be written as JSON") from None
     size = len(compact)
     if size > MOST_DATA_BYTES // 2:
-        # Numbers have more than one spelling; the limit counts Python's.
+        # Numbers can be written in several ways; the limit is defined by how Python writes them.
         with deep_recursion():
             size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MOST_DATA_BYTES:
         raise InvalidEvent(f"data: must be at most 16384 bytes, got {size}")
     if _long_number.search(compact):
-        refuse_infinite(value)
+        check_finite(value)
     return compact
 
 
-def refuse_infinite(value: Any) -> None:
+def check_finite(value: Any) -> None:
     """Raise InvalidEvent if an integer inside `value` is larger than any 64-bit float."""
     waiting = [value]
     while waiting:
@@ -280,7 +283,7 @@ def refuse_infinite(value: Any) -> None:
 
 
 def check_point(lon: float, lat: float) -> None:
-    """Longitude and latitude in range; msgspec has refused infinities."""
+    """Raise InvalidEvent unless a point is in range; msgspec has rejected infinities."""
     if not -180.0 <= lon <= 180.0:
         raise InvalidEvent(f"lon must be in [-180, 180], got {lon!r}")
     if not -90.0 <= lat <= 90.0:
@@ -288,7 +291,7 @@ def check_point(lon: float, lat: float) -> None:
 
 
 def check_text(text: str) -> bytes:
-    """The text as UTF-8, of at most 64 KiB."""
+    """Return the text as UTF-8; raises InvalidEvent if it exceeds 64 KiB."""
     encoded = text.encode("utf-8")
     if len(encoded) > MOST_TEXT_BYTES:
         raise InvalidEvent(f"text must be at most 65536 bytes, got {len(encoded)}")

@@ -1,11 +1,11 @@
-"""What a `where` asks of an object's terms: the expression, its normal form and its program.
+"""Boolean expressions over terms: the tree of a `where`, its normal form and its program.
 
-A `Node` is the expression as it was written. `compile_expression` brings it to negation normal
-form (never to a disjunction of conjunctions: 128 ANDed pairs would become 2^128) and lays the
-literals out as a branching program: test a term, jump forward, accept or reject. Beside it stands
-the cover, the terms under which an index posts the expression.
+A `Node` is the expression as written. `compile_expression` brings it to negation normal form (never
+to disjunctive normal form: 128 ANDed pairs would become 2^128) and lays the literals out as a
+branching program: test a term, jump forward, accept or reject. The program also has a cover: the
+terms under which an index posts the expression.
 
-Nodes come from `placewire.text.query`, which bounds their depth; the functions here recurse.
+`placewire.text.query` makes nodes and bounds their depth; the functions here recurse.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Absent(NamedTuple):
 class Group(NamedTuple):
     """Two or more parts of which every one, or at least one, must hold; `size` counts literals.
 
-    No part is a group of the same sort, and no literal stands in it twice.
+    No part is a group of the same sort, and no literal is repeated.
     """
 
     every: bool
@@ -49,7 +49,7 @@ Form: TypeAlias = str | Absent | Group
 class Program(NamedTuple):
     """A compiled expression: one entry a literal, run from literal 0.
 
-    Literal i tests whether the object contains `terms[i]` and goes on at literal `on_true[i]` or
+    Literal i tests whether the object contains `terms[i]` and jumps to literal `on_true[i]` or
     `on_false[i]`, always forward, or ends with ACCEPT or REJECT. `cover` holds literal numbers,
     each term once, in canonical order; `cover_mode` says what they mean.
     """
@@ -61,7 +61,7 @@ class Program(NamedTuple):
     cover: list[int]
 
 
-ANY_TEXT = Program([], [], [], COVER_ANY, [])  # what is asked where there is no expression
+ANY_TEXT = Program([], [], [], COVER_ANY, [])  # the program where there is no expression
 
 
 def normal_form(node: Node, negated: bool = False) -> Form:
@@ -118,7 +118,7 @@ def holds(program: Program, terms: Set[str]) -> bool:
 
 
 def node_holds(node: Node, terms: Set[str]) -> bool:
-    """Evaluate an expression as written: what every program is checked against."""
+    """Evaluate an expression as written; the reference for compiled programs."""
     if isinstance(node, str):
         return node in terms
     kind, children = node
@@ -153,7 +153,7 @@ def _lay_out(form: Form) -> tuple[list[str], list[int], list[int], dict[str, int
     free = form.size if isinstance(form, Group) else 1
 
     def place(form: Form, yes: int, no: int) -> int:
-        """Place a form that goes to `yes` if it holds and to `no` if not; return its entry."""
+        """Place a form that jumps to `yes` if it holds and to `no` if not; return its entry."""
         nonlocal free
         if isinstance(form, Group):
             every = form.every
@@ -219,16 +219,15 @@ Outline: TypeAlias = "int | tuple[str, tuple[Outline, ...]]"
 
 
 def outline_program(on_true: Sequence[int], on_false: Sequence[int]) -> Outline | None:
-    """The tree of a program with these jumps; None for one without literals, which any text suits.
+    """Return the tree of a program with these jumps; None if it has no literals.
 
-    A part of the program is literals one after another that is left by two ways only: where it
-    goes on if it holds, and where if not.
+    A subtree is a run of literals with two exits: one if it holds and one if it does not.
     """
     if not on_true:
         return None
 
     def leave(first: int, last: int) -> set[int]:
-        """Where literals first:last lead to outside of themselves."""
+        """Return the jump targets of literals first:last outside that range."""
         jumps = {*on_true[first:last], *on_false[first:last]}
         return {to for to in jumps if not first <= to < last}
 
@@ -243,12 +242,12 @@ def outline_program(on_true: Sequence[int], on_false: Sequence[int]) -> Outline 
                 if ways <= {end, other}:
                     one = read(first, end, *((end, no) if kind == ALL else (yes, end)))
                     rest = read(end, last, yes, no)
-                    return kind, (*flat(kind, one), *flat(kind, rest))
+                    return kind, (*flatten(kind, one), *flatten(kind, rest))
         raise ValueError("the jumps are not those of an expression")
 
     return read(0, len(on_true), ACCEPT, REJECT)
 
 
-def flat(kind: str, node: Outline) -> tuple[Outline, ...]:
-    """The children of a node of the same kind, or the node itself."""
+def flatten(kind: str, node: Outline) -> tuple[Outline, ...]:
+    """Return the children of a node of the same kind, or the node itself."""
     return node[1] if isinstance(node, tuple) and node[0] == kind else (node,)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext, OpenSegment
     from placewire.explainer.object import ExplainedObject
     from placewire.explainer.subscription import ExplainedSubscription
-    from placewire.ingest.changes import RowFields, RowReader
-    from placewire.ingest.queries import Query, QueryReader
+    from placewire.ingest.changes import RowFields
+    from placewire.ingest.fields import FieldReader
+    from placewire.ingest.queries import Query
     from placewire.kinds.candidates import Matches, ObjectBlock, Target
     from placewire.kinds.explanation import MatchTrace, PostingRef
     from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
@@ -47,18 +48,18 @@ class Delta(NamedTuple):
     """What a batch changed in the results of one segment's rows, as arrays of a file."""
 
     arrays: Arrays
-    entrants: int  # objects in it, by which its size is judged
+    entrants: int  # objects in it, which measure its size
 
 
 class MergedResults(NamedTuple):
-    """What rows of several segments hold together, and the parts that they are divided into."""
+    """The results of rows of several segments, and the partition of those rows."""
 
     held: Any = None
     parts: Any = None
 
 
 class KindForm(NamedTuple):
-    """How subscriptions of one kind look to a client, and how their results add up."""
+    """How clients see subscriptions and current results of one kind."""
 
     example: dict[str, Any]  # a valid subscription, for the OpenAPI document
     lists: str = ""  # what its current result lists: "objects" or "terms"; empty: it has none
@@ -91,13 +92,13 @@ class RowResults:
         """Apply what changed in a source since it was frozen; `row_map` renumbers its rows."""
 
     def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
-        """Copy what is known of a source's rows beyond their results; all rows of this one."""
+        """Copy derived values of a source's rows, which become all rows of this one."""
 
     def take(self, rows: NDArray[np.int64]) -> Any:
         """What some rows hold."""
 
     def unindexed(self) -> NDArray[np.int64]:
-        """Rows that the index does not find all objects for any more."""
+        """Return rows for which the index no longer finds all objects."""
         return NO_ROWS
 
     def take_fresh(self, first_seq: int) -> Delta | None:
@@ -114,9 +115,9 @@ class RowResults:
 
 
 class Kind:
-    """One kind of subscription. The methods here are those of a kind that matches nothing.
+    """One kind of subscription; this base class is a kind that matches nothing.
 
-    Fields are those of events: which a subscription must have and may have, and a query.
+    Fields are those of events: required and optional ones of subscriptions and of queries.
     """
 
     number: int  # in files
@@ -132,7 +133,7 @@ class Kind:
 
     # Decode: an event to a row.
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         """Read the kind's own fields of a subscription; raises InvalidEvent."""
         raise NotImplementedError
 
@@ -173,10 +174,10 @@ class Kind:
         return ()
 
     def open_thresholds(self, segment: Segment) -> Any:
-        """By what matching leaves candidates out, as the segment's file has it."""
+        """Return the thresholds in a segment's file, by which matching drops candidates."""
 
     def apply_delta(self, thresholds: Any, arrays: Arrays, label: str) -> None:
-        """Change thresholds in place as a delta says."""
+        """Apply a delta to thresholds in place."""
 
     def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:
         """Match a block of objects with segments, by their indexes or by scanning."""
@@ -185,19 +186,19 @@ class Kind:
     # Settle: candidates to results, by seq.
 
     def open(self, state: Any) -> Any:
-        """What the kind remembers from batch to batch; speed may depend on it, results may not."""
+        """Return the kind's memory between batches; it may change speed but not results."""
 
     def cap_batch(self, memory: Any, rows: int, live: Sequence[LiveSegment], window: float) -> int:
-        """How many of `rows` events the next batch should have for this kind's sake."""
+        """Return how many of `rows` events the next batch should have."""
         return rows
 
     def note_matched(
         self, memory: Any, live: Sequence[LiveSegment], objects: int, pieces: Sequence[Any]
     ) -> None:
-        """Remember what matching a batch took."""
+        """Record the cost of matching a batch."""
 
     def begin(self, memory: Any, batch: SettleBatch) -> Any:
-        """What all shards of the kind share in a batch; called if there are any."""
+        """Return what all shards of the kind share in a batch; called if there are any."""
 
     def settle(self, shard: Shard, batch: SettleBatch) -> Any:
         """Apply a batch to one shard of committed rows: its candidates by seq, its ends, the clock.
@@ -212,16 +213,16 @@ class Kind:
         raise NotImplementedError
 
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
-        """The kind's results of a batch, from what its shards gave, each with its segment."""
+        """Combine the updates of all shards, each with its segment, into the results of a batch."""
         raise NotImplementedError
 
     def retention_us(self, live: Sequence[LiveSegment]) -> int:
-        """How long objects must be retained for these rows."""
+        """Return how long objects must be retained for these rows."""
         return 0
 
     # Answer: snapshot queries.
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         """Read the kind's own fields of a query; raises InvalidEvent."""
         raise NotImplementedError
 
@@ -233,7 +234,7 @@ class Kind:
         lexicon: Lexicon | None,
         with_data: bool,
     ) -> dict[str, Any]:
-        """The kind's own fields of an answer from retained objects."""
+        """Answer a query from retained objects; return the kind's own fields of the answer."""
         raise NotImplementedError
 
     # Explain: why a pair does or does not match.
@@ -241,10 +242,10 @@ class Kind:
     verdicts = ("Match", "No match")  # how the sentence of an explanation begins
     looks_back = False  # whether objects from before the subscription count
     probes_any_text = False  # whether an object also probes for rows that ask for no word
-    left_out = ""  # why a pair that suits is not found any more
+    left_out = ""  # why a matching pair is no longer found
 
     def empty_results(self, rows: SubscriptionRows) -> Any:
-        """What rows hold that have no results yet."""
+        """Return the results of new rows."""
 
     def explain(
         self,
@@ -275,7 +276,7 @@ class Kind:
         raise NotImplementedError
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
-        """Whether two rows ask for the same."""
+        """Whether two rows are of equal subscriptions."""
         return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
 
 
@@ -326,7 +327,7 @@ def register(kind: type[Kind] | Kind, package: str) -> None:
 
 
 def unregister(name: str) -> None:
-    """Take a kind out again."""
+    """Remove a kind from those of this process."""
     del _PACKAGES[name]
     _load.cache_clear()
 

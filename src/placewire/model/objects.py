@@ -1,4 +1,4 @@
-"""Objects as columns: what decoding makes of a block and matching reads."""
+"""Objects as columns: decoding builds them from a block, matching reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 class ObjectRows(NamedTuple):
     """n objects of one block, in log order; `event` is the position in the block's lines.
 
-    `now_us` is `now` at the object as far as the block alone can tell; the clock raises it.
+    `now_us` is the clock at the object as known from the block alone; earlier blocks may raise it.
     `data` is compact JSON, empty for an object that carries none.
     """
 

@@ -1,4 +1,4 @@
-"""Regions as they are written in events, read into a kind, a bounding box and a shape."""
+"""Read the regions of events into a kind, a bounding box and a shape."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Region(NamedTuple):
     shape: tuple[float, ...]
 
 
-NOWHERE_SPECIAL = Region(EVERYWHERE, WORLD, ())
+WHOLE_WORLD = Region(EVERYWHERE, WORLD, ())
 
 
 def read_region(value: Any) -> Region:
-    """The region of a decoded `region` field; raises InvalidEvent."""
+    """Return the region of a decoded `region` field; raises InvalidEvent."""
     if not isinstance(value, dict) or len(value) != 1:
         raise InvalidEvent(
             f"region: must have exactly one of box, circle, polygon, got {describe(value)}"
@@ -46,7 +46,7 @@ def read_region(value: Any) -> Region:
 
 
 def read_box(body: Any) -> Region:
-    """`[west, south, east, north]`."""
+    """Read `[west, south, east, north]`."""
     if not isinstance(body, list) or len(body) != 4:
         raise InvalidEvent(f"region.box: must be [west, south, east, north], got {describe(body)}")
     west, south, east, north = body
@@ -67,7 +67,7 @@ def read_box(body: Any) -> Region:
 
 
 def read_circle(body: Any) -> Region:
-    """`{"lon": .., "lat": .., "radius_m": ..}`."""
+    """Read `{"lon": .., "lat": .., "radius_m": ..}`."""
     if not isinstance(body, dict) or body.keys() != {"lon", "lat", "radius_m"}:
         raise InvalidEvent(
             f"region.circle: must have exactly lon, lat, radius_m, got {describe(body)}"
@@ -81,13 +81,13 @@ def read_circle(body: Any) -> Region:
 
 
 def circle_bounds(lon: float, lat: float, radius_m: float) -> tuple[float, float, float, float]:
-    """A box that contains the circle; west > east when it crosses the antimeridian."""
+    """Return a box that contains a circle; west > east if it crosses the antimeridian."""
     angle = radius_m / EARTH_RADIUS_M
     reach_deg = math.degrees(angle) + PADDING_DEG
     south, north = lat - reach_deg, lat + reach_deg
     if south <= -90.0 or north >= 90.0 or angle >= math.pi / 2.0:
         return (-180.0, max(south, -90.0), 180.0, min(north, 90.0))
-    # How far a circle of this angle leans east and west of its centre.
+    # The largest difference in longitude from the centre.
     sine = math.sin(math.radians(reach_deg)) / math.cos(math.radians(lat))
     if sine >= 1.0:
         return (-180.0, south, 180.0, north)
@@ -103,7 +103,7 @@ def circle_bounds(lon: float, lat: float, radius_m: float) -> tuple[float, float
 
 
 def read_polygon(body: Any) -> Region:
-    """GeoJSON rings, the outer one first; the shape is each ring's length and coordinates."""
+    """Read GeoJSON rings, the outer one first; the shape has each ring's length and coordinates."""
     if not isinstance(body, list) or not body:
         raise InvalidEvent(f"region.polygon: must be a list of rings, got {describe(body)}")
     shape: list[float] = []
@@ -128,7 +128,7 @@ def read_polygon(body: Any) -> Region:
 
 
 def read_number(value: Any, where: str) -> float:
-    """A finite JSON number."""
+    """Return a finite JSON number as a float; raises InvalidEvent."""
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -141,7 +141,7 @@ def read_number(value: Any, where: str) -> float:
 
 
 def read_degrees(value: Any, limit: float, where: str) -> float:
-    """A number in [-limit, limit]."""
+    """Return a number in [-limit, limit]; raises InvalidEvent."""
     number = read_number(value, where)
     if not -limit <= number <= limit:
         raise InvalidEvent(f"{where}: must be in [-{limit:g}, {limit:g}], got {number!r}")
@@ -149,7 +149,7 @@ def read_degrees(value: Any, limit: float, where: str) -> float:
 
 
 def describe(value: Any) -> str:
-    """A short form of a value for an error."""
+    """Return a short form of a value for an error."""
     try:
         text = repr(value)
     except (RecursionError, ValueError):

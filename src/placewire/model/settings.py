@@ -11,7 +11,7 @@ import msgspec
 
 from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.times import DAY_US, parse_duration
+from placewire.model.times import DAY_US, read_duration
 
 MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
 
@@ -24,12 +24,12 @@ class LexiconFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Settings(NamedTuple):
-    """What decides the results, beside the log. Everything else may change speed only."""
+    """The settings that, with the log, determine the results; all others change only speed."""
 
     analyzer: str = "default"
     stemmer: str | None = None  # the library behind the analyzer, with its version
     stop_words: str | None = None  # terms, ascending, joined by blanks
-    lexicon: str | None = None  # a path; what counts is what is in the file
+    lexicon: str | None = None  # a path; the digest identifies the file
     lexicon_digest: str | None = None
     window_count: int | None = 100_000
     window_us: int | None = None
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(path: Path | None) -> Settings:
-    """The settings of a TOML file; none gives the defaults. Raises Unusable."""
+    """Return the settings of a TOML file, the defaults without one; raises Unusable."""
     if path is None:
         return Settings()
     try:
@@ -49,13 +49,13 @@ def read_settings(path: Path | None) -> Settings:
     except (ValueError, RecursionError) as error:
         raise Unusable(f"settings {path}: is not TOML: {error}") from None
     try:
-        return settings_of(table)
+        return parse_settings(table)
     except InvalidEvent as error:
         raise Unusable(f"settings {path}: {error}") from None
 
 
-def settings_of(table: dict[str, Any]) -> Settings:
-    """Settings from a decoded table; raises InvalidEvent naming the field."""
+def parse_settings(table: dict[str, Any]) -> Settings:
+    """Return the settings of a decoded table; raises InvalidEvent naming the field."""
     known = {
         "analyzer",
         "stop_words",
@@ -82,11 +82,11 @@ def settings_of(table: dict[str, Any]) -> Settings:
         path = Path(table["lexicon"]).absolute()
         settings = settings._replace(lexicon=str(path), lexicon_digest=check_lexicon(path))
     if "window" in table:
-        settings = with_window(settings, table["window"])
+        settings = set_window(settings, table["window"])
     if "retention" in table:
-        settings = settings._replace(retention_us=read_span(table["retention"], "retention"))
+        settings = settings._replace(retention_us=read_duration(table["retention"], "retention"))
     if "max_ahead" in table:
-        settings = settings._replace(max_ahead_us=read_span(table["max_ahead"], "max_ahead"))
+        settings = settings._replace(max_ahead_us=read_duration(table["max_ahead"], "max_ahead"))
     if "reach_m" in table:
         reach = table["reach_m"]
         if isinstance(reach, bool) or not isinstance(reach, int | float) or not 0 < reach < 1e300:
@@ -95,8 +95,8 @@ def settings_of(table: dict[str, Any]) -> Settings:
     return settings
 
 
-def with_identity(settings: Settings) -> Settings:
-    """Settings that were not read from a table, with what is behind them; raises Unusable."""
+def complete_settings(settings: Settings) -> Settings:
+    """Fill in the derived fields of settings that code has made; raises Unusable."""
     try:
         settings = settings._replace(stemmer=check_analyzer(settings.analyzer))
         if settings.stop_words is not None:
@@ -109,7 +109,7 @@ def with_identity(settings: Settings) -> Settings:
 
 
 def check_lexicon(path: Path) -> str:
-    """Refuse a lexicon that is not `{"documents": N, "df": {"term": n}}`; gives its digest."""
+    """Check that a lexicon is `{"documents": N, "df": {"term": n}}` and return its digest."""
     try:
         raw = path.read_bytes()
         lexicon = msgspec.json.decode(raw, type=LexiconFile)
@@ -126,26 +126,16 @@ def check_lexicon(path: Path) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def with_window(settings: Settings, window: Any) -> Settings:
-    """`{"count": N}` or `{"time": duration}`."""
+def set_window(settings: Settings, window: Any) -> Settings:
+    """Set the window to `{"count": N}` or `{"time": duration}`; raises InvalidEvent."""
     if isinstance(window, dict) and len(window) == 1:
         count = window.get("count")
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:
             return settings._replace(window_count=count, window_us=None)
         if "time" in window:
             return settings._replace(
-                window_count=None, window_us=read_span(window["time"], "window.time")
+                window_count=None, window_us=read_duration(window["time"], "window.time")
             )
     raise InvalidEvent(
         f'window: must be {{count = N}}, N from 1 on, or {{time = "PT1H"}}, got {window!r}'
     )
-
-
-def read_span(value: Any, name: str) -> int:
-    """An ISO 8601 duration in microseconds."""
-    if not isinstance(value, str):
-        raise InvalidEvent(f"{name}: must be a duration such as 'PT1H', got {value!r}")
-    try:
-        return parse_duration(value)
-    except InvalidEvent as error:
-        raise InvalidEvent(f"{name}: {error}") from None

@@ -1,4 +1,4 @@
-"""Subscriptions as columns: the rows that decoding makes and segments keep."""
+"""Subscriptions as columns: decoding builds the rows, segments store them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 NEVER_US = np.iinfo(np.int64).max
 
-BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows
-KINDS = {BOOLEAN: "boolean", NEAREST: "nearest", TRENDING: "trending", RELEVANT: "relevant"}
+BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows, as numbered by `model.kinds`
 
 
 class SubscriptionRows(NamedTuple):
@@ -20,15 +19,13 @@ class SubscriptionRows(NamedTuple):
     A literal is one step of a compiled expression: it tests a term and jumps to another literal of
     the same row, or to -1 (accept) or -2 (reject). No literals: any text.
 
-    A `nearest` row asks for `k` objects about a point: its shape is lon, lat and the farthest
-    distance, its region the circle of these, everywhere if that is infinite.
+    A kind may store values of its own in `shape` and `literal_term`, which it then reads by name
+    through `placewire.kinds.<kind>.rows`. Separate columns would cost memory in rows of all kinds.
 
-    A `trending` row has no words: the terms of its three literals are times instead, in
-    microseconds (see `read_pace`). Columns of their own would cost rows of all kinds.
-
-    A `relevant` row asks for the `k` best by score: its literals are its terms, in code-point order
-    of the words; its shape is lon, lat, alpha, reach_m, norm and then the idf of each term.
-    The norm is the root of the sum of their squares, added in that order.
+    A `nearest` row asks for the `k` objects nearest to a point: its region is a circle, or
+    everywhere. A `trending` row has no words; its literals are times. The literals of a `relevant`
+    row are its terms in code-point order; its norm is the root of the sum of the squares of their
+    idf, added in that order.
     """
 
     kind: NDArray[np.uint8]
@@ -54,20 +51,6 @@ class SubscriptionRows(NamedTuple):
         return int(self.begin_seq.size)
 
 
-class Pace(NamedTuple):
-    """When `trending` rows report: at begun + n * every, on objects of the window before."""
-
-    begun_us: NDArray[np.int64]
-    window_us: NDArray[np.int64]
-    every_us: NDArray[np.int64]
-
-
-def read_pace(rows: SubscriptionRows) -> Pace:
-    """The times of rows that are all `trending`."""
-    times = rows.literal_term.view(np.int64).reshape(-1, 3)
-    return Pace(times[:, 0], times[:, 1], times[:, 2])
-
-
 # Each CSR column's offsets and the flat columns they cut.
 FLAT_COLUMNS = {
     "id_offsets": ("id_bytes",),
@@ -87,7 +70,7 @@ ROW_COLUMNS = (
 
 
 def no_rows() -> SubscriptionRows:
-    """No subscriptions."""
+    """Return columns without rows."""
     return SubscriptionRows(
         kind=np.empty(0, np.uint8),
         k=np.empty(0, np.uint16),
@@ -110,7 +93,7 @@ def no_rows() -> SubscriptionRows:
 
 
 def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
-    """All rows of `parts`, one after another."""
+    """Concatenate the rows of `parts`."""
     if not parts:
         return no_rows()
     if len(parts) == 1:
@@ -124,7 +107,7 @@ def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
 
 
 def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> SubscriptionRows:
-    """The rows at the positions `picked`, in that order."""
+    """Return the rows at the positions `picked`, in that order."""
     columns = {name: getattr(rows, name)[picked] for name in ROW_COLUMNS}
     for offsets_name, flats in FLAT_COLUMNS.items():
         offsets = getattr(rows, offsets_name)
@@ -136,13 +119,13 @@ def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> Subscription
 
 
 def concat_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The offsets of concatenated CSR columns."""
+    """Return the offsets of concatenated CSR columns."""
     lengths = np.concatenate([np.diff(part) for part in parts])
     return lengths_to_offsets(lengths)
 
 
 def lengths_to_offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """n lengths as n + 1 offsets from 0."""
+    """Turn n lengths into n + 1 offsets from 0."""
     offsets = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
@@ -151,7 +134,7 @@ def lengths_to_offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 def take_slices(
     offsets: NDArray[np.int64], picked: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The new offsets of the picked slices, and the flat positions they are taken from."""
+    """Return the offsets of the picked slices and the flat positions of their values."""
     starts = offsets[:-1][picked]
     lengths = offsets[1:][picked] - starts
     new_offsets = lengths_to_offsets(lengths)

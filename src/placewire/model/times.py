@@ -1,4 +1,4 @@
-"""Times and durations as text and as microseconds: the rules of `ts`, `expires`, `last`, `every`.
+"""Parse and format times and durations: the rules of `ts`, `expires`, `last`, `every`.
 
 A time is a count of microseconds since 1970-01-01T00:00:00Z, negative before it. Digits past the
 microsecond are cut off, never rounded, so that a time and its prefix agree.
@@ -22,8 +22,8 @@ LONGEST_DURATION_US = 36_500 * DAY_US
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST_US = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_US
-_LAST_US = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_ORDINAL) * DAY_US - 1
+FIRST_US = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_US  # the years 0001 to 9999
+LAST_US = (date(9999, 12, 31).toordinal() + 1 - _EPOCH_ORDINAL) * DAY_US - 1
 _DAYS_IN_400_YEARS = 146_097
 
 # [0-9] and not \d: the digits of other scripts are invalid.
@@ -38,7 +38,7 @@ _DURATION = re.compile(
 
 
 def parse_timestamp(text: str) -> int:
-    """Microseconds since the epoch of the RFC 3339 time `text`."""
+    """Return the microseconds since the epoch of an RFC 3339 time; raises InvalidEvent."""
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:
         raise InvalidEvent(
@@ -60,19 +60,19 @@ def parse_timestamp(text: str) -> int:
             raise InvalidEvent(f"a time's offset must be 00:00 to 23:59, got {_shown(text)}")
         offset_us = hours * HOUR_US + minutes * MINUTE_US
         time_us += offset_us if sign == "-" else -offset_us
-    if not _FIRST_US <= time_us <= _LAST_US:
+    if not FIRST_US <= time_us <= LAST_US:
         raise InvalidEvent(f"a time must be in the years 0001 to 9999 in UTC, got {_shown(text)}")
     return time_us
 
 
 def format_timestamp(ts_us: int) -> str:
-    """The time in UTC with `Z`, with a fraction only when it is not zero: parses back to itself."""
+    """Format a time in UTC with `Z`, with a fraction only if it is not zero."""
     text = (_EPOCH + timedelta(microseconds=ts_us)).replace(tzinfo=None).isoformat()
     return text + "Z"
 
 
 def format_duration(duration_us: int) -> str:
-    """A duration as ISO 8601 has it: parses back to itself."""
+    """Format a duration as ISO 8601."""
     seconds, fraction = divmod(duration_us, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
     hours, seconds = divmod(seconds, 3_600)
@@ -85,7 +85,7 @@ def format_duration(duration_us: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Microseconds of the ISO 8601 duration `text` (`PnDTnHnMnS`), greater than 0."""
+    """Return the microseconds of an ISO 8601 duration (`PnDTnHnMnS`); raises InvalidEvent."""
     parts = _DURATION.fullmatch(text)
     if parts is None:
         raise InvalidEvent(
@@ -106,8 +106,18 @@ def parse_duration(text: str) -> int:
     return duration_us
 
 
+def read_duration(value: object, name: str) -> int:
+    """Return the microseconds of the duration in the field `name`; raises InvalidEvent."""
+    if not isinstance(value, str):
+        raise InvalidEvent(f"{name}: must be a duration such as 'PT1H', got {value!r}")
+    try:
+        return parse_duration(value)
+    except InvalidEvent as error:
+        raise InvalidEvent(f"{name}: {error}") from None
+
+
 def _days_since_epoch(year: int, month: int, day: int) -> int | None:
-    """The day's number, or None for a day that does not exist.
+    """Return the day since the epoch, or None for a day that does not exist.
 
     Year 0000 is read here, because its last hours can be year 0001 in UTC; `date` does not know
     it, but the calendar repeats every 400 years.
@@ -121,17 +131,17 @@ def _days_since_epoch(year: int, month: int, day: int) -> int | None:
 
 
 def _fraction_us(digits: str | None) -> int:
-    """The microseconds of the digits after a second's dot."""
+    """Return the microseconds of a fraction of a second."""
     return int(digits[:6].ljust(6, "0")) if digits else 0
 
 
 def _count(digits: str | None) -> int:
-    """The number, cut to 18 digits: `int` refuses thousands of them, and 18 are too long anyway."""
+    """Return the number of at most 18 digits: `int` limits digits, and 18 exceed any duration."""
     if not digits:
         return 0
     return int(digits.lstrip("0")[:18] or "0")
 
 
 def _shown(text: str) -> str:
-    """The text as an error shows it: quoted, and short even when the text is not."""
+    """Quote a text for an error, shortened if it is long."""
     return repr(text if len(text) <= 64 else text[:61] + "...")

@@ -85,10 +85,10 @@ def leave_out(
     lexicon: Lexicon | None,
 ) -> list[StoreEntry]:
     """A block's file of objects; written anew if the clock refused some of its events."""
-    if fact.clock.refused_event.size == 0:
+    if fact.clock.rejected_event.size == 0:
         return [entry]
     retained = open_retained(state.file(entry.name))
-    stay = np.flatnonzero(~np.isin(retained.seq - fact.first_seq, fact.clock.refused_event))
+    stay = np.flatnonzero(~np.isin(retained.seq - fact.first_seq, fact.clock.rejected_event))
     if stay.size == retained.total:
         return [entry]
     if stay.size == 0:

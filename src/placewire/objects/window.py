@@ -130,6 +130,6 @@ def arrivals(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
     """The seqs of the batch's objects, ascending, without those that the clock refused."""
     parts = [np.empty(0, np.int64)]
     for fact in facts:
-        refused = np.isin(fact.arrays["object.event"], fact.clock.refused_event)
+        refused = np.isin(fact.arrays["object.event"], fact.clock.rejected_event)
         parts.append(np.sort(object_seqs(fact)[~refused]))
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Answering snapshot queries from files of retained objects, the same way wherever it is asked."""
+"""Answer snapshot queries from files of retained objects."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def answer_query(
     lexicon: Lexicon | None = None,
     with_data: bool = False,
 ) -> dict[str, Any]:
-    """The fields of an answer that depend on the query's kind."""
+    """Return the fields of an answer that depend on the kind of the query."""
     met = [section for section in sections if section.meets(span)]
     return kind_named(query.kind).answer(query, span, met, lexicon, with_data)
 
 
-QUERIES_A_TASK = 256
+QUERIES_PER_TASK = 256
 
 
 class AskedQuery(NamedTuple):
@@ -50,8 +50,8 @@ class AskedQuery(NamedTuple):
     line: bytes
 
 
-class AskContext(NamedTuple):
-    """What a process must know to answer queries; small, and pickled into each task."""
+class QueryContext(NamedTuple):
+    """The context that a process needs to answer queries; pickled into each task."""
 
     root: str
     key: tuple[int, int]
@@ -60,14 +60,14 @@ class AskContext(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """Answers as lines, without the objects' data and with it; the same if there is none."""
+    """Answers as lines, without and with the data of objects."""
 
     lines: list[bytes]
     lines_with_data: list[bytes]
 
 
 def gather_queries(facts: Sequence[BlockFacts]) -> list[AskedQuery]:
-    """The queries of a batch that the clock accepts, in log order."""
+    """Return the queries of a batch that the clock accepts, in log order."""
     asked = []
     for fact in facts:
         arrays = fact.arrays
@@ -77,20 +77,22 @@ def gather_queries(facts: Sequence[BlockFacts]) -> list[AskedQuery]:
         edges = arrays["query.line_offsets"].tolist()
         events = arrays["query.event"]
         nows = fact.clock.nows(events, arrays["query.now_us"]).tolist()
-        refused = np.isin(events, fact.clock.refused_event).tolist()
+        rejected = np.isin(events, fact.clock.rejected_event).tolist()
         for i, event in enumerate(events.tolist()):
-            if not refused[i]:
+            if not rejected[i]:
                 line = raw[edges[i] : edges[i + 1]]
                 asked.append(AskedQuery(fact.first_seq + event, nows[i], line))
     return asked
 
 
-def cut_queries(asked: Sequence[AskedQuery], size: int = QUERIES_A_TASK) -> list[list[AskedQuery]]:
-    """Queries in portions for tasks."""
+def split_queries(
+    asked: Sequence[AskedQuery], size: int = QUERIES_PER_TASK
+) -> list[list[AskedQuery]]:
+    """Split queries into portions for tasks."""
     return [list(asked[at : at + size]) for at in range(0, len(asked), size)]
 
 
-def answer_portion(context: AskContext, portion: Sequence[AskedQuery]) -> Answered:
+def answer_queries(context: QueryContext, portion: Sequence[AskedQuery]) -> Answered:
     """Answer some queries from the store's files."""
     analyzer = open_analyzer(context.settings, context.key)
     state = StateDir.at(context.root)
@@ -114,7 +116,7 @@ def answer_portion(context: AskContext, portion: Sequence[AskedQuery]) -> Answer
 
 
 def without_data(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer whose objects are named without their data."""
+    """Return an answer without the data of its objects."""
     if not any("data" in named for named in answer.get("objects", ())):
         return answer
     objects = [{k: v for k, v in named.items() if k != "data"} for named in answer["objects"]]
@@ -122,7 +124,7 @@ def without_data(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode_line(answer: dict[str, Any]) -> bytes:
-    """An answer as one line of JSON."""
+    """Encode an answer as one line of JSON."""
     for named in answer.get("objects", ()):
         if "data" in named and isinstance(named["data"], Json):
             named["data"] = msgspec.Raw(named["data"])
@@ -132,7 +134,7 @@ def encode_line(answer: dict[str, Any]) -> bytes:
 def write_answers(
     state: StateDir, batch: int, asked: Sequence[AskedQuery], answered: Sequence[Answered]
 ) -> LinesEntry | None:
-    """Write the answers of a batch, those with data apart if they differ."""
+    """Write the answers of a batch, with a second version if some have data."""
     plain = [line for part in answered for line in part.lines]
     full = [line for part in answered for line in part.lines_with_data]
     labelled = {"plain": plain, "data": full if full != plain else []}

@@ -1,4 +1,4 @@
-"""A snapshot of a state: queries answered from its latest manifest, outside of any batch."""
+"""Snapshot: answer queries from the latest commit of a state directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from placewire.ingest.queries import Query, read_query
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.events import QueryEvent, decode_event, refuse_repeated_keys
+from placewire.model.events import QueryEvent, check_unique_keys, decode_event
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.objects.sections import Json, Span, open_sections
@@ -19,16 +19,16 @@ from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
 from placewire.text.analyzer import open_analyzer
 
-TRIES = 5  # a writer may sweep a file between our reading of a manifest and our mapping of it
+TRIES = 5  # a writer may delete a file after the manifest is read and before the file is mapped
 NO_TS = "0001-01-01T00:00:00Z"
 NO_ID = "query"
 
 
 class Snapshot:
-    """The retained objects of a state directory, as of one commit, open for questions.
+    """The retained objects of a state directory at one commit, open for queries.
 
-    It needs no lock: files never change, and those that it has mapped stay although the writer
-    may delete them.
+    It needs no lock: files never change, and mapped files stay readable after the writer has
+    deleted them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -37,7 +37,7 @@ class Snapshot:
         self.refresh()
 
     def refresh(self) -> None:
-        """Go to the latest commit."""
+        """Move to the latest commit."""
         for left in range(TRIES, 0, -1):
             try:
                 manifest = read_latest(self.state)
@@ -58,11 +58,11 @@ class Snapshot:
 
     @property
     def now_us(self) -> int | None:
-        """The clock of the state; None before the first valid event."""
+        """Return the clock of the state; None before the first valid event."""
         return self.manifest.now_us if self.manifest is not None else None
 
     def read(self, query: dict[str, Any] | str | bytes) -> tuple[Query, int | None]:
-        """A query, and the clock it is asked at; raises InvalidEvent.
+        """Return a query and the clock at which it is asked; raises InvalidEvent.
 
         `type`, `id` and `ts` may be left out. A `ts` after the state's clock moves the clock for
         this query, as its event would.
@@ -95,14 +95,14 @@ class Snapshot:
             raise InvalidEvent(str(error).replace(f"query {NO_ID!r}", "query", 1)) from None
 
     def answer_line(self, query: dict[str, Any] | str | bytes, with_data: bool = False) -> bytes:
-        """The answer as a line of JSON."""
+        """Return the answer as a line of JSON."""
         head, answer = self._answer(query, with_data)
         return encode_line(head | answer)
 
     def answer(
         self, query: dict[str, Any] | str | bytes, with_data: bool = False
     ) -> dict[str, Any]:
-        """The answer as in the specification, without a seq; raises InvalidEvent."""
+        """Return the answer as in the specification, without a seq; raises InvalidEvent."""
         head, answer = self._answer(query, with_data)
         for named in answer.get("objects", ()):
             if isinstance(named.get("data"), Json):
@@ -134,13 +134,13 @@ class Snapshot:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files; there are no answers any more."""
+        """Close the files; no more queries can be answered."""
         self.sections = []
         self.closed = True
 
 
 def decode_object(query: dict[str, Any] | str | bytes, what: str = "a query") -> dict[str, Any]:
-    """A query, or what else it is, as a dict; raises InvalidEvent."""
+    """Decode a JSON object such as a query; raises InvalidEvent."""
     if isinstance(query, dict):
         return query
     if not isinstance(query, str | bytes):
@@ -152,5 +152,5 @@ def decode_object(query: dict[str, Any] | str | bytes, what: str = "a query") ->
         raise InvalidEvent(f"{what} must be one JSON object: {error}") from None
     if not isinstance(given, dict):
         raise InvalidEvent(f"{what} must be one JSON object, got {type(given).__name__}")
-    refuse_repeated_keys(line)
+    check_unique_keys(line)
     return given

@@ -65,7 +65,7 @@ def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionR
         events = a["change.event"].astype(np.int64)
         row = a["change.row"].astype(np.int64)
         part = SubscriptionRows(**{n: a[f"rows.{n}"] for n in SubscriptionRows._fields})
-        valid = ~np.isin(events, fact.clock.refused_event)
+        valid = ~np.isin(events, fact.clock.rejected_event)
         picked = np.flatnonzero(valid)
         if picked.size < events.size:
             kept = row[picked]

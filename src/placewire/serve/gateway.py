@@ -15,9 +15,9 @@ import msgspec
 from placewire.batch.coordinator import check_same
 from placewire.explainer.history import SubscriptionHistory, SubscriptionPeriod
 from placewire.ingest.admission import Admission
-from placewire.ingest.sources import name_journal
+from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, with_identity
+from placewire.model.settings import Settings, complete_settings
 from placewire.model.times import DAY_US, format_timestamp
 from placewire.segments.segment import SubscriptionCounts
 from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
@@ -80,14 +80,14 @@ class Gateway:
         self.loop = asyncio.get_running_loop()
         self.state = StateDir(options.state.absolute())
         self.state.open()
-        self.settings = with_identity(options.settings)
+        self.settings = complete_settings(options.settings)
         keep_lexicon(self.state, self.settings)
         self.manifest = read_latest(self.state)
         folder = journal_folder(self.state)
         writer = JournalWriter(folder)
         try:
             if self.manifest is not None:
-                check_same(self.state, self.manifest, self.settings, name_journal(folder))
+                check_same(self.state, self.manifest, self.settings, identify_journal(folder))
             self.ledger: Ledger = open_ledger(options.ledger or self.state.root / LEDGER_FILE)
             self.renewed = bind_ledger(
                 self.ledger, self.state, writer.next_seq, options.renew_ledger

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.ingest.admission import Admission, Admitted, say_leap
+from placewire.ingest.admission import Admission, Admitted, describe_leap
 from placewire.kernels.json.objects import find_lines, scan_objects
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
     ObjectEvent,
     SubscribeEvent,
-    name_infinite,
-    name_surrogate,
-    refuse_repeated_keys,
+    check_unique_keys,
+    describe_infinite,
+    describe_surrogate,
 )
 from placewire.model.times import format_timestamp
 from placewire.serve.errors import Refused
@@ -97,13 +97,13 @@ def decode_object(body: bytes) -> dict[str, Any]:
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        why = name_infinite(body, error) or name_surrogate(body)
+        why = describe_infinite(body, error) or describe_surrogate(body)
         why = why or f"must be one JSON object: {error}"
         raise Refused(400, f"body: {why}") from None
     if not isinstance(decoded, dict):
         raise Refused(422, f"body: must be one JSON object, got {type(decoded).__name__}")
     try:
-        refuse_repeated_keys(body)
+        check_unique_keys(body)
     except InvalidEvent as error:
         raise Refused(422, f"body: {error}") from None
     return decoded
@@ -178,7 +178,7 @@ def drop_time_jumps(bulk: BulkLines, admission: Admission) -> BulkLines:
     errors = list(bulk.errors)
     for row, line in enumerate(bulk.lines):
         if now_us is not None and line.ts_us - now_us > ahead_us:
-            errors.append({"line": bulk.numbers[row], "error": say_leap(line.ts_us, now_us)})
+            errors.append({"line": bulk.numbers[row], "error": describe_leap(line.ts_us, now_us)})
             continue
         now_us = line.ts_us if now_us is None else max(now_us, line.ts_us)
         kept.append(row)

@@ -18,7 +18,7 @@ import msgspec
 
 from placewire.batch.coordinator import check_same
 from placewire.ingest.admission import Admission
-from placewire.ingest.sources import name_journal
+from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.serve.auth import LOCAL, make_key
@@ -200,7 +200,7 @@ class OfflineWriter:
         writer = JournalWriter(folder)
         try:
             if manifest is not None:
-                check_same(self.state, manifest, settings, name_journal(folder))
+                check_same(self.state, manifest, settings, identify_journal(folder))
             self.reader = OfflineReader(root, ledger, make=True)
             bind_ledger(self.reader.ledger, self.state, writer.next_seq)
         except Unusable:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import BlockRef
-from placewire.ingest.sources import JournalSource, name_journal
+from placewire.ingest.sources import JournalSource, identify_journal
 from placewire.model.settings import Settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
@@ -92,7 +92,7 @@ def run_pipeline(
     coordinator = Coordinator(
         state,
         options.settings,
-        name_journal(folder),
+        identify_journal(folder),
         options.plan,
         span if span.most > span.least else span.least,
         rebalance=read_rebalance(options.rebalance),

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from placewire.batch.coordinator import check_same
-from placewire.ingest.sources import name_journal
+from placewire.ingest.sources import identify_journal
 from placewire.model.errors import Unusable
-from placewire.model.settings import with_identity
+from placewire.model.settings import complete_settings
 from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.http.app import make_app
@@ -71,7 +71,7 @@ def check_state(options: GatewayOptions) -> None:
     folder = journal_folder(state)
     if not folder.exists():
         raise Unusable(f"state {options.state}: is of a replay or a run, which cannot be served")
-    check_same(state, manifest, with_identity(options.settings), name_journal(folder))
+    check_same(state, manifest, complete_settings(options.settings), identify_journal(folder))
 
 
 def check_exposure(options: GatewayOptions) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, read_settings, settings_of
+from placewire.model.settings import Settings, parse_settings, read_settings
 from placewire.storage.filesystem import without_secrets
 
 NAME = re.compile(r"[\w][\w.-]*")
@@ -181,7 +181,7 @@ def read_run_settings(config: RunConfig) -> Settings:
     if config.settings is None or isinstance(config.settings, str):
         return read_settings(None if config.settings is None else Path(config.settings))
     try:
-        return settings_of(config.settings)
+        return parse_settings(config.settings)
     except InvalidEvent as error:
         raise Unusable(f"settings: {error}") from None
 

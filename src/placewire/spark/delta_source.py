@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from placewire.ingest.delta_log import DataFile, DeltaLog, Forgiven, Position, check_table
+from placewire.ingest.delta_log import DataFile, DeltaLog, Position, SkippedCommits, check_table
 from placewire.model.errors import Unusable
 from placewire.storage.delta_tables import TableLocation, join_causes
 from placewire.storage.filesystem import Unreachable
@@ -81,7 +81,7 @@ class DeltaStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.place = TableLocation("source", named["path"], json.loads(named["store"]))
         self.known = int(named["known"])
         self.most = int(named.get("maxfilespertrigger", MAX_FILES))
-        self.forgiven = Forgiven(
+        self.forgiven = SkippedCommits(
             named.get("ignoredeletes") == "true", named.get("skipchangecommits") == "true"
         )
         self.schema = schema

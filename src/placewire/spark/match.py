@@ -24,13 +24,13 @@ from pyspark.sql import types as T
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.columns import decode_columns
 from placewire.ingest.decode import DecodedBlock
-from placewire.ingest.sources import MOST_ROWS, name_stream, next_blocks
+from placewire.ingest.sources import MOST_ROWS, identify_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.kinds import kind_numbered
-from placewire.model.settings import Settings, settings_of, with_identity
+from placewire.model.settings import Settings, complete_settings, parse_settings
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.segment import Segment, open_segments
 from placewire.sinks.outbox import dead_letters
@@ -97,10 +97,10 @@ def match(
     check_kept(objects, keep)
     if settings is not None and not isinstance(settings, Settings):
         try:
-            settings = settings_of(settings)
+            settings = parse_settings(settings)
         except InvalidEvent as error:
             raise Unusable(f"settings: {error}") from None
-    settings = with_identity(settings or Settings())
+    settings = complete_settings(settings or Settings())
     index = StateDir.given(state if state is not None else make_temporary_folder())
     changes = select_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, index, settings)
@@ -172,7 +172,7 @@ def index_subscriptions(
     spark: SparkSession, changes: DataFrame, state: StateDir, settings: Settings
 ) -> Manifest:
     """Index subscriptions as a stream does; raises Unusable if one is invalid or not exact."""
-    coordinator = Coordinator(state, settings, name_stream, "shared")
+    coordinator = Coordinator(state, settings, identify_stream, "shared")
     try:
         if coordinator.latest.batch >= 0:
             raise Unusable(f"state {state}: has something in it already, and has to be new")

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from placewire.batch.coordinator import Coordinator
-from placewire.ingest.sources import block_rows, name_stream, next_blocks
+from placewire.ingest.sources import block_rows, identify_stream, next_blocks
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, settings_of
+from placewire.model.settings import Settings, parse_settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.sinks.delivery import Delivery, Sink
@@ -71,7 +71,7 @@ class Stream:
             raise Unusable(f"batch_rows: must be 1 or more, got {batch_rows}")
         if settings is not None and not isinstance(settings, Settings):
             try:
-                settings = settings_of(settings)
+                settings = parse_settings(settings)
             except InvalidEvent as error:
                 raise Unusable(f"settings: {error}") from None
         span = read_workers(workers or spark.sparkContext.defaultParallelism)
@@ -84,7 +84,7 @@ class Stream:
         self._open: Callable[[], Coordinator] = lambda: Coordinator(
             self.state,
             settings or Settings(),
-            name_stream,
+            identify_stream,
             plan,
             span if span.most > span.least else span.least,
             archive=archive,

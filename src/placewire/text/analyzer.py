@@ -1,7 +1,8 @@
-"""Analyzers: text to terms, by the regular expression of the specification and what follows it.
+"""Analyzers: turn texts into sets of hashed terms.
 
-`Analyzer` is `default`; with scripts its tokens are cut into pairs of characters (`cjk-bigram`),
-and stop words are left out. `text/analyzer.py` adds stems, `text/analyzer.py` opens all by name.
+`Analyzer` implements `default`, and with scripts `cjk-bigram`, which cuts tokens into pairs of
+characters. `StemmingAnalyzer` implements `snowball:LANGUAGE`. All of them drop stop words.
+`open_analyzer` returns the analyzer of the settings.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers
 from placewire.kernels.text.siphash import slices_hash
 from placewire.kernels.text.term_map import (
     NOTHING,
-    Mapping,
+    TermMap,
     drop_terms,
     make_sets,
     make_table,
@@ -39,7 +40,7 @@ from placewire.kernels.text.tokens import (
     terms_of_texts,
 )
 from placewire.kernels.text.words import numbers_to_first_rows, words_of_texts
-from placewire.model.analyzers import CJK_BIGRAM, SNOWBALL, check_analyzer, default_tokens
+from placewire.model.analyzers import CJK_BIGRAM, SNOWBALL, check_analyzer, tokenize
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
@@ -53,10 +54,10 @@ class TermSets(NamedTuple):
     hashes: NDArray[np.uint64]
 
 
-class Spelling(NamedTuple):
-    """The distinct terms of some sets: their hashes, a CSR column of their bytes, in no order.
+class TermWords(NamedTuple):
+    """The words of the distinct terms of some sets, unordered: hashes and a CSR column of bytes.
 
-    `numbers` has the place among them of each term of the sets.
+    `numbers` has the place of each term of the sets among them.
     """
 
     hashes: NDArray[np.uint64]
@@ -66,9 +67,9 @@ class Spelling(NamedTuple):
 
 
 class Analyzer:
-    """Text to terms under the hash key (`k0`, `k1`), less those of `stop_words`."""
+    """Turn texts into terms hashed under the key (`k0`, `k1`), without stop words."""
 
-    stems = False  # whether terms may be others than the tokens of the text
+    stems = False  # whether terms may differ from the tokens of the text
 
     def __init__(
         self, k0: int, k1: int, stop_words: Sequence[str] = (), scripts: Scripts = None
@@ -82,26 +83,26 @@ class Analyzer:
         put_pairs(self._stops, hashes, np.full(hashes.size, NOTHING))
 
     def _cut(self, tokens: list[str]) -> list[str]:
-        """The pieces of tokens."""
+        """Cut tokens into pieces if there are scripts."""
         if self.scripts is None:
             return tokens
         return [piece for token in tokens for piece in cut_token(token)]
 
     def tokens(self, text: str) -> list[str]:
-        """The terms of a text, in order, repeats included."""
-        tokens = self._cut(default_tokens(text))
+        """Return the terms of a text in order, with repeats."""
+        tokens = self._cut(tokenize(text))
         return [token for token in tokens if token not in self.stop_words]
 
-    def mapping(self) -> Mapping | None:
-        """What terms that are plain words stand for; None if each stands for itself."""
-        return Mapping(read_only(self._stops), True) if self.stop_words else None
+    def term_map(self) -> TermMap | None:
+        """Return the map from plain words to terms; None if it is the identity."""
+        return TermMap(read_only(self._stops), True) if self.stop_words else None
 
     def hash_terms(self, terms: Sequence[str]) -> NDArray[np.uint64]:
-        """The hashes of ready terms, in their order."""
+        """Hash terms, in order."""
         return self.hash_words([term.encode() for term in terms])
 
     def hash_words(self, words: Sequence[bytes]) -> NDArray[np.uint64]:
-        """The hashes of ready terms as UTF-8."""
+        """Hash terms that are UTF-8, in order."""
         ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
         starts = np.zeros_like(ends)
         starts[1:] = ends[:-1]
@@ -113,14 +114,14 @@ class Analyzer:
         starts: NDArray[np.int64] | NDArray[np.uint32],
         ends: NDArray[np.int64] | NDArray[np.uint32],
     ) -> TermSets:
-        """The terms of the texts `raw[starts[i]:ends[i]]`, which are valid UTF-8."""
-        raw = read_only(np.ascontiguousarray(raw))  # as mapped buffers are: one kernel for all
+        """Return the terms of the texts `raw[starts[i]:ends[i]]`, which are valid UTF-8."""
+        raw = read_only(np.ascontiguousarray(raw))  # one type for mapped and other buffers
         begins, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
         lengths = stops - begins
         longest = int(lengths.max(initial=0))
         scratch = np.empty(GROWTH_BYTES * longest, np.uint8)
         offsets = np.zeros(begins.size + 1, np.int64)
-        # Pages that are not written to cost nothing. Only texts full of ligatures need more.
+        # Pages that are never written cost nothing. Only texts full of ligatures need more.
         hashes = np.empty(
             (int(lengths.sum()) + begins.size) // 2 + GROWTH_TERMS * longest, np.uint64
         )
@@ -148,7 +149,7 @@ class Analyzer:
                 hashes.resize(2 * hashes.size, refcheck=False)
             else:
                 text = raw[begins[row] : stops[row]].tobytes().decode()
-                terms = np.sort(self.hash_terms(list(set(self._cut(default_tokens(text))))))
+                terms = np.sort(self.hash_terms(list(set(self._cut(tokenize(text))))))
                 count = int(offsets[row])
                 if count + terms.size > hashes.size:
                     hashes.resize(2 * hashes.size + terms.size, refcheck=False)
@@ -157,17 +158,17 @@ class Analyzer:
                 offsets[row] = count + terms.size
         if self.stop_words:
             drop_terms(offsets, hashes, self._stops)
-        hashes.resize(int(offsets[-1]), refcheck=False)  # gives the rest back without a copy
+        hashes.resize(int(offsets[-1]), refcheck=False)  # frees the rest without a copy
         return TermSets(offsets, hashes)
 
-    def spell(
+    def find_words(
         self,
         terms: TermSets,
         raw: NDArray[np.uint8],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-    ) -> Spelling:
-        """The words behind terms, found again in the texts that they came from."""
+    ) -> TermWords:
+        """Find the words of terms in the texts that have them."""
         table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
         rows = np.flatnonzero(first)
@@ -205,7 +206,7 @@ class Analyzer:
         offsets, words = slices_to_buffer(
             read_only(pool), read_only(place), read_only(place + size)
         )
-        return Spelling(distinct, offsets, words, numbers)
+        return TermWords(distinct, offsets, words, numbers)
 
     def _add_unsafe(
         self,
@@ -215,10 +216,10 @@ class Analyzer:
         size: NDArray[np.int32],
         pool: NDArray[np.uint8],
     ) -> NDArray[np.uint8]:
-        """Find the words that are only in some texts, one after another; gives the longer pool."""
+        """Find words that only texts outside the kernel have; return the extended pool."""
         tokens: dict[str, None] = {}
         for text in texts:
-            tokens.update(dict.fromkeys(self._cut(default_tokens(text.decode()))))
+            tokens.update(dict.fromkeys(self._cut(tokenize(text.decode()))))
         known = dict(zip(self.hash_terms(list(tokens)).tolist(), tokens, strict=True))
         added = bytearray()
         for number in np.flatnonzero(size == 0).tolist():
@@ -229,11 +230,11 @@ class Analyzer:
         return np.concatenate([pool, np.frombuffer(bytes(added), np.uint8)])
 
 
-MOST_WORDS = 1 << 19  # some 50 MB; when there are more, all are forgotten and learnt anew
+MOST_WORDS = 1 << 19  # about 50 MB; beyond that the vocabulary is dropped and learnt again
 
 
 class GrowingTable:
-    """A table of pairs that is made larger as it fills."""
+    """A hash table of pairs that grows as it fills."""
 
     def __init__(self) -> None:
         self.pairs = make_table(0)
@@ -250,7 +251,7 @@ class GrowingTable:
 
 
 class Vocabulary:
-    """What a process knows of words: the hash of each one's stem, and how stems are spelt."""
+    """The words known to a process: the hash of each one's stem, and the bytes of stems."""
 
     def __init__(self) -> None:
         self.stem_of = GrowingTable()
@@ -261,7 +262,7 @@ class Vocabulary:
     def add(
         self, words: NDArray[np.uint64], stems: NDArray[np.uint64], spelt: Sequence[bytes]
     ) -> None:
-        """Take in words that are new, with their stems."""
+        """Add new words with their stems."""
         self.stem_of.put(words, stems)
         distinct, first = np.unique(stems, return_index=True)
         numbers, _ = values_of_hashes(distinct, self.number_of.pairs)
@@ -275,7 +276,7 @@ class Vocabulary:
 
 
 class StemmingAnalyzer(Analyzer):
-    """The analyzer `snowball:LANGUAGE`: default terms that are no stop words, stemmed."""
+    """The analyzer `snowball:LANGUAGE`: stems of default terms that are not stop words."""
 
     stems = True
 
@@ -284,40 +285,40 @@ class StemmingAnalyzer(Analyzer):
 
         super().__init__(k0, k1, stop_words)
         self.language = language
-        self._stemmer = Stemmer.Stemmer(language, 0)  # a cache of its own would be a second one
+        self._stemmer = Stemmer.Stemmer(language, 0)  # no cache: the vocabulary is one
         self._lock = Lock()  # a stemmer serves one thread at a time
         self._vocabulary = Vocabulary()
-        self._heard: set[str] = set()
+        self._pending: set[str] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         words = tuple(sorted(self.stop_words))
         return StemmingAnalyzer, (int(self.k0), int(self.k1), self.language, words)
 
     def tokens(self, text: str) -> list[str]:
-        """The stems of a text, in order, repeats included."""
+        """Return the stems of a text in order, with repeats."""
         words = super().tokens(text)
         with self._lock:
-            self._heard.update(words)
+            self._pending.update(words)
             return [stem.decode() for stem in self._stem([word.encode() for word in words])]
 
     def _stem(self, words: Sequence[bytes]) -> list[bytes]:
-        """The stem of each word; a word of which nothing would be left stays as it is."""
+        """Stem words; a word whose stem is empty is unchanged."""
         stems = self._stemmer.stemWords(list(words))
         return [stem or word for stem, word in zip(stems, words, strict=True)]
 
-    def mapping(self) -> Mapping:
-        """The stems of words that are known, those of earlier expressions among them."""
+    def term_map(self) -> TermMap:
+        """Return the map from known words, including those of expressions, to stems."""
         with self._lock:
-            heard = [word.encode() for word in self._heard]
-            self._heard.clear()
-            hashes = self.hash_words(heard)
+            pending = [word.encode() for word in self._pending]
+            self._pending.clear()
+            hashes = self.hash_words(pending)
             values, _ = values_of_hashes(hashes, self._vocabulary.stem_of.pairs)
             new = np.flatnonzero(values == EMPTY)
-            self._learn(hashes[new], [heard[at] for at in new.tolist()])
-            return Mapping(read_only(self._vocabulary.stem_of.pairs), False)
+            self._learn(hashes[new], [pending[at] for at in new.tolist()])
+            return TermMap(read_only(self._vocabulary.stem_of.pairs), False)
 
     def _learn(self, hashes: NDArray[np.uint64], words: Sequence[bytes]) -> None:
-        """Stem words that are not known yet."""
+        """Add unknown words to the vocabulary."""
         if words:
             stems = self._stem(words)
             self._vocabulary.add(hashes, self.hash_words(stems), stems)
@@ -328,7 +329,7 @@ class StemmingAnalyzer(Analyzer):
         starts: NDArray[np.int64] | NDArray[np.uint32],
         ends: NDArray[np.int64] | NDArray[np.uint32],
     ) -> TermSets:
-        """The stems of the texts `raw[starts[i]:ends[i]]`."""
+        """Return the stems of the texts `raw[starts[i]:ends[i]]`."""
         terms = super().analyse(raw, starts, ends)
         with self._lock:
             if self._vocabulary.stem_of.count > MOST_WORDS:
@@ -350,26 +351,26 @@ class StemmingAnalyzer(Analyzer):
         starts: NDArray[np.int64] | NDArray[np.uint32],
         ends: NDArray[np.int64] | NDArray[np.uint32],
     ) -> None:
-        """Learn the marked terms of texts."""
+        """Add the marked terms of texts to the vocabulary."""
         edges = lengths_to_offsets(new.astype(np.int64))[terms.offsets]
-        spelt = super().spell(
+        found = super().find_words(
             TermSets(edges, terms.hashes[new]),
             raw,
             np.asarray(starts, np.int64),
             np.asarray(ends, np.int64),
         )
-        buffer = spelt.raw.tobytes()
-        words = [buffer[begin:end] for begin, end in pairwise(spelt.offsets.tolist())]
-        self._learn(spelt.hashes, words)
+        buffer = found.raw.tobytes()
+        words = [buffer[begin:end] for begin, end in pairwise(found.offsets.tolist())]
+        self._learn(found.hashes, words)
 
-    def spell(
+    def find_words(
         self,
         terms: TermSets,
         raw: NDArray[np.uint8],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-    ) -> Spelling:
-        """The stems themselves, from what was learnt when the texts were analysed."""
+    ) -> TermWords:
+        """Find stems in the vocabulary, which analysing the texts has filled."""
         _, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         while True:
             with self._lock:
@@ -382,16 +383,16 @@ class StemmingAnalyzer(Analyzer):
                         read_only(edges[places]),
                         read_only(edges[places + 1]),
                     )
-                    return Spelling(distinct, offsets, words, numbers)
-            self.analyse(raw, starts, ends)  # forgotten in between
+                    return TermWords(distinct, offsets, words, numbers)
+            self.analyse(raw, starts, ends)  # the vocabulary was dropped since
 
 
 def open_analyzer(settings: Settings, key: tuple[int, int]) -> Analyzer:
-    """The analyzer of the settings under a hash key; raises Unusable."""
+    """Return the analyzer of the settings under a hash key; raises Unusable."""
     return _open(settings.analyzer, settings.stemmer, settings.stop_words or "", *key)
 
 
-@lru_cache(8)  # what an analyzer has learnt of words is of use to the next block
+@lru_cache(8)  # the next block reuses the vocabulary
 def _open(name: str, stemmer: str | None, stop_words: str, k0: int, k1: int) -> Analyzer:
     try:
         here = check_analyzer(name)

@@ -1,8 +1,8 @@
-"""What a code point does to a text, as the analyzer's kernels need to know it.
+"""Properties of code points for the kernels of analyzers.
 
 Normalising a text is normalising its code points one by one, except where neighbours interact: a
 mark composes with the letter before it, or is sorted before a mark that the letter has absorbed.
-`CodePointTable` knows where that can happen; only such texts take the slow way through Python.
+`CodePointTable` knows where that can happen; only such texts are analysed by Python.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 class CodePointTable:
-    """What this process knows about code points; learns a block of them at a time."""
+    """The code points known to this process, filled a block at a time."""
 
     def __init__(self) -> None:
         self.points = CodePoints(
@@ -71,7 +71,7 @@ class CodePointTable:
         """Fill the entries of the block around `code`."""
         with self._lock:
             first = code - code % BLOCK
-            # Entries come last: another thread's kernel may use one as soon as it is not zero.
+            # Entries are written last: other threads use an entry once it is not zero.
             self.points.entries[first : first + BLOCK] = [
                 self._entry(chr(point)) for point in range(first, first + BLOCK)
             ]
@@ -97,7 +97,7 @@ class CodePointTable:
         return action | manner << MANNER_SHIFT | context << CONTEXT_SHIFT | pooled << POOL_SHIFT
 
     def _action(self, char: str, folded: str) -> tuple[int, int | None]:
-        """What the kernel does with the code point, and the place of its text in the pool."""
+        """Return the action of a code point and the place of its text in the pool."""
         if folded == char:
             return WORD if is_word(char) else SEPARATOR, 0
         runs = re.findall(r"\w+|\W", folded)
@@ -118,7 +118,7 @@ class CodePointTable:
         return MAPPED, place
 
     def _manner(self, decomposed: str, composed: str, action: int) -> tuple[int, int | None]:
-        """How the code point meets its left neighbours, and what it is to its right ones."""
+        """Return how a code point combines with its left neighbours, and its own context."""
         head = decomposed[0]
         order = unicodedata.combining(head)
         if order or head in self._seconds:
@@ -138,7 +138,7 @@ class CodePointTable:
         return STARTER, self._context(self._lefts, (self._composing(starters[-1]), guard))
 
     def _composing(self, starter: str) -> str:
-        """The starter that stands for all those that compose with the same marks; or nothing."""
+        """Return the representative of starters that compose with the same marks, or nothing."""
         code = ord(starter)
         if code in LEADS:
             return chr(LEADS[0])
@@ -147,7 +147,7 @@ class CodePointTable:
         return self._alike[self._followers[starter]] if starter in self._followers else ""
 
     def _context(self, known: dict[tuple[str, int], int], key: tuple[str, int]) -> int | None:
-        """The number of a context; a new one gets its row or column of conflicts."""
+        """Return the number of a context; a new one fills its row or column of conflicts."""
         if key not in known:
             if len(known) == CONTEXTS:
                 return None
@@ -166,17 +166,17 @@ def is_word(run: str) -> bool:
 
 
 def most_terms(folded: str) -> int:
-    """How many terms a text can be cut into: its words, or pairs of its characters."""
+    """Return the most terms that a text can have: its words, or pairs of its characters."""
     return max(len(re.findall(r"\w+", folded)), sum(map(is_cjk, folded)))
 
 
 def is_composed(pair: str) -> bool:
-    """Whether two characters side by side become one."""
+    """Whether two adjacent characters compose into one."""
     return len(unicodedata.normalize("NFC", pair)) == 1
 
 
 def composing_pairs() -> dict[str, str]:
-    """For every character that composes with following ones: these, in code-point order."""
+    """Map each character that composes with following ones to these, in code-point order."""
     pairs: dict[str, list[str]] = {}
     for codes in COMPOSITES:
         for char in map(chr, codes):
@@ -190,7 +190,7 @@ def composing_pairs() -> dict[str, str]:
 
 @cache
 def code_points() -> CodePointTable:
-    """The table of this process."""
+    """Return the table of this process."""
     return CodePointTable()
 
 
@@ -217,7 +217,7 @@ def is_cjk(char: str) -> bool:
 
 
 def cut_token(token: str) -> Iterator[str]:
-    """The pieces of a token: pairs of each run of CJK characters, or one alone; what is between."""
+    """Cut a token: overlapping pairs of CJK characters, single ones, and the text between."""
     run = ""
     cjk = False
     for char in token:
@@ -230,7 +230,7 @@ def cut_token(token: str) -> Iterator[str]:
 
 
 def cut_run(run: str, cjk: bool) -> Iterator[str]:
-    """A run as it is, or in pairs."""
+    """Return a run as it is, or in overlapping pairs."""
     if not cjk or len(run) < 3:
         yield from [run] if run else []
     else:

@@ -1,4 +1,4 @@
-"""The lexicon: how rare words are, for the score of the specification's section 7."""
+"""The lexicon: document frequencies and the idf of terms, for relevance scores."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from placewire.text.words import Words
 
 
 class Lexicon:
-    """Document frequencies, and idf made of them."""
+    """Document frequencies of terms, and idf computed from them."""
 
     def __init__(self, documents: int, df: dict[str, int]) -> None:
         self.documents = documents
         self.df = {term.encode(): frequency for term, frequency in df.items()}
 
     def idf(self, word: bytes) -> float:
-        """The idf of one word."""
+        """Return the idf of one word."""
         return self.idf_of_frequency(self.df.get(word, 0))
 
     def idf_of_frequency(self, frequency: int) -> float:
-        """ln(1 + N / (1 + df))."""
+        """Return ln(1 + N / (1 + df))."""
         return math.log(1 + self.documents / (1 + frequency))
 
     def idf_of(self, words: Words) -> NDArray[np.float64]:
-        """The idf of every word."""
+        """Return the idf of every word."""
         raw, edges = words.raw.tobytes(), words.offsets.tolist()
         idf = np.full(words.hashes.size, self.idf_of_frequency(0))
         for number, (begin, end) in enumerate(pairwise(edges)):
@@ -43,7 +43,7 @@ class Lexicon:
 
 
 def weigh_terms(terms: Sequence[str], lexicon: Lexicon | None) -> tuple[list[float], float]:
-    """The idf of terms in code-point order, and their norm, added in that order."""
+    """Return the idf of terms in code-point order, and their norm, summed in that order."""
     weights = [1.0 if lexicon is None else lexicon.idf(term.encode()) for term in terms]
     total = 0.0
     for weight in weights:
@@ -53,7 +53,7 @@ def weigh_terms(terms: Sequence[str], lexicon: Lexicon | None) -> tuple[list[flo
 
 @lru_cache(4)
 def read_lexicon(path: str) -> Lexicon:
-    """The lexicon of a file that never changes; raises Unusable."""
+    """Return the lexicon of a file that never changes; raises Unusable."""
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=LexiconFile)
     except (OSError, msgspec.DecodeError) as error:

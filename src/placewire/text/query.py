@@ -1,6 +1,6 @@
-"""The reader of `where` and `keywords`: a string, a tree or a list, or an invalid event.
+"""Parse `where`, a query string or a tree, and `keywords`, a list of words.
 
-Limits are checked on the way, so that hostile input (thousands of parentheses, of NOTs, of nested
+Limits are checked while parsing, so that hostile input (thousands of parentheses, NOTs or nested
 lists) ends early: strings are parsed without recursion, trees recurse at most MAX_DEPTH times.
 """
 
@@ -13,23 +13,22 @@ from itertools import islice
 from typing import TypeAlias
 
 from placewire.model.errors import InvalidEvent
+from placewire.model.events import MOST_KEYWORDS, MOST_TERMS
 from placewire.model.expression import ALL, ANY, NONE, Node
 
 MAX_DEPTH = 8
-MAX_WIDTH = 256
 MAX_PARENTHESES = 64
-MOST_KEYWORDS = 64
 
 Tokens: TypeAlias = Callable[[str], list[str]]
 
-# Most strings are a few plain words joined by one operator: one match finds out, and the number
-# of its last group tells how to split. No lower-case word is an operator.
+# Most strings are a few plain words joined by one operator: one match decides, and the number of
+# its last group selects the separator. No lower-case word is an operator.
 _WORD = r"[a-z0-9_]{1,32}+"
-_MORE = f"{{1,{MAX_WIDTH - 1}}}+"
+_MORE = f"{{1,{MOST_TERMS - 1}}}+"
 _PLAIN = re.compile(rf"{_WORD}(?:( AND {_WORD}){_MORE}|( OR {_WORD}){_MORE}|( {_WORD}){_MORE})?")
 _JOINTS = ("", " AND ", " OR ", " ")
 
-# `\s` is exactly what str.isspace accepts. A quote that is left over has no partner.
+# `\s` is exactly what str.isspace accepts. A single quote is unbalanced.
 _LEXEME = re.compile(r'[^\s()"]+|[()]|"[^"]*"|"')
 _SIGNS = frozenset(["AND", "OR", "NOT", "(", ")"])
 _CACHED_LENGTH = 32
@@ -139,7 +138,7 @@ class _Reader:
         """Parse a query string that may be `room` deep.
 
         `ors` holds the finished alternatives of the open parenthesis, `ands` the run of AND that
-        is growing, `nots` the NOTs before the next operand; each comes with the depth below it.
+        is growing, `nots` the NOTs before the next operand; each has the depth below it.
         """
         opened: list[tuple[list[Node], int, list[Node], int, int]] = []
         ors: list[Node] = []
@@ -157,9 +156,9 @@ class _Reader:
                     raise _wrong(place, f"{_clip(lexeme)} has no token", text, number)
                 node, depth = found, 1 if isinstance(found, str) else 2
                 self.width += 1 if isinstance(found, str) else len(found[1])
-                if self.width > MAX_WIDTH:
+                if self.width > MOST_TERMS:
                     raise InvalidEvent(
-                        f"where must be at most {MAX_WIDTH} tokens wide, got more at {place}"
+                        f"where must be at most {MOST_TERMS} tokens wide, got more at {place}"
                     )
             elif lexeme == "NOT":
                 nots += 1
@@ -235,7 +234,7 @@ def _clip(text: str) -> str:
 
 
 def _wrong(place: str, what: str, text: str, number: int | None = None) -> InvalidEvent:
-    """Say what is wrong at a lexeme of a string, or at its end."""
+    """Return an error at a lexeme of a string, or at its end."""
     if number is None:
         where = "at the end"
     else:

@@ -1,6 +1,6 @@
-"""The words behind a block's term hashes, and words in the order of the specification.
+"""Find the words of term hashes, and sort words.
 
-UTF-8 keeps the order of code points, so words are compared by their bytes.
+UTF-8 preserves the order of code points, so words are compared by their bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.text.words import (
     slices_to_prefixes,
     slices_to_ranks,
-    sort_alike,
+    sort_equal_prefixes,
 )
 from placewire.text.analyzer import Analyzer, TermSets
 
@@ -35,25 +35,25 @@ def words_of_terms(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> tuple[Words, NDArray[np.uint32]]:
-    """The words of the terms of texts, and the place among them of each term in `terms`."""
-    spelt = analyzer.spell(terms, raw, starts, ends)
-    ranks, firsts = rank_words(spelt.offsets, spelt.raw)
+    """Return the words of terms, ascending, and the place of each term among them."""
+    found = analyzer.find_words(terms, raw, starts, ends)
+    ranks, firsts = rank_words(found.offsets, found.raw)
     offsets, ordered = slices_to_buffer(
-        read_only(spelt.raw),
-        read_only(spelt.offsets[firsts]),
-        read_only(spelt.offsets[firsts + 1]),
+        read_only(found.raw),
+        read_only(found.offsets[firsts]),
+        read_only(found.offsets[firsts + 1]),
     )
-    return Words(spelt.hashes[firsts], offsets, ordered), ranks[spelt.numbers]
+    return Words(found.hashes[firsts], offsets, ordered), ranks[found.numbers]
 
 
 def rank_words(
     offsets: NDArray[np.int64], raw: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The rank of each word, equal ones alike, and one word of each rank, in order."""
+    """Return the rank of each word, and one word of each rank, ascending."""
     offsets, raw = read_only(offsets), read_only(raw)
     prefixes = slices_to_prefixes(offsets, raw)
     order = np.argsort(prefixes, kind="stable")
-    for begin, end in sort_alike(order, prefixes, offsets, raw).tolist():
+    for begin, end in sort_equal_prefixes(order, prefixes, offsets, raw).tolist():
         run = order[begin:end].tolist()
         run.sort(key=lambda number: raw[offsets[number] : offsets[number + 1]].tobytes())
         order[begin:end] = run

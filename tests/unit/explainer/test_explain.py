@@ -48,7 +48,7 @@ from placewire.model.expression import (
     holds,
     outline_program,
 )
-from placewire.model.settings import settings_of
+from placewire.model.settings import parse_settings
 from placewire.model.subscriptions import RELEVANT
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
@@ -100,11 +100,11 @@ def test_the_verdict_on_a_pair_is_the_oracles(
     placed: dict[str, Any],
     asked: dict[str, Any],
 ) -> None:
-    chosen = settings_of({})
+    chosen = parse_settings({})
     if lexicon is not None:
         path = tmp_path_factory.getbasetemp() / "lexicon.json"
         path.write_text(json.dumps(lexicon))
-        chosen = settings_of({"lexicon": str(path)})
+        chosen = parse_settings({"lexicon": str(path)})
     rules = oracle.read_settings({"lexicon": lexicon})
     try:
         ask = oracle.read_event(1, as_event("subscribe", asked), None, rules)
@@ -183,7 +183,7 @@ class Kept:
         path.write_bytes(log)
         self.state = StateDir(folder / "state")
         coordinator = Coordinator(
-            self.state, settings_of(table or {}), identify_log(path), plan, 2, sample_events=0
+            self.state, parse_settings(table or {}), identify_log(path), plan, 2, sample_events=0
         )
         for manifest in replay_log(coordinator, LogSource(str(path)), rows):
             if swept:
@@ -441,9 +441,9 @@ def test_seqs_and_ids_need_a_state() -> None:
 
 def test_other_settings_than_the_states_are_refused(kept: Kept) -> None:
     with pytest.raises(Unusable, match="has settings of its own"):
-        explain(kept.state, 2, "s", settings_of({"retention": "PT1H"}))
+        explain(kept.state, 2, "s", parse_settings({"retention": "PT1H"}))
     with pytest.raises(NotRetained):
-        explain(kept.state, 99, "s", settings_of({}))
+        explain(kept.state, 99, "s", parse_settings({}))
 
 
 def run_command(*arguments: str) -> Result:
@@ -567,7 +567,7 @@ def test_a_stem_is_what_an_analyzer_makes_of_a_word(tmp_path: Path) -> None:
     given = {"lon": 0, "lat": 0, "text": "Running dogs"}
     asked = {"kind": "boolean", "where": "run AND NOT dog"}
     assert kept.explain(given, asked)["where"]["tree"]["holds"] is False
-    assert explain(None, given, asked, settings_of(table))["matches"] is False
+    assert explain(None, given, asked, parse_settings(table))["matches"] is False
 
 
 def test_ids_cannot_write_to_the_terminal(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from placewire.kernels.space.regions import region_containing_points
 from placewire.model.errors import InvalidEvent
 from placewire.model.regions import (
     EARTH_RADIUS_M,
-    NOWHERE_SPECIAL,
+    WHOLE_WORLD,
     circle_bounds,
     read_region,
 )
@@ -90,7 +90,7 @@ def test_boxes_equal_the_oracle(
 
 
 def test_absent_is_everywhere() -> None:
-    region = NOWHERE_SPECIAL
+    region = WHOLE_WORLD
     points = np.array([-180.0, 0.0, 180.0]), np.array([-90.0, 0.0, 90.0])
     box, shape = np.array(region.box), np.array(region.shape, np.float64)
     assert region_containing_points(region.kind, box, shape, *points).all()

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from placewire import Unusable, open_snapshot
 from placewire.batch.coordinator import Coordinator
 from placewire.cli.main import app
-from placewire.ingest.sources import name_stream
+from placewire.ingest.sources import identify_stream
 from placewire.model.settings import Settings
 from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
@@ -141,7 +141,7 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("x")
     with pytest.raises(Unusable, match="is not a placewire state directory and is not empty"):
-        Coordinator(StateDir.given(f"file://{tmp_path}/full"), Settings(), name_stream)
+        Coordinator(StateDir.given(f"file://{tmp_path}/full"), Settings(), identify_stream)
     with pytest.raises(Unusable, match="is not a placewire state directory"):
         open_snapshot(f"file://{tmp_path}/none")
     with pytest.raises(Unusable, match="must have no #"):

@@ -10,7 +10,7 @@ import pytest
 
 from placewire import Unusable
 from placewire.batch.coordinator import Coordinator
-from placewire.ingest.sources import name_stream
+from placewire.ingest.sources import identify_stream
 from placewire.model.settings import Settings
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
@@ -63,15 +63,15 @@ def test_a_mirror_stays_small(tmp_path: Path) -> None:
 
 def test_the_last_to_come_is_the_writer(tmp_path: Path) -> None:
     one, two = two_mirrors(f"file://{tmp_path}/state", tmp_path)
-    first = Coordinator(one, Settings(), name_stream)
+    first = Coordinator(one, Settings(), identify_stream)
     first.state.check_writer()
-    second = Coordinator(two, Settings(), name_stream)
+    second = Coordinator(two, Settings(), identify_stream)
     second.state.check_writer()
     with pytest.raises(Unusable, match=r"file:///.*/state: another process has become its writer"):
         first.state.check_writer()
     same = StateDir.at(two.name)
     with pytest.raises(Unusable, match="is in use by another process"):
-        Coordinator(same, Settings(), name_stream)
+        Coordinator(same, Settings(), identify_stream)
     second.state.check_writer()
     first.close()
     second.close()

@@ -122,7 +122,7 @@ def slow_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(text)
         return spec_tokens(text)
 
-    monkeypatch.setattr(analyzer, "default_tokens", tokens)
+    monkeypatch.setattr(analyzer, "tokenize", tokens)
     return seen
 
 

@@ -25,7 +25,7 @@ from placewire.ingest.decode import decode_lines
 from placewire.kernels.json.objects import find_lines
 from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, settings_of, with_identity
+from placewire.model.settings import Settings, complete_settings, parse_settings
 from placewire.text import analyzer as stemming
 from placewire.text.analyzer import Analyzer, StemmingAnalyzer, open_analyzer
 from placewire.text.codepoints import CJK, cut_token
@@ -148,7 +148,7 @@ def test_cutting_what_is_cut_changes_nothing(text: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language(language: str) -> None:
     assert language in snowballstemmer.algorithms()
-    analyzer = open_analyzer(settings_of({"analyzer": f"snowball:{language}"}), (1, 2))
+    analyzer = open_analyzer(parse_settings({"analyzer": f"snowball:{language}"}), (1, 2))
     assert analysed(analyzer, WORDS) == [sorted(set(stemmer(language)(word))) for word in WORDS]
 
 
@@ -156,7 +156,7 @@ def test_every_language(language: str) -> None:
 @given(lines=st.lists(st.text(min_size=1, max_size=12), max_size=6))
 @settings(max_examples=examples(25))
 def test_every_language_on_anything(language: str, lines: list[str]) -> None:
-    analyzer = open_analyzer(settings_of({"analyzer": f"snowball:{language}"}), (1, 2))
+    analyzer = open_analyzer(parse_settings({"analyzer": f"snowball:{language}"}), (1, 2))
     reference = stemmer(language)
     assert analysed(analyzer, lines) == [sorted(set(reference(line))) for line in lines]
 
@@ -199,7 +199,7 @@ def test_plain_subscriptions_are_read_alike_before_and_after_words_are_known() -
         {**head, "id": "stop", "kind": "boolean", "where": "the"},
     ]
     raw = np.frombuffer(b"".join(json.dumps(e).encode() + b"\n" for e in events), np.uint8)
-    chosen = settings_of({"analyzer": "snowball:english", "stop_words": ["the"]})
+    chosen = parse_settings({"analyzer": "snowball:english", "stop_words": ["the"]})
     analyzer = StemmingAnalyzer(1, 2, "english", ["the"])
     lines = np.arange(len(events), dtype=np.uint32)
     left = []
@@ -235,10 +235,10 @@ def test_a_stemming_analyzer_pickles_without_its_words() -> None:
 def test_stop_words_in_all_forms(tmp_path: Path) -> None:
     path = tmp_path / "stop.txt"
     path.write_text("the  # an article\n\n# nothing\nOf\n", "utf-8")
-    by_file = settings_of({"stop_words": {"file": str(path)}})
-    assert by_file == settings_of({"stop_words": ["of", "THE", "the"]})
+    by_file = parse_settings({"stop_words": {"file": str(path)}})
+    assert by_file == parse_settings({"stop_words": ["of", "THE", "the"]})
     assert by_file.stop_words == "of the"
-    english = settings_of({"stop_words": "english"}).stop_words
+    english = parse_settings({"stop_words": "english"}).stop_words
     assert english is not None
     assert english.split() == sorted(ENGLISH)
     assert read_stop_words(["don't", "ﬁn"]) == "don fin t"
@@ -260,7 +260,7 @@ def test_stop_words_in_all_forms(tmp_path: Path) -> None:
 )
 def test_bad_stop_words_are_refused(value: Any, message: str) -> None:
     with pytest.raises(InvalidEvent, match="stop_words") as caught:
-        settings_of({"stop_words": value})
+        parse_settings({"stop_words": value})
     assert message in str(caught.value)
 
 
@@ -268,20 +268,20 @@ def test_bad_stop_words_are_refused(value: Any, message: str) -> None:
 def test_bad_files_of_stop_words_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "stop.txt").write_bytes(content)
     with pytest.raises(InvalidEvent, match=r"stop_words: .*stop\.txt"):
-        settings_of({"stop_words": {"file": str(tmp_path / "stop.txt")}})
+        parse_settings({"stop_words": {"file": str(tmp_path / "stop.txt")}})
 
 
 @pytest.mark.parametrize("name", ["porter", "Default", "", "snowball", 5, None, ["default"]])
 def test_an_unknown_analyzer_is_told_what_there_is(name: Any) -> None:
     with pytest.raises(InvalidEvent, match="default, cjk-bigram or snowball:LANGUAGE") as caught:
-        settings_of({"analyzer": name})
+        parse_settings({"analyzer": name})
     assert repr(name) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["snowball:", "snowball:English", "snowball:en", "snowball:x y"])
 def test_an_unknown_language_is_told_what_there_is(name: str) -> None:
     with pytest.raises(InvalidEvent, match="danish, dutch") as caught:
-        settings_of({"analyzer": name})
+        parse_settings({"analyzer": name})
     assert repr(name.removeprefix("snowball:")) in str(caught.value)
 
 
@@ -301,21 +301,21 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_made_in_python_are_completed() -> None:
-    made = with_identity(Settings(analyzer="snowball:english", stop_words="the OF the"))
-    read = settings_of({"analyzer": "snowball:english", "stop_words": ["of", "the"]})
+    made = complete_settings(Settings(analyzer="snowball:english", stop_words="the OF the"))
+    read = parse_settings({"analyzer": "snowball:english", "stop_words": ["of", "the"]})
     assert made == read
     assert made.stemmer == f"PyStemmer {Stemmer.version()}"
     with pytest.raises(Unusable, match="analyzer: must be default"):
-        with_identity(Settings(analyzer="nonsense"))
+        complete_settings(Settings(analyzer="nonsense"))
 
 
 def test_stems_of_another_release_are_refused() -> None:
-    other = settings_of({"analyzer": "snowball:english"})._replace(stemmer="PyStemmer 2.0")
+    other = parse_settings({"analyzer": "snowball:english"})._replace(stemmer="PyStemmer 2.0")
     with pytest.raises(Unusable, match=r"PyStemmer 2\.0, but PyStemmer"):
         open_analyzer(other, (1, 2))
 
 
 def test_an_analyzer_is_kept_by_the_process() -> None:
-    chosen = settings_of({"analyzer": "snowball:english"})
+    chosen = parse_settings({"analyzer": "snowball:english"})
     assert open_analyzer(chosen, (1, 2)) is open_analyzer(chosen._replace(reach_m=5), (1, 2))
     assert open_analyzer(chosen, (1, 2)) is not open_analyzer(chosen, (1, 3))

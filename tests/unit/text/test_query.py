@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placewire.model.errors import InvalidEvent
+from placewire.model.events import MOST_TERMS
 from placewire.model.expression import ALL, ANY, NONE, Node, compile_expression, node_holds
-from placewire.text.query import MAX_DEPTH, MAX_PARENTHESES, MAX_WIDTH, parse_where
+from placewire.text.query import MAX_DEPTH, MAX_PARENTHESES, parse_where
 
 
 def tokens(text: str) -> list[str]:
@@ -168,7 +169,7 @@ def test_nots_side_by_side_do_not_add_up() -> None:
     ],
 )
 def test_width_at_the_limit_and_past_it(widest: Any, too_wide: Any) -> None:
-    assert width(parse(widest)) == MAX_WIDTH
+    assert width(parse(widest)) == MOST_TERMS
     with pytest.raises(InvalidEvent, match="256 tokens wide"):
         parse(too_wide)
 
@@ -266,7 +267,7 @@ def test_any_string_is_read_or_invalid(text: str) -> None:
     except InvalidEvent:
         return
     assert depth(node) <= MAX_DEPTH
-    assert width(node) <= MAX_WIDTH
+    assert width(node) <= MOST_TERMS
     # The quick way for plain words and the whole parser agree: parentheses force the latter.
     assert parse(f"({text})") == node
 

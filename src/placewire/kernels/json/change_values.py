@@ -1,8 +1,8 @@
-"""Values of plain changes read from raw bytes: regions, words of a `where`, keywords, a k.
+"""Read the values of plain changes from raw bytes: regions, words of a `where`, keywords, `k`.
 
-Each reader is given the place where its value begins and gives the place after it, or FAILED for a
-value that is not plain, be it valid or not. A line feed is in `raw` after that place, so that the
-reading ends.
+A reader takes the place where its value begins and returns the place after it, or FAILED for a
+value that is not plain, valid or not. `raw` has a line feed after that place, which ends every
+loop.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from placewire.kernels.bytes import Bytes, byte_at
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.json.numbers import number_at_byte
-from placewire.kernels.json.strings import QUOTE, Bytes, after_blanks, byte_at, spells
+from placewire.kernels.json.strings import QUOTE, skip_blanks, starts_with
 from placewire.kernels.text.siphash import bytes_hash
-from placewire.kernels.text.term_map import NOTHING, Mapping, term_mapped
+from placewire.kernels.text.term_map import NOTHING, TermMap, map_term
+from placewire.model.events import MOST_K, MOST_KEYWORDS, MOST_TERMS
 from placewire.model.regions import BOX, CIRCLE
 
-MOST_WORDS = 256
-MOST_KEYWORDS = 64
-MOST_NEIGHBOURS = 1000
 BLANK = 0x20
 
 BOX_KEY, CIRCLE_KEY = b'box"', b'circle"'
@@ -33,94 +32,94 @@ Terms = npt.NDArray[np.uint64]
 
 
 @inlined
-def after_colon(raw: Bytes, at: int) -> int:
-    """The start of the value whose colon comes at or after `at`; FAILED if there is none."""
-    at = after_blanks(raw, at)
+def skip_colon(raw: Bytes, at: int) -> int:
+    """Skip a colon and the blanks around it; return the start of the value or FAILED."""
+    at = skip_blanks(raw, at)
     if byte_at(raw, at) != ord(":"):
         return FAILED
-    return after_blanks(raw, at + 1)
+    return skip_blanks(raw, at + 1)
 
 
 @kernel
-def region_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Read a box or circle that begins at `at` into `figures`: its kind and the place after it."""
+def region_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> tuple[int, int]:
+    """Read a box or circle that begins at `at` into `numbers`: its kind and the place after it."""
     if byte_at(raw, at) != ord("{"):
         return 0, FAILED
-    at = after_blanks(raw, at + 1)
+    at = skip_blanks(raw, at + 1)
     if byte_at(raw, at) != QUOTE:
         return 0, FAILED
     at += 1
-    if spells(raw, at, BOX_KEY):
+    if starts_with(raw, at, BOX_KEY):
         kind = BOX
-        at = _box_at(raw, after_colon(raw, at + len(BOX_KEY)), figures)
-    elif spells(raw, at, CIRCLE_KEY):
+        at = _box_at(raw, skip_colon(raw, at + len(BOX_KEY)), numbers)
+    elif starts_with(raw, at, CIRCLE_KEY):
         kind = CIRCLE
-        at = _circle_at(raw, after_colon(raw, at + len(CIRCLE_KEY)), figures)
+        at = _circle_at(raw, skip_colon(raw, at + len(CIRCLE_KEY)), numbers)
     else:
         return 0, FAILED
     if at < 0:
         return 0, FAILED
-    at = after_blanks(raw, at)
+    at = skip_blanks(raw, at)
     if byte_at(raw, at) != ord("}"):
         return 0, FAILED
     return kind, at + 1
 
 
 @kernel
-def _box_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> int:
+def _box_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
     """Read `[west, south, east, north]`; the place after it or FAILED."""
     if at < 0 or byte_at(raw, at) != ord("["):
         return FAILED
     for k in range(4):
-        at, value = number_at_byte(raw, after_blanks(raw, at + 1))
+        at, value = number_at_byte(raw, skip_blanks(raw, at + 1))
         limit = 90.0 if k & 1 else 180.0
         if at < 0 or value < -limit or value > limit:
             return FAILED
-        figures[k] = value
-        at = after_blanks(raw, at)
+        numbers[k] = value
+        at = skip_blanks(raw, at)
         if byte_at(raw, at) != (ord(",") if k < 3 else ord("]")):
             return FAILED
-    if figures[1] > figures[3]:
+    if numbers[1] > numbers[3]:
         return FAILED
     return at + 1
 
 
 @kernel
-def _circle_at(raw: Bytes, at: int, figures: npt.NDArray[np.float64]) -> int:
+def _circle_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
     """Read `{"lon": .., "lat": .., "radius_m": ..}`; the place after it or FAILED."""
     if at < 0 or byte_at(raw, at) != ord("{"):
         return FAILED
     seen = 0
     while True:
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return FAILED
         at += 1
-        if spells(raw, at, LON_KEY):
+        if starts_with(raw, at, LON_KEY):
             k = 0
             at += len(LON_KEY)
-        elif spells(raw, at, LAT_KEY):
+        elif starts_with(raw, at, LAT_KEY):
             k = 1
             at += len(LAT_KEY)
-        elif spells(raw, at, RADIUS_KEY):
+        elif starts_with(raw, at, RADIUS_KEY):
             k = 2
             at += len(RADIUS_KEY)
         else:
             return FAILED
-        at = after_colon(raw, at)
+        at = skip_colon(raw, at)
         if at < 0 or seen & (1 << k):
             return FAILED
         seen |= 1 << k
         at, value = number_at_byte(raw, at)
         if at < 0:
             return FAILED
-        figures[k] = value
-        at = after_blanks(raw, at)
+        numbers[k] = value
+        at = skip_blanks(raw, at)
         if byte_at(raw, at) != ord(","):
             break
     if byte_at(raw, at) != ord("}") or seen != 7:
         return FAILED
-    if abs(figures[0]) > 180.0 or abs(figures[1]) > 90.0 or not figures[2] > 0.0:
+    if abs(numbers[0]) > 180.0 or abs(numbers[1]) > 90.0 or not numbers[2] > 0.0:
         return FAILED
     return at + 1
 
@@ -133,16 +132,16 @@ def _is_word_byte(byte: np.uint8) -> bool:
 
 @inlined
 def _term_of_word(
-    raw: Bytes, start: int, end: int, k0: np.uint64, k1: np.uint64, mapping: Mapping | None
+    raw: Bytes, start: int, end: int, k0: np.uint64, k1: np.uint64, mapping: TermMap | None
 ) -> np.uint64:
-    """The term of the word raw[start:end]; NOTHING or more if it has none that is known."""
+    """Return the term of the word raw[start:end]; NOTHING or more if there is no known term."""
     term = bytes_hash(raw, start, end, k0, k1)
-    return term if mapping is None else term_mapped(term, mapping)
+    return term if mapping is None else map_term(term, mapping)
 
 
 @inlined
 def _with_term(terms: Terms, first: int, count: int, term: np.uint64) -> int:
-    """Put a term after the `count` ones at terms[first:] unless it is one of them; their number."""
+    """Append a term to the `count` at terms[first:] unless present; return the new count."""
     for k in range(first, first + count):
         if terms[k] == term:
             return count
@@ -157,43 +156,43 @@ def words_at(
     end: int,
     k0: np.uint64,
     k1: np.uint64,
-    mapping: Mapping | None,
+    mapping: TermMap | None,
     terms: Terms,
     first: int,
 ) -> tuple[int, int]:
-    """Put the distinct terms of raw[at:end] at terms[first:]; their number (or FAILED), the joint.
+    """Write the distinct terms of raw[at:end] to terms[first:]; return number and operator.
 
-    Words are lower-case ASCII, so each is its own only token, or what the mapping makes of it; a
-    word that stands for nothing, or is not known, is not plain.
+    Words are lower-case ASCII, so each is one token, which `mapping` may replace. The number is
+    FAILED if a word maps to nothing or is unknown.
     """
-    count = words = joint = 0
+    count = words = operator = 0
     while True:
         start = at
         while at < end and _is_word_byte(byte_at(raw, at)):
             at += 1
         words += 1
-        if at == start or words > MOST_WORDS:
+        if at == start or words > MOST_TERMS:
             return FAILED, 0
         term = _term_of_word(raw, start, at, k0, k1, mapping)
         if term >= NOTHING:
             return FAILED, 0
         count = _with_term(terms, first, count, term)
         if at == end:
-            return count, joint
+            return count, operator
         if byte_at(raw, at) != BLANK:
             return FAILED, 0
-        if spells(raw, at, AND):
+        if starts_with(raw, at, AND):
             found = BY_AND
             at += len(AND)
-        elif spells(raw, at, OR):
+        elif starts_with(raw, at, OR):
             found = BY_OR
             at += len(OR)
         else:
             found = BY_BLANK
             at += 1
-        if joint and found != joint:
+        if operator and found != operator:
             return FAILED, 0
-        joint = found
+        operator = found
 
 
 @kernel
@@ -202,20 +201,20 @@ def keywords_at(
     at: int,
     k0: np.uint64,
     k1: np.uint64,
-    mapping: Mapping | None,
+    mapping: TermMap | None,
     terms: Terms,
     first: int,
     starts: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Read a list of words, its distinct terms to terms[first:]: the place after, their number.
+    """Write the distinct terms of a list of words to terms[first:]; return place and number.
 
-    As in `words_at`, a word is its own only token. Where each term's word begins goes to `starts`.
+    Words are as in `words_at`. `starts` receives where the word of each term begins.
     """
     if byte_at(raw, at) != ord("["):
         return FAILED, 0
     count = words = 0
     while True:
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return FAILED, 0
         at += 1
@@ -230,7 +229,7 @@ def keywords_at(
         if term >= NOTHING:
             return FAILED, 0
         count = _with_term(terms, first, count, term)
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != ord(","):
             break
     if byte_at(raw, at) != ord("]"):
@@ -240,9 +239,9 @@ def keywords_at(
 
 @inlined
 def _precedes(raw: Bytes, one: int, other: int) -> bool:
-    """Whether the word that begins at `one` comes before the other, a different one.
+    """Whether the word that begins at `one` sorts before the other, a different one.
 
-    The quote after a word is less than any byte of a word, so the shorter comes first.
+    The quote after a word is less than any byte of a word, so a prefix sorts first.
     """
     while byte_at(raw, one) == byte_at(raw, other):
         one += 1
@@ -271,16 +270,16 @@ def sort_terms(
 
 @inlined
 def k_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """Read an integer from 1 to MOST_NEIGHBOURS: the place after it, and it.
+    """Read an integer from 1 to MOST_K; return the place after it and its value.
 
-    The caller judges the byte that follows, which a fraction or an exponent would begin.
+    The caller checks the byte that follows, which may begin a fraction or an exponent.
     """
     k = 0
     if byte_at(raw, at) == ord("0"):
         return FAILED, 0
-    while ord("0") <= byte_at(raw, at) <= ord("9") and k <= MOST_NEIGHBOURS:
+    while ord("0") <= byte_at(raw, at) <= ord("9") and k <= MOST_K:
         k = 10 * k + np.int64(byte_at(raw, at) - 48)
         at += 1
-    if k < 1 or k > MOST_NEIGHBOURS:
+    if k < 1 or k > MOST_K:
         return FAILED, 0
     return at, k

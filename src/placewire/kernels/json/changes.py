@@ -1,9 +1,8 @@
-"""Plain subscribes and unsubscribes read from a block of JSON Lines, as plain objects are.
+"""Read plain subscribes and unsubscribes from a block of JSON Lines.
 
-Plain is a subscribe of the kind `boolean` with a box or a circle and a `where` of lower-case words
-joined by one operator, one of the kind `nearest` or `relevant` with lower-case words as keywords,
-or an unsubscribe: known keys, no escapes, no `data`. It is held to every rule of the format. A line
-in doubt stays slow, for a reader that knows the whole format.
+A subscribe is plain if it has known keys, no escapes and no `data`, and either a box or circle and
+a `where` of lower-case words joined by one operator, or a point and lower-case keywords. Every rule
+of the format is checked. All other lines are *slow*: the strict decoder reads them.
 """
 
 from __future__ import annotations
@@ -13,41 +12,126 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placewire.kernels.bytes import Bytes, byte_at
 from placewire.kernels.jit import inlined, kernel, read_only
 from placewire.kernels.json.change_values import (
     BY_AND,
     BY_OR,
     FAILED,
-    MOST_KEYWORDS,
-    MOST_WORDS,
     Terms,
-    after_colon,
     k_at,
     keywords_at,
     region_at,
+    skip_colon,
     sort_terms,
     words_at,
 )
 from placewire.kernels.json.numbers import number_at_byte
-from placewire.kernels.json.objects import LINE_FEED, MOST_ID_CHARACTERS, Positions
-from placewire.kernels.json.strings import QUOTE, Bytes, after_blanks, byte_at, spells, string_end
+from placewire.kernels.json.objects import LINE_FEED, Positions
+from placewire.kernels.json.strings import QUOTE, skip_blanks, starts_with, string_end
 from placewire.kernels.json.timestamps import timestamp_of_bytes
-from placewire.kernels.text.term_map import Mapping
+from placewire.kernels.text.term_map import TermMap
+from placewire.model.events import MOST_ID_CHARACTERS, MOST_KEYWORDS, MOST_TERMS
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US, RELEVANT
 
 SUBSCRIBE_WORD, UNSUBSCRIBE_WORD = b'subscribe"', b'unsubscribe"'
-BOOLEAN_WORD, NEAREST_WORD, RELEVANT_WORD = b'boolean"', b'nearest"', b'relevant"'
 ANY_WORD, ALL_WORD = b'any"', b'all"'
+
+TYPE, ID, TS, KIND, EXPIRES, REGION, WHERE = 1, 2, 4, 8, 16, 32, 64
+LON, LAT, KEYWORDS, K, MODE, WITHIN, ALPHA, REACH = (1 << n for n in range(7, 15))
+UNSUBSCRIBE_KEYS = TYPE | ID | TS
+SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
+RANKED_KEYS = LON | LAT | KEYWORDS | K
+NUMBER_KEYS = LON | LAT | WITHIN | ALPHA | REACH
+
+# The fast path knows the three kinds whose subscriptions usually consist of plain values: the name
+# and number of each, the keys that it needs and the keys that it may have. Every other kind is read
+# by the strict decoder, as any line is that is not plain.
+KIND_WORDS = (b'boolean"', b'nearest"', b'relevant"')
+KIND_NUMBERS = (BOOLEAN, NEAREST, RELEVANT)
+NEEDED_KEYS = (0, RANKED_KEYS, RANKED_KEYS | ALPHA)
+OPTIONAL_KEYS = (REGION | WHERE, MODE | WITHIN, REACH)
+
+TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
+EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
+LON_KEY, LAT_KEY, KEYWORDS_KEY, K_KEY = b'lon"', b'lat"', b'keywords"', b'k"'
+MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', b'reach_m"'
+
+
+@inlined
+def key_at(raw: Bytes, at: int) -> tuple[int, int]:
+    """Return the bit of the key at `at`, 0 if unknown, and the place after its quote."""
+    first = byte_at(raw, at)
+    if first == ord("t"):
+        if starts_with(raw, at, TYPE_KEY):
+            return TYPE, at + len(TYPE_KEY)
+        if starts_with(raw, at, TS_KEY):
+            return TS, at + len(TS_KEY)
+    elif first == ord("i"):
+        if starts_with(raw, at, ID_KEY):
+            return ID, at + len(ID_KEY)
+    elif first == ord("k"):
+        if starts_with(raw, at, KIND_KEY):
+            return KIND, at + len(KIND_KEY)
+        if starts_with(raw, at, KEYWORDS_KEY):
+            return KEYWORDS, at + len(KEYWORDS_KEY)
+        if starts_with(raw, at, K_KEY):
+            return K, at + len(K_KEY)
+    elif first == ord("r"):
+        if starts_with(raw, at, REGION_KEY):
+            return REGION, at + len(REGION_KEY)
+        if starts_with(raw, at, REACH_KEY):
+            return REACH, at + len(REACH_KEY)
+    elif first == ord("w"):
+        if starts_with(raw, at, WHERE_KEY):
+            return WHERE, at + len(WHERE_KEY)
+        if starts_with(raw, at, WITHIN_KEY):
+            return WITHIN, at + len(WITHIN_KEY)
+    elif first == ord("l"):
+        if starts_with(raw, at, LON_KEY):
+            return LON, at + len(LON_KEY)
+        if starts_with(raw, at, LAT_KEY):
+            return LAT, at + len(LAT_KEY)
+    elif first == ord("m"):
+        if starts_with(raw, at, MODE_KEY):
+            return MODE, at + len(MODE_KEY)
+    elif first == ord("a"):
+        if starts_with(raw, at, ALPHA_KEY):
+            return ALPHA, at + len(ALPHA_KEY)
+    elif first == ord("e") and starts_with(raw, at, EXPIRES_KEY):
+        return EXPIRES, at + len(EXPIRES_KEY)
+    return 0, at
+
+
+@inlined
+def kind_at(raw: Bytes, at: int) -> int:
+    """Return the place in the table of the kind whose name begins at `at`; FAILED if unknown."""
+    for k in range(len(KIND_NUMBERS)):
+        if starts_with(raw, at, KIND_WORDS[k]):
+            return k
+    return FAILED
+
+
+@inlined
+def keys_complete(seen: int, subscribes: bool, place: int) -> bool:
+    """Whether the keys are those of an unsubscribe, or of a subscribe of the kind at `place`."""
+    if not subscribes:
+        return seen == UNSUBSCRIBE_KEYS
+    if seen & SUBSCRIBE_KEYS != SUBSCRIBE_KEYS:
+        return False
+    own = seen & ~(SUBSCRIBE_KEYS | EXPIRES)
+    needed = NEEDED_KEYS[place]
+    return own != 0 and own & needed == needed and own & ~(needed | OPTIONAL_KEYS[place]) == 0
 
 
 class PlainChanges(NamedTuple):
     """The plain changes of a block, in line order.
 
-    `subscribes` marks those that make a row; the columns after it have one entry a row. `figures`
-    is the box, or the circle's lon, lat and radius; of a `nearest` its point and the farthest
-    distance, of a `relevant` its point, alpha and reach. Literals are cut by `literal_offsets`.
+    `subscribes` marks those that make a row; the columns after it have one entry a row. `numbers`
+    holds a box, or lon, lat and radius of a circle; for `nearest` lon, lat and within_m, for
+    `relevant` lon, lat, alpha and reach_m. `literal_offsets` are CSR offsets of the literals.
     """
 
     line: Positions
@@ -59,7 +143,7 @@ class PlainChanges(NamedTuple):
     k: npt.NDArray[np.uint16]
     expires_us: npt.NDArray[np.int64]
     region_kind: npt.NDArray[np.uint8]
-    figures: npt.NDArray[np.float64]
+    numbers: npt.NDArray[np.float64]
     cover_mode: npt.NDArray[np.uint8]
     literal_offsets: npt.NDArray[np.int64]
     literal_term: Terms
@@ -68,9 +152,9 @@ class PlainChanges(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """One plain change: the place of its line feed (FAILED for others), its keys and their values.
+    """One change: the place of its line feed (FAILED if it is not plain), its keys and values.
 
-    Its figures and terms are written where they belong should it turn out to be plain.
+    Its numbers and terms are written to the columns directly.
     """
 
     end: int
@@ -83,24 +167,24 @@ class _Change(NamedTuple):
     k: int
     region_kind: int
     words: int
-    joint: int
+    operator: int
 
 
 @inlined
-def _figure_at(raw: Bytes, at: int, key: int, figures: npt.NDArray[np.float64]) -> int:
-    """Read the number of one key into its place in the figures; the place after it or FAILED."""
+def _number_of_key(raw: Bytes, at: int, key: int, numbers: npt.NDArray[np.float64]) -> int:
+    """Read the value of one key to its place in `numbers`; return the place after it or FAILED."""
     at, value = number_at_byte(raw, at)
     if key == LON:
-        figures[0] = value
+        numbers[0] = value
         fits = abs(value) <= 180.0
     elif key == LAT:
-        figures[1] = value
+        numbers[1] = value
         fits = abs(value) <= 90.0
     elif key == ALPHA:
-        figures[2] = value
+        numbers[2] = value
         fits = 0.0 <= value <= 1.0
     else:
-        figures[2 if key == WITHIN else 3] = value
+        numbers[2 if key == WITHIN else 3] = value
         fits = value > 0.0
     return at if fits else FAILED
 
@@ -111,43 +195,44 @@ def _change_of_line(
     start: int,
     k0: np.uint64,
     k1: np.uint64,
-    mapping: Mapping | None,
+    mapping: TermMap | None,
     reach_m: float,
-    figures: npt.NDArray[np.float64],
+    numbers: npt.NDArray[np.float64],
     terms: Terms,
     first: int,
     starts: npt.NDArray[np.int64],
 ) -> _Change:
-    """The plain change of the line that begins at `start`; `starts` is room for its keywords."""
+    """Read the line that begins at `start`; `starts` is scratch space for its keywords."""
     failed = _Change(FAILED, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    ts_us = id_start = id_end = words = joint = k = 0
+    ts_us = id_start = id_end = words = operator = k = 0
     expires_us = NEVER_US
-    kind = BOOLEAN
+    place = 0
+    kind = KIND_NUMBERS[place]
     region_kind = EVERYWHERE
-    comes = all_of_them = False
+    subscribes = all_of_them = False
     seen = 0
-    at = after_blanks(raw, start)
+    at = skip_blanks(raw, start)
     if byte_at(raw, at) != ord("{"):
         return failed
     while True:
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return failed
         key, at = key_at(raw, at + 1)
         if key == 0 or seen & key:
             return failed
         seen |= key
-        at = after_colon(raw, at)
+        at = skip_colon(raw, at)
         if at < 0:
             return failed
         if key == REGION:
-            region_kind, at = region_at(raw, at, figures)
+            region_kind, at = region_at(raw, at, numbers)
         elif key == KEYWORDS:
             at, words = keywords_at(raw, at, k0, k1, mapping, terms, first, starts)
         elif key == K:
             at, k = k_at(raw, at)
-        elif key & FIGURES:
-            at = _figure_at(raw, at, key, figures)
+        elif key & NUMBER_KEYS:
+            at = _number_of_key(raw, at, key, numbers)
         else:
             if byte_at(raw, at) != QUOTE:
                 return failed
@@ -156,28 +241,26 @@ def _change_of_line(
             if quote < 0:
                 return failed
             if key == TYPE:
-                comes = spells(raw, at, SUBSCRIBE_WORD)
-                if not comes and not spells(raw, at, UNSUBSCRIBE_WORD):
+                subscribes = starts_with(raw, at, SUBSCRIBE_WORD)
+                if not subscribes and not starts_with(raw, at, UNSUBSCRIBE_WORD):
                     return failed
             elif key == KIND:
-                if spells(raw, at, BOOLEAN_WORD):
-                    kind = BOOLEAN
-                elif spells(raw, at, NEAREST_WORD):
-                    kind = NEAREST
-                elif spells(raw, at, RELEVANT_WORD) and reach_m > 0.0:
-                    kind = RELEVANT
-                else:
+                place = kind_at(raw, at)
+                if place < 0:
+                    return failed
+                kind = KIND_NUMBERS[place]
+                if kind == RELEVANT and reach_m <= 0.0:
                     return failed
             elif key == MODE:
-                all_of_them = spells(raw, at, ALL_WORD)
-                if not all_of_them and not spells(raw, at, ANY_WORD):
+                all_of_them = starts_with(raw, at, ALL_WORD)
+                if not all_of_them and not starts_with(raw, at, ANY_WORD):
                     return failed
             elif key == ID:
                 if characters < 1 or characters > MOST_ID_CHARACTERS:
                     return failed
                 id_start, id_end = at, quote
             elif key == WHERE:
-                words, joint = words_at(raw, at, quote, k0, k1, mapping, terms, first)
+                words, operator = words_at(raw, at, quote, k0, k1, mapping, terms, first)
                 if words < 0:
                     return failed
             else:
@@ -191,24 +274,24 @@ def _change_of_line(
             at = quote + 1
         if at < 0:
             return failed
-        at = after_blanks(raw, at)
+        at = skip_blanks(raw, at)
         if byte_at(raw, at) != ord(","):
             break
-    if byte_at(raw, at) != ord("}") or not keys_complete(seen, comes, kind):
+    if byte_at(raw, at) != ord("}") or not keys_complete(seen, subscribes, place):
         return failed
-    if comes and kind == NEAREST:
-        joint = BY_AND if all_of_them else BY_OR
+    if subscribes and kind == NEAREST:
+        operator = BY_AND if all_of_them else BY_OR
         region_kind = CIRCLE if seen & WITHIN else EVERYWHERE
         if not seen & WITHIN:
-            figures[2] = np.inf
-    elif comes and kind == RELEVANT:
-        joint = BY_OR
+            numbers[2] = np.inf
+    elif subscribes and kind == RELEVANT:
+        operator = BY_OR
         sort_terms(raw, starts, terms, first, words)
         if not seen & REACH:
-            figures[3] = reach_m
-    at = after_blanks(raw, at + 1)
+            numbers[3] = reach_m
+    at = skip_blanks(raw, at + 1)
     return _Change(
-        at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, joint
+        at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, operator
     )
 
 
@@ -219,11 +302,11 @@ def _scan_closed_lines(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
-    mapping: Mapping | None,
+    mapping: TermMap | None,
     reach_m: float,
     room: int,
 ) -> tuple[PlainChanges, Positions]:
-    """`scan_changes`; `room` is enough for all terms."""
+    """Implement `scan_changes`; `room` is an upper bound on the number of terms."""
     size = len(lines)
     line_of = np.empty(size, np.uint32)
     ts_us = np.empty(size, np.int64)
@@ -234,7 +317,7 @@ def _scan_closed_lines(
     wanted = np.empty(size, np.uint16)
     expires_us = np.empty(size, np.int64)
     region_kind = np.empty(size, np.uint8)
-    figures = np.zeros((size + 1, 4), np.float64)
+    numbers = np.zeros((size + 1, 4), np.float64)
     cover_mode = np.empty(size, np.uint8)
     offsets = np.zeros(size + 1, np.int64)
     terms = np.empty(room, np.uint64)
@@ -250,7 +333,7 @@ def _scan_closed_lines(
         plain = False
         if last >= start and byte_at(raw, last) == LINE_FEED:
             found = _change_of_line(
-                raw, start, k0, k1, mapping, reach_m, figures[row], terms, first, starts
+                raw, start, k0, k1, mapping, reach_m, numbers[row], terms, first, starts
             )
             plain = found.end == last
         if not plain:
@@ -262,7 +345,7 @@ def _scan_closed_lines(
         id_end[change] = found.id_end
         subscribes[change] = found.seen != UNSUBSCRIBE_KEYS
         if found.seen != UNSUBSCRIBE_KEYS:
-            words, by_or = found.words, found.joint == BY_OR
+            words, by_or = found.words, found.operator == BY_OR
             kind[row] = found.kind
             wanted[row] = found.k
             expires_us[row] = found.expires_us
@@ -293,7 +376,7 @@ def _scan_closed_lines(
         wanted[:row],
         expires_us[:row],
         region_kind[:row],
-        figures[:row],
+        numbers[:row],
         cover_mode[:row],
         offsets[: row + 1],
         terms[:total].copy(),
@@ -309,97 +392,17 @@ def scan_changes(
     lines: Positions,
     k0: np.uint64,
     k1: np.uint64,
-    mapping: Mapping | None,
+    mapping: TermMap | None,
     reach_m: float,
 ) -> tuple[PlainChanges, Positions]:
-    """The plain changes among `lines` of the block, terms hashed, and the numbers of the others.
+    """Return the plain changes among `lines`, with hashed terms, and the numbers of slow lines.
 
-    `mapping` is what words stand for; None if each stands for itself. `reach_m` is for `relevant`
-    lines that have none of their own; 0 leaves that kind alone.
-    The last line of a log may lack its line feed; it is slow then.
+    `mapping` replaces words, None keeps them. `reach_m` is the default of `relevant` lines; 0 makes
+    all lines of that kind slow. A last line without a line feed is slow.
     """
     at = lines.astype(np.int64)
     # Every word but the first has a byte before it. Pages that are not written to cost nothing.
-    room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_WORDS
+    room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_TERMS
     return _scan_closed_lines(
         read_only(raw), line_offsets, lines, k0, k1, mapping, float(reach_m), room
     )
-
-
-TYPE, ID, TS, KIND, EXPIRES, REGION, WHERE = 1, 2, 4, 8, 16, 32, 64
-LON, LAT, KEYWORDS, K, MODE, WITHIN, ALPHA, REACH = (1 << n for n in range(7, 15))
-UNSUBSCRIBE_KEYS = TYPE | ID | TS
-SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
-COMMON_KEYS = SUBSCRIBE_KEYS | EXPIRES
-BOOLEAN_KEYS = REGION | WHERE
-NEEDED_OF_NEAREST = LON | LAT | KEYWORDS | K
-NEAREST_KEYS = NEEDED_OF_NEAREST | MODE | WITHIN
-NEEDED_OF_RELEVANT = LON | LAT | KEYWORDS | K | ALPHA
-RELEVANT_KEYS = NEEDED_OF_RELEVANT | REACH
-FIGURES = LON | LAT | WITHIN | ALPHA | REACH
-
-TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
-EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
-LON_KEY, LAT_KEY, KEYWORDS_KEY, K_KEY = b'lon"', b'lat"', b'keywords"', b'k"'
-MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', b'reach_m"'
-
-
-@inlined
-def key_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """The bit of the key whose inside begins at `at`, and the place after its quote; 0 unknown."""
-    first = byte_at(raw, at)
-    if first == ord("t"):
-        if spells(raw, at, TYPE_KEY):
-            return TYPE, at + len(TYPE_KEY)
-        if spells(raw, at, TS_KEY):
-            return TS, at + len(TS_KEY)
-    elif first == ord("i"):
-        if spells(raw, at, ID_KEY):
-            return ID, at + len(ID_KEY)
-    elif first == ord("k"):
-        if spells(raw, at, KIND_KEY):
-            return KIND, at + len(KIND_KEY)
-        if spells(raw, at, KEYWORDS_KEY):
-            return KEYWORDS, at + len(KEYWORDS_KEY)
-        if spells(raw, at, K_KEY):
-            return K, at + len(K_KEY)
-    elif first == ord("r"):
-        if spells(raw, at, REGION_KEY):
-            return REGION, at + len(REGION_KEY)
-        if spells(raw, at, REACH_KEY):
-            return REACH, at + len(REACH_KEY)
-    elif first == ord("w"):
-        if spells(raw, at, WHERE_KEY):
-            return WHERE, at + len(WHERE_KEY)
-        if spells(raw, at, WITHIN_KEY):
-            return WITHIN, at + len(WITHIN_KEY)
-    elif first == ord("l"):
-        if spells(raw, at, LON_KEY):
-            return LON, at + len(LON_KEY)
-        if spells(raw, at, LAT_KEY):
-            return LAT, at + len(LAT_KEY)
-    elif first == ord("m"):
-        if spells(raw, at, MODE_KEY):
-            return MODE, at + len(MODE_KEY)
-    elif first == ord("a"):
-        if spells(raw, at, ALPHA_KEY):
-            return ALPHA, at + len(ALPHA_KEY)
-    elif first == ord("e") and spells(raw, at, EXPIRES_KEY):
-        return EXPIRES, at + len(EXPIRES_KEY)
-    return 0, at
-
-
-@inlined
-def keys_complete(seen: int, comes: bool, kind: int) -> bool:
-    """Whether the keys are those of an unsubscribe, or of a subscribe of this kind."""
-    if not comes:
-        return seen == UNSUBSCRIBE_KEYS
-    if seen & SUBSCRIBE_KEYS != SUBSCRIBE_KEYS:
-        return False
-    if kind == BOOLEAN:
-        return seen & BOOLEAN_KEYS != 0 and seen & ~(COMMON_KEYS | BOOLEAN_KEYS) == 0
-    if kind == NEAREST:
-        needed, own = NEEDED_OF_NEAREST, NEAREST_KEYS
-    else:
-        needed, own = NEEDED_OF_RELEVANT, RELEVANT_KEYS
-    return seen & needed == needed and seen & ~(COMMON_KEYS | own) == 0

@@ -1,8 +1,8 @@
-"""Decimal numbers read from raw bytes and rounded to 64-bit floats exactly as `float` rounds them.
+"""Read decimal numbers from raw bytes, rounded to 64-bit floats exactly as `float` rounds them.
 
 Short decimals are one exact division. Longer ones, such as `repr` writes, take the algorithm of
 Eisel and Lemire ("Number Parsing at a Gigabyte per Second", 2021): multiply the digits by a 128-bit
-power of five and read the rounded float off the top bits. What neither decides is left undecided.
+power of five and read the rounded float off the top bits. The rest is left to the strict decoder.
 """
 
 from __future__ import annotations
@@ -98,10 +98,10 @@ def float_of_decimal(digits: np.uint64, places: int) -> tuple[bool, float]:
 
 @kernel
 def number_at_byte(raw: npt.NDArray[np.uint8], start: int) -> tuple[int, float]:
-    """Where the JSON number that begins at `start` ends, and its value; (-1, 0) when undecided.
+    """Return where the JSON number at `start` ends, and its value; (-1, 0) if undecided.
 
-    Numbers without an exponent only. The caller sees to it that some byte after the number is in
-    `raw` and judges that byte.
+    A number with an exponent is undecided. `raw` must extend past the number; the caller checks the
+    byte that follows.
     """
     at = start
     negative = raw[at] == ord("-")
@@ -137,7 +137,7 @@ def number_at_byte(raw: npt.NDArray[np.uint8], start: int) -> tuple[int, float]:
     decided, value = float_of_decimal(digits, places)
     if not decided:
         return -1, 0.0
-    # The integer -0 is 0, as every JSON reader has it; the fraction -0.0 keeps its sign.
+    # The integer -0 is 0 in every JSON reader; the fraction -0.0 keeps its sign.
     if negative and (places > 0 or value != 0.0):
         value = -value
     return at, value

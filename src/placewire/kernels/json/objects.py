@@ -1,12 +1,11 @@
-"""Plain objects read from a block of JSON Lines in one pass over its bytes.
+"""Read plain objects from a block of JSON Lines in one pass over its bytes.
 
-Nearly every line of a log is an object event as any JSON writer puts it: six known keys, no
-escapes, no `data`. Such a line is *plain*: it is decoded here and held to every rule of the format.
-All other lines, rare spellings of valid objects and everything invalid among them, are *slow*: they
-are left to a reader that knows the whole format and words the errors. A line in doubt is slow.
+Nearly every line of a log is an object event with six known keys, no escapes and no `data`. Such a
+line is *plain*: it is decoded here, and every rule of the format is checked. All other lines are
+*slow*: the strict decoder reads them and words the errors.
 
-Reading stops at the first byte that does not fit. A line feed fits nowhere, so a line that ends in
-one needs no other guard against running past its end.
+Reading stops at the first byte that is not valid. A line feed is valid nowhere, so a line that ends
+in one needs no other bounds check.
 """
 
 from __future__ import annotations
@@ -16,24 +15,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placewire.kernels.bytes import Bytes, byte_at, zero_bytes
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.json.numbers import number_at_byte
-from placewire.kernels.json.strings import (
-    QUOTE,
-    Bytes,
-    after_blanks,
-    byte_at,
-    spells,
-    string_end,
-    zero_bytes,
-)
+from placewire.kernels.json.strings import QUOTE, skip_blanks, starts_with, string_end
 from placewire.kernels.json.timestamps import timestamp_of_bytes
+from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
 
 Positions = npt.NDArray[np.uint32]
 
 LINE_FEED = 0x0A
-MOST_ID_CHARACTERS = 256
-MOST_TEXT_BYTES = 65_536
 
 EVERY_LINE_FEED = np.uint64(0x0A0A0A0A0A0A0A0A)
 
@@ -61,7 +52,7 @@ class PlainObjects(NamedTuple):
 
 @inlined
 def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """The bit of the key whose inside begins at `at`, and its closing quote; 0 when unknown."""
+    """Return the bit of the key that begins at `at` (0 if unknown) and its closing quote."""
     first = byte_at(raw, at)
     if first == ord("t"):
         second = byte_at(raw, at + 1)
@@ -92,25 +83,25 @@ def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
 
 @inlined
 def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int, int, int, int]:
-    """The line feed of the plain object that begins at `start`, and its fields; -1 for others."""
+    """Read the object at `start`; return the place of its line feed (-1 if slow) and its fields."""
     ts_us = id_start = id_end = text_start = text_end = 0
     lon = lat = 0.0
-    at = after_blanks(raw, start)
+    at = skip_blanks(raw, start)
     if byte_at(raw, at) != ord("{"):
         return NOT_PLAIN
     seen = 0
     while True:
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != QUOTE:
             return NOT_PLAIN
         key, at = _key_at(raw, at + 1)
         if key == 0 or seen & key or byte_at(raw, at) != QUOTE:
             return NOT_PLAIN
         seen |= key
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
         if byte_at(raw, at) != ord(":"):
             return NOT_PLAIN
-        at = after_blanks(raw, at + 1)
+        at = skip_blanks(raw, at + 1)
 
         if key & (LON | LAT):
             at, value = number_at_byte(raw, at)
@@ -126,7 +117,7 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
                 return NOT_PLAIN
             inside = at + 1
             if key == TYPE:
-                if not spells(raw, inside, OBJECT):
+                if not starts_with(raw, inside, OBJECT):
                     return NOT_PLAIN
                 quote = inside + 6
             else:
@@ -149,12 +140,12 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
                     text_end = quote
             at = quote + 1
 
-        at = after_blanks(raw, at)
+        at = skip_blanks(raw, at)
         if byte_at(raw, at) != ord(","):
             break
     if byte_at(raw, at) != ord("}") or seen != ALL_KEYS:
         return NOT_PLAIN
-    at = after_blanks(raw, at + 1)
+    at = skip_blanks(raw, at + 1)
     return at, ts_us, lon, lat, id_start, id_end, text_start, text_end
 
 
@@ -162,7 +153,7 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
 def _scan_closed_lines(
     raw: Bytes, line_offsets: npt.NDArray[np.int64]
 ) -> tuple[PlainObjects, Positions]:
-    """`scan_objects`; lines that do not end in a line feed are slow."""
+    """Implement `scan_objects`; lines that do not end in a line feed are slow."""
     lines = len(line_offsets) - 1
     line_of = np.empty(lines, dtype=np.uint32)
     ts_us = np.empty(lines, dtype=np.int64)
@@ -201,7 +192,7 @@ def _scan_closed_lines(
 
 
 def scan_objects(raw: Bytes, line_offsets: npt.NDArray[np.int64]) -> tuple[PlainObjects, Positions]:
-    """The plain objects of the block (under 2 GiB), and the numbers of all its other lines."""
+    """Return the plain objects of a block (under 2 GiB) and the numbers of its slow lines."""
     if len(raw) and raw[-1] != LINE_FEED and line_offsets[-1] == len(raw):
         # Once a log, at its end: a copy of the block costs less than a guard at every byte.
         raw = np.append(raw, np.uint8(LINE_FEED))
@@ -215,7 +206,7 @@ def scan_objects(raw: Bytes, line_offsets: npt.NDArray[np.int64]) -> tuple[Plain
 
 @kernel
 def count_lines(raw: Bytes) -> int:
-    """The number of lines of the block; the last line may lack its line feed."""
+    """Count the lines of a block; the last line may lack its line feed."""
     size = len(raw)
     whole = size - size % 128
     count = 0
@@ -234,7 +225,7 @@ def count_lines(raw: Bytes) -> int:
 
 @kernel
 def find_lines(raw: Bytes) -> npt.NDArray[np.int64]:
-    """Where each line begins and, last, the block's length, as int64[lines + 1].
+    """Return where each line begins and, last, the block's length: i64[lines + 1].
 
     Line i is raw[offsets[i] : offsets[i + 1]] with its line feed, which the last line may lack.
     """

@@ -1,13 +1,20 @@
-"""Strings of JSON read from raw bytes: where a string ends, if every byte of it is as it should be.
+"""Read JSON strings from raw bytes: find where a string ends and check that it is valid.
 
-UTF-8 is held to the letter: nothing longer than needed, no surrogates, nothing past U+10FFFF.
+UTF-8 is checked strictly: no overlong sequences, no surrogates, nothing past U+10FFFF.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from placewire.kernels.bytes import (
+    EVERY_TOP_BIT,
+    Bytes,
+    byte_at,
+    first_mark,
+    word_at,
+    zero_bytes,
+)
 from placewire.kernels.jit import inlined, kernel
 
 QUOTE = ord('"')
@@ -20,16 +27,16 @@ EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
 @inlined
-def after_blanks(raw: Bytes, at: int) -> int:
-    """The first position from `at` on that holds no JSON white space (bar the line feed)."""
+def skip_blanks(raw: Bytes, at: int) -> int:
+    """Return the first position from `at` that holds no JSON white space but a line feed."""
     while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
         at += 1
     return at
 
 
 @inlined
-def spells(raw: Bytes, at: int, word: bytes) -> bool:
-    """Whether the bytes from `at` on are `word`; a line feed after `at` ends the look."""
+def starts_with(raw: Bytes, at: int, word: bytes) -> bool:
+    """Whether the bytes from `at` are `word`; a line feed after `at` ends the comparison."""
     for k in range(len(word)):
         if byte_at(raw, at + k) != word[k]:
             return False
@@ -44,10 +51,10 @@ def _continues(byte: np.uint8) -> bool:
 
 @kernel
 def string_end(raw: Bytes, start: int) -> tuple[int, int]:
-    """The closing quote of the plain string whose inside begins at `start`, and its characters.
+    """Return the closing quote of the string that begins at `start`, and its length in characters.
 
-    The position is -1 for a string with a backslash, a control character or invalid UTF-8. A line
-    feed is in `raw` after `start`, so that the reading ends.
+    The position is -1 for a string with a backslash, a control character or invalid UTF-8. `raw`
+    has a line feed after `start`, which ends the loop.
     """
     at = start
     characters = 0
@@ -93,48 +100,3 @@ def string_end(raw: Bytes, start: int) -> tuple[int, int]:
                 return -1, 0
             at += 4
         characters += 1
-
-
-Bytes = npt.NDArray[np.uint8]
-
-U8, U16, U24, U32, U40, U48, U56 = (np.uint64(8 * n) for n in range(1, 8))
-N1, N2, N3, N4, N5, N6, N7 = (np.uint64(n) for n in range(1, 8))
-
-EVERY_ONE = np.uint64(0x0101010101010101)
-EVERY_TOP_BIT = np.uint64(0x8080808080808080)
-BYTE_NUMBERS = np.uint64(0x0001020304050607)
-
-
-@inlined
-def byte_at(raw: Bytes, at: int) -> np.uint8:
-    """raw[at] for `at` >= 0, which spares the compiler the case of a negative index."""
-    return raw[np.uint64(at)]
-
-
-@inlined
-def word_at(raw: Bytes, at: int) -> np.uint64:
-    """The eight bytes from `at` on, all of them inside `raw`; the compiler makes it one load."""
-    p = np.uint64(at)
-    return np.uint64(
-        np.uint64(raw[p])
-        | np.uint64(raw[p + N1]) << U8
-        | np.uint64(raw[p + N2]) << U16
-        | np.uint64(raw[p + N3]) << U24
-        | np.uint64(raw[p + N4]) << U32
-        | np.uint64(raw[p + N5]) << U40
-        | np.uint64(raw[p + N6]) << U48
-        | np.uint64(raw[p + N7]) << U56
-    )
-
-
-@inlined
-def zero_bytes(word: np.uint64) -> np.uint64:
-    """A mask whose lowest mark is the word's first zero byte (marks above it may be false)."""
-    return (word - EVERY_ONE) & ~word & EVERY_TOP_BIT
-
-
-@inlined
-def first_mark(mask: np.uint64) -> int:
-    """The number, from 0, of the lowest marked byte of a mask that has one."""
-    lowest = mask & (~mask + N1)
-    return int(np.int64(((lowest >> N7) * BYTE_NUMBERS) >> U56))

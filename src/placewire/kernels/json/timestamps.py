@@ -1,6 +1,6 @@
-"""RFC 3339 times read from raw bytes, as microseconds since 1970-01-01T00:00:00Z.
+"""Read RFC 3339 times from raw bytes as microseconds since 1970-01-01T00:00:00Z.
 
-The rules, and the messages for what breaks them, are those of `placewire.model.times`.
+`placewire.model.times` defines the rules and the messages of errors.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from placewire.kernels.jit import inlined, kernel
+from placewire.model.times import FIRST_US, LAST_US
 
 # Days before each month of a common year; place 0 is unused.
 DAYS_BEFORE_MONTH = np.array(
     [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365], dtype=np.int64
 )
 DAYS_BEFORE_1970 = 719_162  # since 0001-01-01
-FIRST_US = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
-LAST_US = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
 
 
 @inlined

@@ -1,8 +1,8 @@
-"""Balls: the discs about a `nearest` subscription's point in which an object may still enter.
+"""Circles: bounding boxes, areas and cheap tests of the circles of `nearest` subscriptions.
 
-A circle is tested in three steps, each cheaper and looser than the next: the bounding box in a
+A circle is tested in three steps, from the cheapest to the exact one: the bounding box in a
 posting, the square of the chord between two points on the unit sphere in 32-bit floats (its limit
-is padded for their rounding, by some metres), and the exact distance.
+is padded by some metres for rounding), and the distance.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
 
 
 @inlined
-def bound_ball(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
-    """Write the box f64[4] around a circle, as `model.regions.circle_bounds` has it."""
+def write_circle_box(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
+    """Write the box f64[4] around a circle, equal to `model.regions.circle_bounds`."""
     angle = radius_m / EARTH_RADIUS_M
     reach_deg = math.degrees(angle) + PADDING_DEG
     south, north = lat - reach_deg, lat + reach_deg
@@ -80,24 +80,24 @@ def circles_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) ->
     """A box f64[n, 4] that contains each circle; west > east when it crosses the antimeridian."""
     boxes = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
-        bound_ball(lons[i], lats[i], radii_m[i], boxes[i])
+        write_circle_box(lons[i], lats[i], radii_m[i], boxes[i])
     return boxes
 
 
 @inlined
-def enclose_ball(lon: float, lat: float, radius_m: float, rectangle: np.ndarray) -> None:
+def write_circle_rectangle(lon: float, lat: float, radius_m: float, rectangle: np.ndarray) -> None:
     """Write the rectangle f64[4] around a circle; all longitudes if it crosses the antimeridian."""
-    bound_ball(lon, lat, radius_m, rectangle)
+    write_circle_box(lon, lat, radius_m, rectangle)
     if rectangle[0] > rectangle[2]:
         rectangle[0], rectangle[2] = -180.0, 180.0
 
 
 @kernel
-def balls_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
+def circles_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
     """The rectangles f64[n, 4] (west, south, east, north; west <= east) around circles."""
     rectangles = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
-        enclose_ball(lons[i], lats[i], radii_m[i], rectangles[i])
+        write_circle_rectangle(lons[i], lats[i], radii_m[i], rectangles[i])
     return rectangles
 
 

@@ -1,8 +1,8 @@
-"""A fine Z-curve: points in its order, and which of a list of them lie in a rectangle.
+"""A fine Z-curve: order points along it, and find those of a list that lie in a rectangle.
 
 Columns and rows have 31 bits, 2 cm at the equator, so that a code is an i64 and none is negative.
 Lists of points are rows of arrays that are in code order, ascending; a cell of any level is then a
-stretch of a list, and a cell inside a rectangle is taken without looking at its points.
+range of a list, and a cell inside a rectangle is taken without looking at its points.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def cut_quarters(
 def push_cell(
     stack: np.ndarray, top: int, begin: int, end: int, column: int, row: int, level: int
 ) -> int:
-    """Put a cell and its stretch of a list on the stack, unless it is empty; gives the new top."""
+    """Put a cell and its range of a list on the stack, unless it is empty; return the new top."""
     if begin == end:
         return top
     stack[top, 0] = begin
@@ -118,13 +118,13 @@ def push_cell(
 
 
 @inlined
-def add_stretch(stretches: np.ndarray, count: int, begin: int, end: int) -> int:
-    """Write a stretch after the others, as one with the last if they touch; gives how many."""
-    if count > 0 and stretches[count - 1, 1] == begin:
-        stretches[count - 1, 1] = end
+def add_range(ranges: np.ndarray, count: int, begin: int, end: int) -> int:
+    """Append a range, joined with the last one if they touch; return the number of ranges."""
+    if count > 0 and ranges[count - 1, 1] == begin:
+        ranges[count - 1, 1] = end
         return count
-    stretches[count, 0] = begin
-    stretches[count, 1] = end
+    ranges[count, 0] = begin
+    ranges[count, 1] = end
     return count + 1
 
 
@@ -138,11 +138,11 @@ def list_in_rectangle(
     end: int,
     rectangle: np.ndarray,
     stack: np.ndarray,
-    stretches: np.ndarray,
+    ranges: np.ndarray,
 ) -> int:
-    """Write the stretches of members[begin:end] that lie in a rectangle f64[4]; gives how many.
+    """Write the ranges of members[begin:end] that lie in a rectangle f64[4]; return their number.
 
-    `stack` i64[STACK, 5] is scratch, `stretches` i64[m, 2] has room for one of every two members.
+    `stack` i64[STACK, 5] is scratch, `ranges` i64[m, 2] has room for one of every two members.
     Cells strictly between the columns and rows of the rectangle's edges need no look at their
     points, since columns and rows are monotone.
     """
@@ -161,12 +161,12 @@ def list_in_rectangle(
         if high_column < west or low_column > east or high_row < south or low_row > north:
             continue
         if low_column > west and high_column < east and low_row > south and high_row < north:
-            count = add_stretch(stretches, count, begin, end)
+            count = add_range(ranges, count, begin, end)
         elif end - begin <= FEW or level == CURVE_LEVEL:
             for at in range(begin, end):
                 point = members[at]
                 if rectangle_holds_point(rectangle, lons[point], lats[point]):
-                    count = add_stretch(stretches, count, at, at + 1)
+                    count = add_range(ranges, count, at, at + 1)
         else:
             cut_quarters(codes, members, begin, end, column, row, level, cuts)
             for q in (3, 2, 1, 0):  # the last that is put on the stack is walked first
@@ -185,14 +185,14 @@ def points_counted_in_rectangles(
 ) -> np.ndarray:
     """How many of the points `members` i32 each rectangle of f64[r, 4] takes: i64[r]."""
     stack = np.empty((STACK, 5), np.int64)
-    stretches = np.empty((members.size // 2 + 1, 2), np.int64)
+    ranges = np.empty((members.size // 2 + 1, 2), np.int64)
     counts = np.zeros(rectangles.shape[0], np.int64)
     for r in range(rectangles.shape[0]):
         found = list_in_rectangle(
-            codes, lons, lats, members, 0, members.size, rectangles[r], stack, stretches
+            codes, lons, lats, members, 0, members.size, rectangles[r], stack, ranges
         )
         for s in range(found):
-            counts[r] += stretches[s, 1] - stretches[s, 0]
+            counts[r] += ranges[s, 1] - ranges[s, 0]
     return counts
 
 
@@ -212,13 +212,11 @@ def terms_counted_in_rectangle(
     `members` i32 are all points in order, their terms i32 a CSR column.
     """
     stack = np.empty((STACK, 5), np.int64)
-    stretches = np.empty((members.size // 2 + 1, 2), np.int64)
-    found = list_in_rectangle(
-        codes, lons, lats, members, 0, members.size, rectangle, stack, stretches
-    )
+    ranges = np.empty((members.size // 2 + 1, 2), np.int64)
+    found = list_in_rectangle(codes, lons, lats, members, 0, members.size, rectangle, stack, ranges)
     counts = np.zeros(size, np.int64)
     for s in range(found):
-        for at in range(offsets[stretches[s, 0]], offsets[stretches[s, 1]]):
+        for at in range(offsets[ranges[s, 0]], offsets[ranges[s, 1]]):
             counts[terms[at]] += 1
     return counts
 
@@ -242,7 +240,7 @@ def rows_met_in_rectangle(
     -1 for none. `memo` i64[lists] is -1 everywhere, before and after: a list is counted once.
     """
     stack = np.empty((STACK, 5), np.int64)
-    stretches = np.empty((lons.size // 2 + 1, 2), np.int64)
+    ranges = np.empty((lons.size // 2 + 1, 2), np.int64)
     met = np.zeros(rows.size, np.int64)
     for i in range(rows.size):
         for at in range(offsets[rows[i]], offsets[rows[i] + 1]):
@@ -252,11 +250,11 @@ def rows_met_in_rectangle(
             if memo[number] < 0:
                 begin, end = list_offsets[number], list_offsets[number + 1]
                 found = list_in_rectangle(
-                    codes, lons, lats, members, begin, end, rectangle, stack, stretches
+                    codes, lons, lats, members, begin, end, rectangle, stack, ranges
                 )
                 memo[number] = 0
                 for s in range(found):
-                    memo[number] += stretches[s, 1] - stretches[s, 0]
+                    memo[number] += ranges[s, 1] - ranges[s, 0]
             met[i] += memo[number]
     for row in rows:
         for at in range(offsets[row], offsets[row + 1]):

@@ -1,7 +1,7 @@
-"""SipHash-1-3: the keyed 64-bit hash under which terms and ids are known everywhere.
+"""SipHash-1-3: the keyed 64-bit hash that identifies terms and ids.
 
-Keyed, because texts come from strangers: without the key nobody can choose words that collide. One
-round a word and three at the end is the variant that hash tables use.
+It is keyed because texts are untrusted: without the key, clients cannot choose words that collide.
+One round a word and three at the end is the variant that hash tables use.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.bytes import padded_word_at
 from placewire.kernels.jit import inlined, kernel
 
 # Numba makes a float of int64 with uint64, so every number that meets a word is a uint64.
-ZERO, ONE, THREE, SEVEN, EIGHT = (np.uint64(n) for n in (0, 1, 3, 7, 8))
-TWO, FOUR, FIVE, SIX = (np.uint64(n) for n in (2, 4, 5, 6))
-BITS_13, BITS_16, BITS_17, BITS_21, BITS_24 = (np.uint64(n) for n in (13, 16, 17, 21, 24))
-BITS_32, BITS_40, BITS_48, BITS_56, BITS_64 = (np.uint64(n) for n in (32, 40, 48, 56, 64))
+ZERO, ONE, TWO, THREE, SEVEN, EIGHT = (np.uint64(n) for n in (0, 1, 2, 3, 7, 8))
+BITS_13, BITS_16, BITS_17, BITS_21 = (np.uint64(n) for n in (13, 16, 17, 21))
+BITS_32, BITS_56, BITS_64 = (np.uint64(n) for n in (32, 56, 64))
 INITIAL_0 = np.uint64(0x736F6D6570736575)
 INITIAL_1 = np.uint64(0x646F72616E646F6D)
 INITIAL_2 = np.uint64(0x6C7967656E657261)
@@ -23,32 +23,6 @@ INITIAL_3 = np.uint64(0x7465646279746573)
 LAST = np.uint64(0xFF)
 
 State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
-
-
-@inlined
-def word_at(raw: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """The eight bytes from `at`, little-endian; bytes past the end of `raw` are zero.
-
-    Written as shifts of single bytes, which LLVM turns into one unaligned load.
-    """
-    if at + EIGHT <= np.uint64(raw.size):
-        return (
-            np.uint64(raw[at])
-            | (np.uint64(raw[at + ONE]) << EIGHT)
-            | (np.uint64(raw[at + TWO]) << BITS_16)
-            | (np.uint64(raw[at + THREE]) << BITS_24)
-            | (np.uint64(raw[at + FOUR]) << BITS_32)
-            | (np.uint64(raw[at + FIVE]) << BITS_40)
-            | (np.uint64(raw[at + SIX]) << BITS_48)
-            | (np.uint64(raw[at + SEVEN]) << BITS_56)
-        )
-    word = ZERO
-    shift = ZERO
-    while at < np.uint64(raw.size):
-        word |= np.uint64(raw[at]) << shift
-        shift += EIGHT
-        at += ONE
-    return word
 
 
 @inlined
@@ -115,11 +89,11 @@ def bytes_hash(
     length = stop - at
     v0, v1, v2, v3 = key_state(k0, k1)
     while stop - at >= EIGHT:
-        v0, v1, v2, v3 = state_after_word(v0, v1, v2, v3, word_at(raw, at))
+        v0, v1, v2, v3 = state_after_word(v0, v1, v2, v3, padded_word_at(raw, at))
         at += EIGHT
     rest = ZERO
     if at < stop:
-        rest = word_at(raw, at) & ((ONE << ((stop - at) << THREE)) - ONE)
+        rest = padded_word_at(raw, at) & ((ONE << ((stop - at) << THREE)) - ONE)
     return state_hash(v0, v1, v2, v3, rest, length)
 
 

@@ -1,6 +1,6 @@
-"""Terms that stand for others, or for nothing: tables of hashes to hashes, looked up by block.
+"""Term maps: tables that replace terms by stems or drop them as stop words.
 
-A table is one of (key, value) pairs as in `kernels/text/hash_table.py`, at most half full.
+A table holds (key, value) pairs of hashes as in `kernels/text/hash_table.py`, at most half full.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.siphash import ONE
-from placewire.kernels.text.tokens import hashes_made_distinct
+from placewire.kernels.text.tokens import sort_distinct
 
-NOTHING = EMPTY - ONE  # what a stop word stands for
+NOTHING = EMPTY - ONE  # the value of a stop word
 
 Hashes = NDArray[np.uint64]
 
 
-class Mapping(NamedTuple):
-    """A table, and whether terms that are not in it stand for themselves or are unknown."""
+class TermMap(NamedTuple):
+    """A table, and whether terms that it lacks map to themselves or are unknown."""
 
     table: Hashes
     others_stay: bool
 
 
 @inlined
-def term_mapped(term: np.uint64, mapping: Mapping) -> np.uint64:
-    """What a term stands for: a term, NOTHING, or EMPTY if that is not known."""
+def map_term(term: np.uint64, mapping: TermMap) -> np.uint64:
+    """Return the term that a term maps to, NOTHING for a stop word or EMPTY if unknown."""
     found = mapping.table[entry_of_hash(mapping.table, term) + ONE]
     if found == EMPTY and mapping.others_stay:
         return term
@@ -38,7 +38,7 @@ def term_mapped(term: np.uint64, mapping: Mapping) -> np.uint64:
 
 @kernel
 def put_pairs(table: Hashes, keys: Hashes, values: Hashes) -> None:
-    """Put new pairs into a table that has room for them; keys that it has get the new value."""
+    """Insert pairs into a table that has room for them, replacing values of existing keys."""
     for k in range(keys.size):
         at = entry_of_hash(table, keys[k])
         table[at] = keys[k]
@@ -47,7 +47,7 @@ def put_pairs(table: Hashes, keys: Hashes, values: Hashes) -> None:
 
 @kernel
 def put_table(table: Hashes, old: Hashes) -> None:
-    """Put all pairs of a smaller table into an empty one."""
+    """Insert all pairs of a smaller table into an empty one."""
     for at in range(0, old.size, 2):
         if old[at + 1] != EMPTY:
             entry = entry_of_hash(table, old[at])
@@ -57,7 +57,7 @@ def put_table(table: Hashes, old: Hashes) -> None:
 
 @kernel
 def values_of_hashes(hashes: Hashes, table: Hashes) -> tuple:  # type: ignore[type-arg]
-    """What each hash stands for, EMPTY if that is not known: u64[n], and how many of those."""
+    """Return the value of each hash, EMPTY if unknown: u64[n], and the number of unknown ones."""
     values = np.empty(hashes.size, np.uint64)
     unknown = 0
     for i in range(hashes.size):
@@ -68,7 +68,7 @@ def values_of_hashes(hashes: Hashes, table: Hashes) -> tuple:  # type: ignore[ty
 
 @kernel
 def drop_terms(offsets: NDArray[np.int64], hashes: Hashes, table: Hashes) -> None:
-    """Take the terms that are in the table out of all sets (see `TermSets`), in place."""
+    """Remove the terms that are in the table from all sets (see `TermSets`), in place."""
     count = 0
     first = offsets[0]
     for row in range(offsets.size - 1):
@@ -91,13 +91,13 @@ def make_sets(offsets: NDArray[np.int64], hashes: Hashes) -> None:
         for at in range(first, last):
             hashes[count] = hashes[at]
             count += ONE
-        count = hashes_made_distinct(hashes, top, count)
+        count = sort_distinct(hashes, top, count)
         offsets[row + 1] = np.int64(count)
         first = last
 
 
 def make_table(pairs: int) -> Hashes:
-    """An empty table with room for so many pairs."""
+    """Return an empty table with room for a number of pairs."""
     size = 16
     while size < 4 * pairs:
         size *= 2

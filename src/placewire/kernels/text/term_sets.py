@@ -1,4 +1,4 @@
-"""Term sets: what an object's sorted distinct terms contain, satisfy and cover."""
+"""Test the sorted distinct terms of an object against terms, expressions and covers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def signature_of_term(term: np.uint64) -> np.uint64:
 
 @inlined
 def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
-    """Where in the ascending slice the term is, or -1."""
+    """Return the place of a term in an ascending slice, or -1."""
     while last - first > 8:
         middle = (first + last) >> 1
         if terms[middle] <= term:
@@ -91,7 +91,7 @@ def row_covers_earlier(
     last: int,
     posted: np.uint64,
 ) -> bool:
-    """Whether the object has a covering term of the row that comes before the posted one."""
+    """Whether the object has a covering term of the row before the posted one."""
     for at in range(first, last):
         if literal_cover[at]:
             if literal_term[at] == posted:

@@ -1,8 +1,8 @@
-"""Texts to sets of term hashes in one pass over their UTF-8 bytes.
+"""Analyse texts: turn UTF-8 into sets of term hashes in one pass.
 
 Runs of ASCII are classified eight bytes at a time; a token of up to seven letters is one load, a
-few operations on the word and one hash. Everything else goes code point by code point through a
-table that Python fills when the kernel meets a code point for the first time.
+few operations on the word and one hash. Other code points are looked up one by one in a table that
+Python fills when the kernel meets a code point for the first time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.bytes import append_bytes, padded_word_at
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.text.siphash import (
     EIGHT,
@@ -24,13 +25,12 @@ from placewire.kernels.text.siphash import (
     key_state,
     state_after_word,
     state_hash,
-    word_at,
 )
 
-# Why the kernel came back.
+# Why the kernel returned.
 DONE, FULL, UNKNOWN, UNSAFE_ROW = 0, 1, 2, 3
 
-# What an entry says: bits 0-1 the action, 2-3 the manner, 4-12 the context, 13-30 the pool offset.
+# An entry: bits 0-1 the action, 2-3 the manner, 4-12 the context, 13-30 the pool offset.
 SEPARATOR, WORD, MAPPED = 1, 2, 3
 STARTER, MARK, JOINER, UNSAFE = 0, 1, 2, 3
 MANNER_SHIFT, CONTEXT_SHIFT, POOL_SHIFT = 2, 4, 13
@@ -56,7 +56,7 @@ SHORT = 40
 
 
 class CodePoints(NamedTuple):
-    """What is known about code points; filled in place, never reallocated.
+    """Properties of code points; filled in place, never reallocated.
 
     `entries` has one int32 a code point, 0 when not yet known. `pool` holds the mapped texts.
     `conflicts[left, mark]` is set when a mark or joiner must not follow a starter of context `left`
@@ -93,7 +93,7 @@ def mask_length(mask: np.uint64) -> np.uint64:
 
 
 @inlined
-def hashes_made_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) -> np.uint64:
+def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) -> np.uint64:
     """Sort `hashes[top:end]` in place, drop repeats, and return the new end."""
     if end - top <= ONE:
         return end
@@ -115,8 +115,70 @@ def hashes_made_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uin
     return kept + ONE
 
 
+# First and last code points of scripts i32[n, 2], ascending; None cuts nothing. The compiler
+# specializes kernels for None, so that scripts cost nothing where there are none.
+Scripts = NDArray[np.int32] | None
+
+
 @inlined
-def mixed_text_terms(
+def code_at(raw: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """Return the code point whose UTF-8 begins at `at`, and its width."""
+    place = np.uint64(at)
+    byte = raw[place]
+    if byte < 0x80:
+        return int(byte), 1
+    if byte < 0xE0:
+        width = 2
+        code = int(byte & 0x1F)
+    elif byte < 0xF0:
+        width = 3
+        code = int(byte & 0x0F)
+    else:
+        width = 4
+        code = int(byte & 0x07)
+    for step in range(1, width):
+        code = (code << 6) | int(raw[place + np.uint64(step)] & 0x3F)
+    return code, width
+
+
+@inlined
+def context_of_entry(entry: int) -> int:
+    """Return the context that an entry sets or is tested against."""
+    return (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+
+
+@inlined
+def context_after_entry(points: CodePoints, left: int, entry: int) -> int:
+    """Return the context after a code point that follows the context `left`.
+
+    It is -1 if the code point must be normalised together with its neighbours.
+    """
+    manner = (entry >> MANNER_SHIFT) & 3
+    context = context_of_entry(entry)
+    if manner == STARTER:
+        left = context
+    elif manner == UNSAFE or points.conflicts[left, context]:
+        left = -1
+    elif manner == JOINER:
+        left = 0
+    return left
+
+
+@inlined
+def append_mapped(
+    to: NDArray[np.uint8], end: int, points: CodePoints, place: int, count: int
+) -> int:
+    """Copy a run of the pool to `to` from `end` on; return the new end.
+
+    `append_bytes` would count references to the pool for every run.
+    """
+    for k in range(count):
+        to[end + k] = points.pool[place + k]
+    return end + count
+
+
+@inlined
+def hash_mixed_text(
     raw: NDArray[np.uint8],
     begin: np.uint64,
     at: np.uint64,
@@ -129,20 +191,20 @@ def mixed_text_terms(
     hashes: NDArray[np.uint64],
     count: np.uint64,
 ) -> tuple[np.uint64, np.uint64, int, int]:
-    """Take the text on from `at` until an ASCII byte stands outside any token.
+    """Hash the terms from `at` up to an ASCII byte outside any token.
 
     `begin` is the start of the text, `at` the start of a token or of a code point. Returns where it
-    stopped, the new count, the reason and the code point that is to blame.
+    stopped, the new count, the reason and the code point that caused it.
     """
     size = 0
     left = 0
     if at > begin and raw[at - ONE] < 0x80:
-        left = (int(points.entries[raw[at - ONE]]) >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+        left = context_of_entry(int(points.entries[raw[at - ONE]]))
     while at < end:
         byte = raw[at]
         if byte < 0x80:
             entry = int(points.entries[byte])
-            left = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+            left = context_of_entry(entry)
             if entry & 3 == SEPARATOR:
                 break
             if 0x41 <= byte <= 0x5A:
@@ -151,36 +213,19 @@ def mixed_text_terms(
             size += 1
             at += ONE
             continue
-        if byte < 0xE0:
-            width = 2
-            code = int(byte & 0x1F)
-        elif byte < 0xF0:
-            width = 3
-            code = int(byte & 0x0F)
-        else:
-            width = 4
-            code = int(byte & 0x07)
-        for step in range(1, width):
-            code = (code << 6) | int(raw[at + np.uint64(step)] & 0x3F)
+        code, width = code_at(raw, at)
         entry = int(points.entries[code])
         if entry == 0:
             return at, count, UNKNOWN, code
-        manner = (entry >> MANNER_SHIFT) & 3
-        context = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
-        if manner == STARTER:
-            left = context
-        elif manner == UNSAFE or points.conflicts[left, context]:
+        left = context_after_entry(points, left, entry)
+        if left < 0:
             return at, count, UNSAFE_ROW, code
-        elif manner == JOINER:
-            left = 0
         action = entry & 3
         if action == WORD:
-            for step in range(width):
-                scratch[size + step] = raw[at + np.uint64(step)]
-            size += width
+            size = append_bytes(scratch, size, raw, at, width)
         elif action == SEPARATOR:
             if size:
-                count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
+                count = hash_token(scratch, size, k0, k1, scripts, hashes, count)
                 size = 0
         else:
             place = entry >> POOL_SHIFT
@@ -188,17 +233,15 @@ def mixed_text_terms(
                 run = int(points.pool[place])
                 place += 1
                 if run == POOL_BREAK and size:
-                    count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
+                    count = hash_token(scratch, size, k0, k1, scripts, hashes, count)
                     size = 0
-                for step in range(run):
-                    scratch[size + step] = points.pool[place + step]
-                size += run
+                size = append_mapped(scratch, size, points, place, run)
                 place += run
         at += np.uint64(width)
         if size == 0 and at < end and raw[at] < 0x80:
             break
     if size:
-        count = token_hashed(scratch, size, k0, k1, scripts, hashes, count)
+        count = hash_token(scratch, size, k0, k1, scripts, hashes, count)
     return at, count, DONE, 0
 
 
@@ -221,7 +264,7 @@ def terms_of_texts(
     Stops at the first row that it cannot do: `hashes` may be too small for it (FULL), a code point
     is not yet known (UNKNOWN) or needs its neighbours (UNSAFE_ROW). Returns the row, the reason and
     the code point. `scratch` holds GROWTH_BYTES times the longest text. Tokens of `scripts` are cut
-    as `kernels/text/tokens.py` says; none is pure ASCII.
+    by `piece_at`; none is pure ASCII.
     """
     v0, v1, v2, v3 = key_state(k0, k1)
     count = np.uint64(offsets[first_row])
@@ -233,13 +276,13 @@ def terms_of_texts(
         top = count
         at = begin
         while at < end:
-            word = word_at(raw, at)
+            word = padded_word_at(raw, at)
             lower, inside = ascii_classes(word)
             other = inside ^ TOPS
             below = bytes_below(other)
             if below == ZERO:
                 if word & np.uint64(0x80):
-                    at, count, reason, code = mixed_text_terms(
+                    at, count, reason, code = hash_mixed_text(
                         raw, begin, at, end, points, k0, k1, scripts, scratch, hashes, count
                     )
                     if reason != DONE:
@@ -252,7 +295,7 @@ def terms_of_texts(
             while other == ZERO and at + EIGHT <= end:
                 s0, s1, s2, s3 = state_after_word(s0, s1, s2, s3, lower)
                 at += EIGHT
-                word = word_at(raw, at)
+                word = padded_word_at(raw, at)
                 lower, inside = ascii_classes(word)
                 other = inside ^ TOPS
             below = bytes_below(other)
@@ -261,7 +304,7 @@ def terms_of_texts(
                 length = end - at
                 below = (ONE << (length << THREE)) - ONE
             elif word & (below + ONE) << SEVEN:
-                at, count, reason, code = mixed_text_terms(
+                at, count, reason, code = hash_mixed_text(
                     raw, begin, token, end, points, k0, k1, scripts, scratch, hashes, count
                 )
                 if reason != DONE:
@@ -271,34 +314,9 @@ def terms_of_texts(
             hashes[count] = state_hash(s0, s1, s2, s3, lower & below, at - token)
             count += ONE
             at += ONE
-        count = hashes_made_distinct(hashes, top, count)
+        count = sort_distinct(hashes, top, count)
         offsets[row + 1] = np.int64(count)
     return starts.size, DONE, 0
-
-
-# First and last code points of scripts i32[n, 2], ascending; None cuts nothing. The compiler makes
-# a kernel of its own for None, which is as fast as if there were no scripts.
-Scripts = NDArray[np.int32] | None
-
-
-@inlined
-def code_at(raw: NDArray[np.uint8], at: int) -> tuple[int, int]:
-    """The code point whose UTF-8 begins at `at`, and its width."""
-    byte = raw[at]
-    if byte < 0x80:
-        return int(byte), 1
-    if byte < 0xE0:
-        width = 2
-        code = int(byte & 0x1F)
-    elif byte < 0xF0:
-        width = 3
-        code = int(byte & 0x0F)
-    else:
-        width = 4
-        code = int(byte & 0x07)
-    for step in range(1, width):
-        code = (code << 6) | int(raw[at + step] & 0x3F)
-    return code, width
 
 
 @inlined
@@ -314,11 +332,11 @@ def is_of_scripts(code: int, scripts: NDArray[np.int32]) -> bool:
 def piece_at(
     raw: NDArray[np.uint8], at: int, end: int, paired: bool, scripts: NDArray[np.int32]
 ) -> tuple[int, int, bool]:
-    """The piece of the token raw[..:end] that begins at `at`: its end, and where to go on.
+    """Return the end of the piece at `at` of the token raw[..:end], and the start of the next.
 
-    A run of the scripts is cut into pairs, one character alone is a piece, and so is all between
-    two runs. `paired` tells, and is told, that the character at `at` is the second of a pair; as
-    the last of a run it begins no piece, and the end is `at`.
+    A run of the scripts is cut into overlapping pairs; a single character is a piece, and so is the
+    text between two runs. `paired` says whether the character at `at` is the second of a pair, and
+    is returned for the next call. The last character of a run begins no piece: the end is `at`.
     """
     code, width = code_at(raw, at)
     if not is_of_scripts(code, scripts):
@@ -338,7 +356,7 @@ def piece_at(
 
 
 @inlined
-def token_hashed(
+def hash_token(
     token: NDArray[np.uint8],
     size: int,
     k0: np.uint64,
@@ -347,7 +365,7 @@ def token_hashed(
     hashes: NDArray[np.uint64],
     count: np.uint64,
 ) -> np.uint64:
-    """Put the hashes of the terms of token[:size] after the first `count`; gives their number."""
+    """Append the hashes of the terms of token[:size] to the first `count`; return the new count."""
     if scripts is None:
         hashes[count] = bytes_hash(token, 0, size, k0, k1)
         return count + ONE

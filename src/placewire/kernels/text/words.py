@@ -1,31 +1,30 @@
-"""Words: the tokens behind term hashes, found again in their texts, and brought into order."""
+"""Words: find the tokens of term hashes in their texts, and sort and search words."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from placewire.kernels.bytes import append_bytes, compare_slices
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.siphash import bytes_hash
 from placewire.kernels.text.tokens import (
-    CONTEXT_SHIFT,
-    CONTEXTS,
     GROWTH_BYTES,
-    JOINER,
-    MANNER_SHIFT,
     POOL_BREAK,
     POOL_END,
     POOL_SHIFT,
     SEPARATOR,
-    STARTER,
-    UNSAFE,
     WORD,
     CodePoints,
     Scripts,
+    append_mapped,
+    code_at,
+    context_after_entry,
+    context_of_entry,
     piece_at,
 )
 
-FEW = 48  # words that begin alike are put in order one by one; more are left to Python
+FEW = 48  # longest run of equal prefixes that insertion sort takes; Python sorts longer ones
 
 
 @kernel
@@ -42,7 +41,7 @@ def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) 
 
 
 @inlined
-def note_word(
+def record_word(
     pool: np.ndarray,
     first: int,
     end: int,
@@ -52,7 +51,7 @@ def note_word(
     word_start: np.ndarray,
     word_size: np.ndarray,
 ) -> bool:
-    """Note pool[first:end] as the word of its hash, if that is asked for and has none yet."""
+    """Record pool[first:end] as the word of its hash, if the hash is wanted and has none yet."""
     entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
     number = table[entry + np.uint64(1)]
     if number == EMPTY or word_size[number] != 0:
@@ -74,10 +73,10 @@ def keep_word(
     word_start: np.ndarray,
     word_size: np.ndarray,
 ) -> int:
-    """Note the terms of the token pool[first:end] that have no word yet; gives where to go on."""
+    """Record the terms of the token pool[first:end] that have no word; return the new pool end."""
     if end == first:
         return first
-    if scripts is None:  # `note_word` written out: called here it takes a tenth longer
+    if scripts is None:  # `record_word` written out: called here it takes a tenth longer
         entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
         number = table[entry + np.uint64(1)]
         if number == EMPTY or word_size[number] != 0:
@@ -91,7 +90,7 @@ def keep_word(
     while at < end:
         stop, onward, paired = piece_at(pool, at, end, paired, scripts)
         if stop > at:
-            kept |= note_word(pool, at, stop, table, k0, k1, word_start, word_size)
+            kept |= record_word(pool, at, stop, table, k0, k1, word_start, word_size)
         at = onward
     return end if kept else first
 
@@ -114,12 +113,12 @@ def words_of_texts(
     pool: np.ndarray,
     unsafe: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Find the words of hashes, whose numbers are in `table`, in texts that were analysed before.
+    """Find the words of the hashes in `table` in texts that were analysed before.
 
     Writes where in `pool` u8 each number's word is, i64, and its size i32, which is 0 before. Rows
-    whose code points need their neighbours are marked in `unsafe` u8 and left alone. Begins with
-    rows[first_row] and the pool from `used` on; gives the same for the next call, which is needed
-    if the pool was too small.
+    whose code points need their neighbours are marked in `unsafe` u8 and skipped. Starts at
+    rows[first_row] with `used` bytes of the pool; returns both for the next call, needed if
+    the pool was too small.
     """
     for i in range(first_row, rows.size):
         row = rows[i]
@@ -133,7 +132,7 @@ def words_of_texts(
             byte = raw[at]
             if byte < 0x80:
                 entry = int(points.entries[byte])
-                left = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
+                left = context_of_entry(entry)
                 if entry & 3 == SEPARATOR:
                     first = keep_word(
                         pool, first, end, table, k0, k1, scripts, word_start, word_size
@@ -144,32 +143,15 @@ def words_of_texts(
                     end += 1
                 at += 1
                 continue
-            if byte < 0xE0:
-                width = 2
-                code = int(byte & 0x1F)
-            elif byte < 0xF0:
-                width = 3
-                code = int(byte & 0x0F)
-            else:
-                width = 4
-                code = int(byte & 0x07)
-            for step in range(1, width):
-                code = (code << 6) | int(raw[at + step] & 0x3F)
+            code, width = code_at(raw, at)
             entry = int(points.entries[code])
-            manner = (entry >> MANNER_SHIFT) & 3
-            context = (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
-            if manner == STARTER:
-                left = context
-            elif manner == UNSAFE or points.conflicts[left, context]:
+            left = context_after_entry(points, left, entry)
+            if left < 0:
                 unsafe[i] = 1
                 break
-            elif manner == JOINER:
-                left = 0
             action = entry & 3
             if action == WORD:
-                for step in range(width):
-                    pool[end + step] = raw[at + step]
-                end += width
+                end = append_bytes(pool, end, raw, at, width)
             elif action == SEPARATOR:
                 first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
                 end = first
@@ -183,25 +165,13 @@ def words_of_texts(
                             pool, first, end, table, k0, k1, scripts, word_start, word_size
                         )
                         end = first
-                    for step in range(run):
-                        pool[end + step] = points.pool[place + step]
-                    end += run
+                    end = append_mapped(pool, end, points, place, run)
                     place += run
             at += width
         if not unsafe[i]:
             first = keep_word(pool, first, end, table, k0, k1, scripts, word_start, word_size)
         used = first
     return rows.size, used
-
-
-@inlined
-def compare_slices(raw: np.ndarray, a: int, a_end: int, b: int, b_end: int) -> int:
-    """Less than, equal to or greater than 0 as the first slice is before the second."""
-    size = min(a_end - a, b_end - b)
-    for k in range(size):
-        if raw[a + k] != raw[b + k]:
-            return np.int64(raw[a + k]) - np.int64(raw[b + k])
-    return (a_end - a) - (b_end - b)
 
 
 @kernel
@@ -219,12 +189,12 @@ def slices_to_prefixes(offsets: np.ndarray, raw: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def sort_alike(
+def sort_equal_prefixes(
     order: np.ndarray, prefixes: np.ndarray, offsets: np.ndarray, raw: np.ndarray
 ) -> np.ndarray:
-    """Sort, in place, those neighbours of `order` i64[n] that have one prefix, by all their bytes.
+    """Sort runs of `order` i64[n] that have the same prefix by all their bytes, in place.
 
-    Gives begin and end of the runs i64[r, 2] that are too long for this.
+    Returns begin and end of the runs that are too long for insertion sort: i64[r, 2].
     """
     left = np.empty((order.size // FEW + 1, 2), np.int64)
     count = 0
@@ -244,6 +214,7 @@ def sort_alike(
                         raw,
                         offsets[moved],
                         offsets[moved + 1],
+                        raw,
                         offsets[order[k - 1]],
                         offsets[order[k - 1] + 1],
                     )
@@ -268,7 +239,12 @@ def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> 
             before = order[i - 1]
             if (
                 compare_slices(
-                    raw, offsets[before], offsets[before + 1], offsets[here], offsets[here + 1]
+                    raw,
+                    offsets[before],
+                    offsets[before + 1],
+                    raw,
+                    offsets[here],
+                    offsets[here + 1],
                 )
                 == 0
             ):
@@ -282,21 +258,13 @@ def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> 
 
 @kernel
 def place_of_slice(offsets: np.ndarray, raw: np.ndarray, word: np.ndarray) -> int:
-    """Where among ascending slices `word` u8 is, or -1."""
+    """Return the place of `word` u8 among ascending slices, or -1."""
     first, last = 0, offsets.size - 1
     while first < last:
         middle = (first + last) >> 1
-        begin, end = offsets[middle], offsets[middle + 1]
-        size = min(end - begin, word.size)
-        order = 0
-        for k in range(size):
-            if raw[begin + k] != word[k]:
-                order = -1 if raw[begin + k] < word[k] else 1
-                break
+        order = compare_slices(raw, offsets[middle], offsets[middle + 1], word, 0, word.size)
         if order == 0:
-            if end - begin == word.size:
-                return middle
-            order = -1 if end - begin < word.size else 1
+            return middle
         if order < 0:
             first = middle + 1
         else:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.changes import RowFields, RowReader
-from placewire.ingest.fields import read_limit
-from placewire.ingest.queries import Query, QueryReader
+from placewire.ingest.changes import RowFields
+from placewire.ingest.fields import FieldReader, read_limit
+from placewire.ingest.queries import Query
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.answer import answer_boolean
 from placewire.kinds.boolean.explain import explain_boolean, find_row_postings, trace_boolean
@@ -54,7 +54,7 @@ class BooleanKind(Kind):
         needs_one_of=("region", "where"),
     )
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         check_asks(event)
         return RowFields(0, reader.region(event), reader.where(event))
 
@@ -100,7 +100,7 @@ class BooleanKind(Kind):
             ],
         )
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         check_asks(event)
         return query._replace(
             region=reader.region(event),

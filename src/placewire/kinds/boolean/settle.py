@@ -25,7 +25,7 @@ def settle_piece(
     """The matches of one block that stand: as they were written, or those that are left."""
     piece = summary.piece
     fact = batch.facts[piece.block]
-    unchanged = not shard.ends[0].size and not fact.clock.refused_event.size
+    unchanged = not shard.ends[0].size and not fact.clock.rejected_event.size
     if unchanged and (batch.now_us is None or summary.next_expiry_us > batch.now_us):
         return piece
     stored = open_arrays(batch.state.file(piece.file)).arrays

@@ -12,9 +12,9 @@ from placewire.kernels.space.regions import distance_m
 from placewire.kinds.boolean.explain import count_probe
 from placewire.kinds.candidates import ObjectBlock, Target
 from placewire.kinds.explanation import MatchTrace, mark_keywords
-from placewire.kinds.nearest.index import points_of
 from placewire.kinds.nearest.match import find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestResults, no_neighbours
+from placewire.kinds.nearest.rows import read_points
 from placewire.kinds.phrases import describe_keywords, format_metres, format_ordinal
 from placewire.model.expression import COVER_ONE
 from placewire.model.subscriptions import NEVER_US
@@ -51,7 +51,7 @@ def explain_nearest(
     if location is None or context.state is None:
         return facts
     segment, deltas = location.opened.segment, location.opened.entry.deltas
-    within = points_of(segment.rows)[2]
+    within = read_points(segment.rows).within_m
     results = NearestResults(segment.held, segment.index.radius, within, deltas, context.state.file)
     first = int(results.neighbours.offsets[location.row])
     count = int(results.neighbours.counts[location.row])

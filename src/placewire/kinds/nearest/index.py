@@ -17,6 +17,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_boxes, points_to_units
 from placewire.kinds.boolean.index import BooleanIndex, build_index
 from placewire.kinds.boolean.kernels.postings import ROW
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 
@@ -62,17 +63,11 @@ def concat_partitions(deals: Sequence[RowPartition]) -> RowPartition:
     )
 
 
-def points_of(rows: SubscriptionRows) -> tuple[NDArray[np.float64], ...]:
-    """Longitudes, latitudes and farthest distances of `nearest` rows."""
-    shape = rows.shape.reshape(-1, 3)
-    return tuple(shape[:, column].copy() for column in range(3))
-
-
 def index_circles(
     rows: SubscriptionRows, radius: NDArray[np.float64], deal: RowPartition
 ) -> CircleIndex:
     """Index `nearest` rows by their circles."""
-    lon, lat, _ = points_of(rows)
+    lon, lat, _ = read_points(rows)
     circles = rows._replace(
         region_kind=np.where(np.isinf(radius), EVERYWHERE, CIRCLE).astype(np.uint8),
         box=circles_to_boxes(lon, lat, radius),

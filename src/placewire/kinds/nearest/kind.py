@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.changes import RowFields, RowReader
-from placewire.ingest.fields import POINT, read_k, read_metres, read_mode
-from placewire.ingest.queries import Query, QueryReader
+from placewire.ingest.changes import RowFields
+from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, read_mode
+from placewire.ingest.queries import Query, read_ranked
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
 from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
@@ -24,7 +24,6 @@ from placewire.kinds.nearest.index import (
     index_circles,
     load_circles,
     one_part,
-    points_of,
     save_circles,
     take_partition,
 )
@@ -39,12 +38,13 @@ from placewire.kinds.nearest.results import (
     read_radii,
     take_neighbours,
 )
+from placewire.kinds.nearest.rows import read_points
 from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entrants
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
 from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
-from placewire.model.regions import CIRCLE, NOWHERE_SPECIAL, Region, circle_bounds
+from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
 from placewire.segments.live_segment import LiveSegment, ResultsContext
@@ -73,7 +73,7 @@ class NearestKind(Kind):
         order_by="distance_m",
     )
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         """The circle in which a subscription looks, perhaps the world, and its terms.
 
         Its program is only a list of terms and a cover: there is nothing to jump to.
@@ -86,14 +86,14 @@ class NearestKind(Kind):
         mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
         program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
         if event.within_m is UNSET:
-            return RowFields(k, NOWHERE_SPECIAL._replace(shape=(lon, lat, math.inf)), program)
+            return RowFields(k, WHOLE_WORLD._replace(shape=(lon, lat, math.inf)), program)
         within = read_metres(event.within_m, "within_m")
         region = Region(CIRCLE, circle_bounds(lon, lat, within), (lon, lat, within))
         return RowFields(k, region, program)
 
     def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
         return index_circles(
-            rows, radii_of(held, points_of(rows)[2]), parts or one_part(rows.total)
+            rows, radii_of(held, read_points(rows).within_m), parts or one_part(rows.total)
         )
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
@@ -108,7 +108,7 @@ class NearestKind(Kind):
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
     ) -> NearestResults:
-        within_m = points_of(segment.rows)[2]
+        within_m = read_points(segment.rows).within_m
         return NearestResults(segment.held, segment.index.radius, within_m, deltas, context.path)
 
     def merge(
@@ -175,8 +175,8 @@ class NearestKind(Kind):
         entered = [update for _, update in updates if update is not None]
         return KindResults(changed=name_entrants(batch.number, batch.facts, entered, batch.ids))
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
-        query = reader.ranked(event, query._replace(k=read_k(event.k)))
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
+        query = read_ranked(event, query, reader)
         query = query._replace(every=read_mode(event.mode))
         if event.within_m is UNSET:
             return query

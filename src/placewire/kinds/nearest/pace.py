@@ -1,4 +1,4 @@
-"""Pace batches for `nearest` subscriptions: short ones while results are still empty."""
+"""TrendingTimes batches for `nearest` subscriptions: short ones while results are still empty."""
 
 from __future__ import annotations
 

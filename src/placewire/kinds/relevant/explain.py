@@ -12,9 +12,9 @@ from placewire.kinds.phrases import describe_keywords, format_ordinal
 from placewire.kinds.relevant.index import GroupIndex
 from placewire.kinds.relevant.kernels.buffers import ALL
 from placewire.kinds.relevant.kernels.groups import CELLS, CELLS_SKIPPED, LOOKED, VERIFIED
-from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH
 from placewire.kinds.relevant.match import RelevanceBlock, find_relevant, scan_relevant
 from placewire.kinds.relevant.results import BufferRule, RelevantResults
+from placewire.kinds.relevant.rows import read_weights
 from placewire.model.subscriptions import NEVER_US
 from placewire.objects.window import SlidingWindow
 from placewire.text.lexicon import weigh_terms
@@ -32,14 +32,15 @@ def explain_relevant(
 ) -> dict[str, Any]:
     """Explain the score and its parts, whether the object is in the window, and its rank."""
     rows = subscription.rows._replace(expires_us=np.array([NEVER_US]))
-    shape = rows.shape.tolist()
+    weights = read_weights(rows)
+    lon, lat, alpha, reach_m, row_norm = (float(column[0]) for column in weights[:5])
     _, norm = weigh_terms(sorted(obj.words.values()), context.lexicon)
     block = RelevanceBlock(*obj.columns(0), np.array([norm]))
     found = scan_relevant(block, rows, np.array([ALL], np.int32))
     terms = []
-    for literal in range(rows.literal_term.size):
-        marked, idf = mark_literal(subscription, obj, literal), shape[IDF + literal]
-        marked |= {"idf": idf, "u": idf / shape[NORM] if shape[NORM] else 0.0}
+    for literal, idf in enumerate(weights.idf.tolist()):
+        marked = mark_literal(subscription, obj, literal)
+        marked |= {"idf": idf, "u": idf / row_norm if row_norm else 0.0}
         if context.lexicon is not None:
             # A word that is not in the lexicon weighs as one that no document has.
             marked["in_lexicon"] = idf != context.lexicon.idf_of_frequency(0)
@@ -47,13 +48,13 @@ def explain_relevant(
             marked["v"] = idf / norm if norm else 0.0
             marked["adds"] = marked["u"] * marked["v"]
         terms.append(marked)
-    distance = float(distance_m(shape[LON], shape[LAT], obj.lon, obj.lat))
+    distance = float(distance_m(lon, lat, obj.lon, obj.lat))
     facts: dict[str, Any] = {
         "k": int(rows.k[0]),
-        "alpha": shape[ALPHA],
-        "reach_m": shape[REACH],
+        "alpha": alpha,
+        "reach_m": reach_m,
         "distance_m": distance,
-        "ssim": max(0.0, 1.0 - distance / shape[REACH]),
+        "ssim": max(0.0, 1.0 - distance / reach_m),
         "terms": terms,
         "tsim": sum(term.get("adds", 0.0) for term in terms),
         "score": int(found.nano[0]) / NANO if found.nano.size else None,

@@ -23,7 +23,7 @@ from placewire.kinds.relevant.kernels.groups import (
     rows_to_facts,
     rows_to_weights,
 )
-from placewire.kinds.relevant.kernels.score import IDF, LAT, LON
+from placewire.kinds.relevant.rows import read_idf, read_points
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
@@ -99,8 +99,7 @@ def build_groups(
         dropping,
     )
     facts = rows_to_facts(post_row, near, later, shape_offsets, shape, read_only(theta))
-    starts = rows.shape_offsets[:-1]
-    codes = points_to_codes(rows.shape[starts + LON], rows.shape[starts + LAT])[post_row]
+    codes = points_to_codes(*read_points(rows))[post_row]
     list_offsets, order = numbers_to_groups(literal_number[post_literal], idf.size)
     term_cells, cell_offsets = lists_to_cells(list_offsets, order, codes, leaf_rows)
     cell_groups, group_offsets, group_chunks = cells_to_groups(
@@ -149,13 +148,8 @@ def number_terms(
     filled = np.flatnonzero(table[1::2] != EMPTY)
     table[2 * filled + 1] = rank[table[2 * filled + 1].astype(np.int64)]
     numbers = rank[numbers]
-    lengths = (rows.literal_offsets[1:] - rows.literal_offsets[:-1])[picked]
-    # The idf of a row's i-th literal stands IDF + i after the start of its shape.
-    ahead = np.repeat(
-        rows.shape_offsets[:-1][picked] + IDF - rows.literal_offsets[:-1][picked], lengths
-    )
     idf = np.zeros(distinct.size, np.float64)
-    np.maximum.at(idf, numbers, rows.shape[literals + ahead])
+    np.maximum.at(idf, numbers, read_idf(rows, picked))
     return table, numbers, idf
 
 

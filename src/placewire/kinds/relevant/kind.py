@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.changes import RowFields, RowReader
-from placewire.ingest.fields import POINT, read_alpha, read_k, read_reach
-from placewire.ingest.queries import Query, QueryReader
+from placewire.ingest.changes import RowFields
+from placewire.ingest.fields import POINT, FieldReader, read_alpha, read_k, read_reach
+from placewire.ingest.queries import Query, read_ranked
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.relevant.answer import answer_relevant
@@ -39,7 +39,7 @@ from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatc
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
 from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
-from placewire.model.regions import NOWHERE_SPECIAL
+from placewire.model.regions import WHOLE_WORLD
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
 from placewire.segments.live_segment import LiveSegment, ResultsContext
@@ -81,7 +81,7 @@ class RelevantKind(Kind):
         descending=True,
     )
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         """The point, how it weighs place and words, and its terms in code-point order."""
         k = read_k(event.k)
         lon, lat = reader.point(event)
@@ -92,7 +92,7 @@ class RelevantKind(Kind):
         nowhere = [0] * len(terms)
         shape = (lon, lat, alpha, reach, norm, *weights)
         program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
-        return RowFields(k, NOWHERE_SPECIAL._replace(shape=shape), program)
+        return RowFields(k, WHOLE_WORLD._replace(shape=shape), program)
 
     def build_index(
         self, rows: SubscriptionRows, held: Buffers, parts: TermPartition | None
@@ -199,8 +199,8 @@ class RelevantKind(Kind):
     def finish(self, updates: Sequence[tuple[str, Any]], batch: SettleBatch) -> KindResults:
         return KindResults(changed=[changed for _, some in updates for changed in some])
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
-        query = reader.ranked(event, query._replace(k=read_k(event.k)))
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
+        query = read_ranked(event, query, reader)
         reach = read_reach(event, reader.settings)
         return query._replace(alpha=read_alpha(event.alpha), reach_m=reach)  # type: ignore[arg-type]
 

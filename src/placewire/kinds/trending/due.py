@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
+from placewire.kinds.trending.rows import read_times
 from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_rows,
-    read_pace,
     take_rows,
     take_slices,
 )
@@ -44,7 +44,7 @@ def find_due(
     first_seq: int,
 ) -> DueRows:
     """Find the rows with a due time in the batch; `end_seq` is NEVER_SEQ for rows that go on."""
-    pace = read_pace(rows)
+    times = read_times(rows)
     last_us = int(advances.to_us[-1]) if advances.to_us.size else advances.before_us
     lo = np.full(rows.total, advances.before_us)
     new = rows.begin_seq >= first_seq
@@ -54,8 +54,8 @@ def find_due(
     hi[ends] = advances.at(end_seq[ends])
     hi = np.minimum(hi, rows.expires_us)
     picked = np.flatnonzero(live & (hi > lo))
-    steps = -((pace.begun_us[picked] - lo[picked]) // pace.every_us[picked])
-    first = pace.begun_us[picked] + np.maximum(steps, 1) * pace.every_us[picked]
+    steps = -((times.begun_us[picked] - lo[picked]) // times.every_us[picked])
+    first = times.begun_us[picked] + np.maximum(steps, 1) * times.every_us[picked]
     is_due = first < hi[picked]
     picked, first = picked[is_due], first[is_due]
     return DueRows(rows, picked, region_keys[picked], first, hi[picked])
@@ -63,7 +63,7 @@ def find_due(
 
 def hash_regions(rows: SubscriptionRows) -> NDArray[np.int64]:
     """Hash the region and window of each row."""
-    window = read_pace(rows).window_us
+    window = read_times(rows).window_us
     edges = rows.shape_offsets.tolist()
     return np.fromiter(
         (
@@ -125,28 +125,28 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
         np.concatenate([getattr(due, name) for due in found])
         for name in ("region_key", "first_us", "until_us")
     )
-    pace = read_pace(rows)
-    after = find_after_seqs(rows.begin_seq, first - pace.window_us, store)
+    times = read_times(rows)
+    after = find_after_seqs(rows.begin_seq, first - times.window_us, store)
     order = np.lexsort((after, region_key))
     region_key, after = region_key[order], after[order]
     begins = np.ones(order.size, np.bool_)
     begins[1:] = (region_key[1:] != region_key[:-1]) | (after[1:] != after[:-1])
     heads = np.flatnonzero(begins)
     rows = take_rows(rows, order)
-    pace = read_pace(rows)
+    times = read_times(rows)
     shape_offsets, at = take_slices(rows.shape_offsets, heads)
     return DueGroups(
         rows.region_kind[heads],
         rows.box[heads],
         shape_offsets,
         rows.shape[at],
-        pace.window_us[heads],
+        times.window_us[heads],
         after[heads],
         np.minimum.reduceat(first[order], heads),
         np.maximum.reduceat(until[order], heads),
         np.append(heads, order.size),
         rows.k.astype(np.int64),
-        pace.every_us.copy(),
+        times.every_us.copy(),
         first[order],
         until[order],
         rows.id_offsets,

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.ingest.changes import RowFields, RowReader
-from placewire.ingest.fields import read_k, read_window
-from placewire.ingest.queries import Query, QueryReader
+from placewire.ingest.changes import RowFields
+from placewire.ingest.fields import FieldReader, read_k, read_window
+from placewire.ingest.queries import Query
 from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.kinds.trending.due import DueRows, find_due, hash_regions
 from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
+from placewire.kinds.trending.rows import read_times, without_begin
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
 from placewire.model.kinds import Kind, KindForm, RowResults
-from placewire.model.subscriptions import SubscriptionRows, read_pace
+from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.frequent import count_section, top_terms
 from placewire.objects.sections import Section, Span, region_of
 from placewire.segments.live_segment import LiveSegment, ResultsContext
@@ -62,7 +63,7 @@ class TrendingKind(Kind):
     verdicts = ("Counted", "Not counted")
     form = KindForm({"kind": "trending", "k": 10, "window": "PT1H", "every": "PT5M"}, lists="terms")
 
-    def decode(self, event: SubscribeEvent, ts_us: int, reader: RowReader) -> RowFields:
+    def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         k = read_k(event.k)
         region = reader.region(event)
         times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
@@ -100,11 +101,11 @@ class TrendingKind(Kind):
     def retention_us(self, live: Sequence[LiveSegment]) -> int:
         """The longest window; that of an ended row counts until it is merged away."""
         return max(
-            (int(read_pace(one.segment.rows).window_us.max(initial=0)) for one in live),
+            (int(read_times(one.segment.rows).window_us.max(initial=0)) for one in live),
             default=0,
         )
 
-    def read_query(self, event: QueryEvent, query: Query, reader: QueryReader) -> Query:
+    def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         return query._replace(k=read_k(event.k), region=reader.region(event))
 
     def answer(
@@ -130,11 +131,10 @@ class TrendingKind(Kind):
         return bool(explanation["region"]["inside"]) and explanation[self.name]["reports"] != 0
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
-        """When a subscription began is no difference."""
-        times = a.literal_term.copy()
-        if times.size == b.literal_term.size:
-            times[0] = b.literal_term[0]
-        return super().same_subscription(a._replace(literal_term=times), b)
+        """Compare all but the time at which the subscriptions began."""
+        if not np.array_equal(a.kind, b.kind):
+            return False
+        return super().same_subscription(without_begin(a), without_begin(b))
 
     def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
         add_trending_reasons(explanation[self.name], bool(explanation["matches"]), good, bad)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import inlined, kernel
-from placewire.kernels.space.circles import enclose_ball
+from placewire.kernels.space.circles import write_circle_rectangle
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.space.z_curve import (
     CURVE_LEVEL,
@@ -74,7 +74,7 @@ def places_to_kth_distances(
         place_column, place_row = curve_column(lon), curve_row(lat)
         nearest = np.empty(ks[i], np.float64)
         kept = 0
-        enclose_ball(lon, lat, np.inf, circle)
+        write_circle_rectangle(lon, lat, np.inf, circle)
         west, south, east, north = rectangle_to_columns_rows(circle)
         for at in range(offsets[i], offsets[i + 1]):
             if lists[at] < 0:
@@ -100,7 +100,7 @@ def places_to_kth_distances(
                             distance = distance_m(lon, lat, lons[point], lats[point])
                             kept = keep_nearest(nearest, kept, distance)
                     if kept == nearest.size and nearest[0] < farthest:
-                        enclose_ball(lon, lat, nearest[0], circle)
+                        write_circle_rectangle(lon, lat, nearest[0], circle)
                         west, south, east, north = rectangle_to_columns_rows(circle)
                     continue
                 # The stack gives back last what is put there first: the farthest quarter.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import kernel
+from placewire.kinds.relevant.kernels.score import ALPHA, IDF, NORM
 
-ALPHA, NORM, IDF = 2, 4, 5  # places in a row's shape
 PADDING = 1e-7  # more than any rounding of a score
 
 

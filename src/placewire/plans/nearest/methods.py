@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kernels.space.circles import balls_to_rectangles, rectangles_overlapping_most
+from placewire.kernels.space.circles import circles_to_rectangles, rectangles_overlapping_most
 from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
 from placewire.plans.nearest.assignment import (
     Assignment,
@@ -138,7 +138,7 @@ def bound_new_rows(rule: Rule, new: NewRows) -> NDArray[np.float64]:
     """The rectangles f64[n, 4] around their circles, which the initial objects make."""
     lists = find_terms(rule.object_counts, new.terms)
     radii = find_radii(rule.object_counts, new.lon, new.lat, new.k, new.term_offsets, lists)
-    rectangles: NDArray[np.float64] = balls_to_rectangles(new.lon, new.lat, radii)
+    rectangles: NDArray[np.float64] = circles_to_rectangles(new.lon, new.lat, radii)
     return rectangles
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.space.circles import balls_to_rectangles, rectangles_enclosed
+from placewire.kernels.space.circles import circles_to_rectangles, rectangles_enclosed
 from placewire.kernels.space.z_curve import points_to_curve
 
 Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
@@ -60,7 +60,7 @@ def place_circles(sample: CircleSample) -> Circles:
     """The circles of a sample."""
     return Circles(
         points_to_curve(sample.lon, sample.lat),
-        balls_to_rectangles(sample.lon, sample.lat, sample.radius_m),
+        circles_to_rectangles(sample.lon, sample.lat, sample.radius_m),
     )
 
 

@@ -25,9 +25,9 @@ from placewire.kinds.nearest.index import (
     RowPartition,
     index_circles,
     one_part,
-    points_of,
 )
 from placewire.kinds.nearest.match import find_near
+from placewire.kinds.nearest.rows import read_points
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import NEAREST, SubscriptionRows, take_rows, take_slices
 from placewire.plans.boolean.qt import plan_qt
@@ -83,7 +83,7 @@ class NearestStrategy(PartitionStrategy):
         if self.rule is None:
             owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
             return RowPartition(self.workers, owner, np.zeros(rows.total, np.float32))
-        lon, lat, _ = points_of(rows)
+        lon, lat, _ = read_points(rows)
         owner, cost, self.loads = assign_new(
             self.rule,
             self.loads,
@@ -170,7 +170,7 @@ class NearestStrategy(PartitionStrategy):
 
     def divide_objects(self, seen: PlanInput) -> Leaves:
         """SSTD: divide objects among the leaves of a quadtree over the circles."""
-        lon, lat, _ = points_of(seen.rows)
+        lon, lat, _ = read_points(seen.rows)
         circles = seen.rows._replace(
             region_kind=np.full(seen.rows.total, CIRCLE, np.uint8),
             box=circles_to_boxes(lon, lat, radii_of(seen.segments)),
@@ -199,7 +199,7 @@ def make_circle_sample(
 
     Objects are at the centres of their cells, some hundred metres off at most.
     """
-    lon, lat, _ = points_of(rows)
+    lon, lat, _ = read_points(rows)
     object_lon, object_lat = codes_to_points(objects.codes)
     return CircleSample(
         lon,

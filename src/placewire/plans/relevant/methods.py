@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.kinds.relevant.rows import read_points
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.kernels.prefixes import rows_to_prefixes
 from placewire.plans.relevant.parts import PointTree, RelevantPairs, cut_vocabulary, grow_point_tree
@@ -75,7 +76,7 @@ class RelevantRule(NamedTuple):
         lengths = np.diff(rows.literal_offsets)
         if self.name == "hash":
             return np.repeat((rows.id_hash % np.uint64(self.workers)).astype(np.int32), lengths)
-        lon, lat = (rows.shape[rows.shape_offsets[:-1] + axis] for axis in (0, 1))
+        lon, lat = read_points(rows)
         if self.name == "location":
             return np.repeat(self.trees[0].leaves_of(lon, lat), lengths)
         if self.name in ("keyword", "prefix"):
@@ -142,7 +143,7 @@ def plan_relevant(
     if name == "hash":
         return rule
     rows, offsets = sample.rows, sample.rows.literal_offsets
-    points = np.stack([rows.shape[rows.shape_offsets[:-1] + axis] for axis in (0, 1)], axis=1)
+    points = np.stack(read_points(rows), axis=1)
     objects = np.stack([sample.lon, sample.lat], axis=1)
     if name == "location":
         return rule._replace(trees=(grow_point_tree(points, objects, workers),))

@@ -8,11 +8,12 @@ import msgspec
 import numpy as np
 
 from placewire.ingest.queries import Query, read_query
+from placewire.kinds.trending.rows import read_times
 from placewire.model.events import QueryEvent, decode_event
 from placewire.model.expression import COVER_ALL
 from placewire.model.regions import circle_bounds
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, read_pace
+from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.model.times import SECOND_US
 from placewire.plans.sample.questions import Questions
 from placewire.plans.sample.sample import CTQ, SKQ, SRQ, STQ
@@ -81,7 +82,7 @@ def ask_trending(segments: Sequence[LiveSegment]) -> Questions | None:
                 np.zeros(count + 1, np.int64),
                 np.empty(0, np.uint64),
                 np.ones(count, np.bool_),
-                read_pace(rows).window_us[picked] / SECOND_US,
+                read_times(rows).window_us[picked] / SECOND_US,
             )
         )
     return join_questions(parts, MOST_TRENDING) if parts else None

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from placewire.ingest.decode import Changes, DecodedBlock
-from placewire.ingest.log import batch_end, detect_form
+from placewire.ingest.log import batch_end, detect_format
 from placewire.ingest.sources import LogSource, decode_block
 from placewire.kernels.ids import changes_to_chains
 from placewire.kernels.jit import read_only
@@ -111,8 +111,8 @@ def survey_files(
     is for what is asked, not for when.
     """
     surveyor = Surveyor(sample)
-    form = detect_form(objects)
-    if detect_form(subscriptions) == "parquet":
+    form = detect_format(objects)
+    if detect_format(subscriptions) == "parquet":
         raise Unusable(f"subscriptions {subscriptions}: must be an event log, got a Parquet file")
     if objects.samefile(subscriptions):
         takers = [surveyor.add_objects, surveyor.add_changes]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from placewire.kernels.space.circles import balls_to_rectangles, rectangles_overlapping_most
+from placewire.kernels.space.circles import circles_to_rectangles, rectangles_overlapping_most
 from placewire.kernels.space.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
 from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
@@ -262,7 +262,7 @@ def plan_kop_rule() -> Rule:
 
 @given(lons, lats, radii)
 def test_a_rectangle_is_that_of_the_circle(lon: float, lat: float, radius_m: float) -> None:
-    made = balls_to_rectangles(np.array([lon]), np.array([lat]), np.array([radius_m]))[0]
+    made = circles_to_rectangles(np.array([lon]), np.array([lat]), np.array([radius_m]))[0]
     assert made == pytest.approx(rectangle_around([Wish(lon, lat, [], 1, radius_m)]), abs=1e-9)
 
 
@@ -270,14 +270,14 @@ def test_a_rectangle_is_that_of_the_circle(lon: float, lat: float, radius_m: flo
 def test_a_rectangle_holds_its_ball(
     lon: float, lat: float, radius_m: float, x: float, y: float
 ) -> None:
-    made = balls_to_rectangles(np.array([lon]), np.array([lat]), np.array([radius_m]))[0]
+    made = circles_to_rectangles(np.array([lon]), np.array([lat]), np.array([radius_m]))[0]
     if distance_m(lon, lat, x, y) <= radius_m:
         assert made[0] <= x <= made[2]
         assert made[1] <= y <= made[3]
 
 
 def test_an_endless_ball_is_the_world() -> None:
-    made = balls_to_rectangles(np.array([3.0]), np.array([4.0]), np.array([np.inf]))
+    made = circles_to_rectangles(np.array([3.0]), np.array([4.0]), np.array([np.inf]))
     assert made.tolist() == [list(WORLD)]
 
 

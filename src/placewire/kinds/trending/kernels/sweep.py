@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from placewire.kernels.bytes import compare_slices
 from placewire.kernels.jit import inlined, kernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
-from placewire.kernels.text.words import compare_slices
 from placewire.kinds.trending.kernels.first_counts import longer
 
 
@@ -39,7 +39,12 @@ def is_before(
         return bool(counts[one] > counts[other])
     a, b = words[one], words[other]
     order = compare_slices(
-        word_bytes, word_offsets[a], word_offsets[a + 1], word_offsets[b], word_offsets[b + 1]
+        word_bytes,
+        word_offsets[a],
+        word_offsets[a + 1],
+        word_bytes,
+        word_offsets[b],
+        word_offsets[b + 1],
     )
     return bool(order < 0)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from placewire.ingest.fields import MOST_K, MOST_LIMIT, query_fields, subscription_fields
-from placewire.model.events import MOST_ID_CHARACTERS, MOST_TEXT_BYTES
+from placewire.ingest.fields import MOST_LIMIT, query_fields, subscription_fields
+from placewire.model.events import MOST_ID_CHARACTERS, MOST_K, MOST_TEXT_BYTES
 from placewire.model.kinds import kind_named, kind_names
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import MAX_NAME, ROLES
