@@ -20,13 +20,13 @@ MOMENTS = [
     ("placewire.plans.boolean.planner", "write_plan", "after", 3),
     ("placewire.segments.compaction", "write_segment", "before", 4),
     ("placewire.segments.compaction", "write_segment", "after", 5),
-    ("placewire.segments.compaction", "Heirs.take", "before", 3),
-    ("placewire.segments.compaction", "Heirs.take", "after", 4),
+    ("placewire.segments.compaction", "Rewrites.take", "before", 3),
+    ("placewire.segments.compaction", "Rewrites.take", "after", 4),
     ("placewire.batch.match", "fetch", "before", 1),
-    ("placewire.batch.match", "fetch_heirs", "before", 1),
-    ("placewire.batch.match", "fetch_heirs", "after", 3),
+    ("placewire.batch.match", "prefetch_rewrites", "before", 1),
+    ("placewire.batch.match", "prefetch_rewrites", "after", 3),
     ("placewire.plans.planners", "Planners.prepare", "after", 2),
-    ("placewire.batch.resize", "Resizer.go_over", "after", 8),
+    ("placewire.batch.resize", "Resizer.switch", "after", 8),
     *(
         ("placewire.batch.coordinator", "write_manifest", when, count)
         for count in (6, 7, 8)
@@ -52,7 +52,12 @@ def kill_and_resume(log: Path, folder: Path, way: str) -> None:
     assert expected.count(b"\n") > 100
     last = manifests[-1].batch
     # On resuming, plans are made for the new workers at once: nothing is prepared.
-    some = [moment for moment in MOMENTS if way != "resuming" or "engine.p" not in moment[0]]
+    prepared = (
+        "placewire.plans.boolean.planner",
+        "placewire.plans.planners",
+        "placewire.batch.match",
+    )
+    some = [moment for moment in MOMENTS if way != "resuming" or moment[0] not in prepared]
     for number, moment in enumerate(some):
         state = StateDir(folder / f"{way}{number}")
         child = os.fork()
