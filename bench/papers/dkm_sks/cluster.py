@@ -148,7 +148,7 @@ class NearestStore:
         found = find_near(probe, target)
         sure = np.ones(event.size, np.bool_)
         sifted = sift_near(found, event, sure, self.segment.rows.k)
-        return found._replace(object=sifted.object, row=sifted.row, distance=sifted.distance)
+        return found._replace(object=sifted.object, row=sifted.row, measure=sifted.distance)
 
     def enter(self, row: np.ndarray, seq: np.ndarray, distance: np.ndarray) -> NearestEntrants:
         """Let candidates by (row, seq) enter, and shrink the balls."""

@@ -1,11 +1,5 @@
-"""Store subscriptions in segments: immutable files of rows of one kind, with an index.
+"""Subscriptions on disk and in memory, in immutable segments of one kind each.
 
-This package knows kinds only through their protocol (`model/kinds.py`).
-
-- `segment`: build, write and map a segment
-- `live_segment`, `live`: the segments of the next manifest, with ended rows and current results
-- `changes`: which row each change of a batch replaces or ends, also when one batch uses an id twice
-- `thresholds`: the current thresholds of ranked rows, as workers use them
-- `compaction`: choose and merge segments, and rewrite them for another plan
-- `counts`: count live subscriptions
+Unsubscribing adds a tombstone; compaction merges segments and drops ended rows. Kinds are known
+only through their protocol, `placewire.model.kinds`.
 """

@@ -4,6 +4,7 @@ The k-th distance is a row's threshold: a circle that only shrinks. Workers find
 settling applies them in order of seq.
 
 - `kind`: the protocol, with the fields of events
+- `rows`: the columns of rows by name
 - `index`: postings of circles by term and cell
 - `match`: find candidates in the circles of the last commit
 - `settle`: apply candidates to results, and start rows that began in the batch

@@ -4,6 +4,7 @@ Each row holds a buffer of more than k objects and a threshold. Workers find obj
 above it. When the window slides and a buffer runs short, it is refilled from retained objects.
 
 - `kind`: the protocol, with the fields of events
+- `rows`: the columns of rows by name
 - `index`: postings by term, cell and groups of similar alpha
 - `match`: find candidates that reach the thresholds of the last commit
 - `settle`: slide the window past the rows event by event; decides when a buffer needs a refill

@@ -1,5 +1,1 @@
-"""Partitioning methods that exist for comparison with `kdt`, `qt` and `agrid`.
-
-- `frequency`, `metric`, `hypergraph`: division by text alone
-- `rtree`: division by space alone
-"""
+"""Methods of boolean plans that exist for comparison with published systems."""

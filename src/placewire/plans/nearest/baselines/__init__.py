@@ -1,5 +1,1 @@
-"""Methods for `nearest` subscriptions that exist for comparison with `dkm`.
-
-- `sop`: space-oriented partitioning
-- `ps2`: PS2Stream's partitioning, extended to `nearest`
-"""
+"""Methods of `nearest` plans that exist for comparison with published systems."""
