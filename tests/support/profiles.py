@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 PROFILE = os.environ.get("PLACEWIRE_TESTS", "quick")
-SHARES = {"quick": 0.2, "thorough": 2.0}
+SHARES = {"quick": 0.2, "thorough": 1.0}
 
 
 def examples(count: int) -> int:
