@@ -79,7 +79,7 @@ def open_standing(standing: StandingSegment, plan: str, workers: int) -> Coordin
         coordinator.latest,
         key=KEY,
         segments=[entry],
-        offset=Offset(standing.rows, 0)._asdict(),
+        offset=Offset(standing.rows, 0),
         next_seq=standing.rows,
     )
     coordinator.expect_changes = False

@@ -126,7 +126,7 @@ def test_lists_of_matches_have_every_pair_once(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where an object's list goes over the end of a batch."""
-    monkeypatch.setattr(matching, "MATCHES_AT_ONCE", at_once)
+    monkeypatch.setattr(matching, "CHUNK_MATCHES", at_once)
     objects, rows = np.array([3, 0, 3, 3, 5, 0, 3], "u4"), np.array([2, 1, 0, 4, 4, 3, 1], "u4")
     found = Matches(objects, rows, NEVER_US, 7)
     event = np.array([10, 11, 12, 13, 14, 15], "u4")

@@ -70,7 +70,7 @@ def run_parts(tmp_path: Path, source: LogSource, rows: int) -> tuple[bytes, byte
         sink.deliver(manifest)
 
     coordinator.latest = msgspec.structs.replace(
-        coordinator.latest, offset=Offset(coordinator.latest.next_seq, 0)._asdict()
+        coordinator.latest, offset=Offset(coordinator.latest.next_seq, 0)
     )
     for manifest in replay_log(coordinator, source, rows, 2):
         sink.deliver(manifest)
