@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import subkernel, kernel
 from placewire.kernels.space.circles import write_circle_rectangle
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.space.z_curve import (
@@ -19,7 +19,7 @@ from placewire.kernels.space.z_curve import (
 )
 
 
-@inlined
+@subkernel
 def keep_first(
     distances: np.ndarray,
     points: np.ndarray,
@@ -140,7 +140,7 @@ def places_to_nearest(
         counts[i] = kept
 
 
-@inlined
+@subkernel
 def term_in_subset(term: int, subset: int) -> int:
     """The hash of a term in the inverted file of one subset."""
     mixed = (term ^ (np.uint64(subset + 1) * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(

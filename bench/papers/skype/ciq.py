@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel, read_only
+from placewire.kernels.jit import subkernel, kernel, read_only
 from placewire.kernels.text.hash_table import (
     EMPTY,
     entry_of_hash,
@@ -33,7 +33,7 @@ PADDING = 2e-6  # more than 32-bit floats may take
 ROUNDING = 200  # billionths: objects that score as the threshold does must not be lost
 
 
-@inlined
+@subkernel
 def key_of(cell: int, term: np.uint64) -> np.uint64:
     """One number of a cell and a term."""
     mixed = (term ^ (np.uint64(cell) * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(
@@ -42,18 +42,18 @@ def key_of(cell: int, term: np.uint64) -> np.uint64:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@inlined
+@subkernel
 def cell_at(level: int, x: int, y: int) -> int:
     return (1 << (2 * level)) | (y << level) | x
 
 
-@inlined
+@subkernel
 def column_at(at: float, low: float, span: float, level: int) -> int:
     cells = 1 << level
     return min(max(np.int64((at - low) / span * cells), 0), cells - 1)
 
 
-@inlined
+@subkernel
 def distance_to_cell(
     lon: float,
     lat: float,

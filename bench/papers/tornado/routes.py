@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import inlined, kernel, read_only
+from placewire.kernels.jit import subkernel, kernel, read_only
 from placewire.plans.boolean.fine_grid import FineGrid
 from placewire.plans.kernels.overlapping_leaves import found_with_room
 from placewire.plans.leaves import Leaves
@@ -156,7 +156,7 @@ def tile_boxes(box: NDArray[np.int32], fanout: int) -> NDArray[np.int64]:
     return order
 
 
-@inlined
+@subkernel
 def range_overlaps_box(ranges: np.ndarray, i: int, box: np.ndarray) -> bool:
     """Whether range `i` touches a box of first column, first row, end column, end row."""
     if ranges[i, 1] >= box[3] or ranges[i, 3] < box[1]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 NEVER = np.int64((1 << 63) - 1)
 
@@ -65,7 +65,7 @@ def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # t
     return nows, leaps
 
 
-@inlined
+@subkernel
 def ranks_before(nano_a: int, seq_a: int, nano_b: int, seq_b: int) -> bool:
     """Whether score and seq of `a` rank before those of `b`: score, then seq, descending."""
     return nano_a > nano_b or (nano_a == nano_b and seq_a > seq_b)

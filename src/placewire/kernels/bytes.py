@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from placewire.kernels.jit import inlined
+from placewire.kernels.jit import subkernel
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -17,13 +17,13 @@ EVERY_TOP_BIT = np.uint64(0x8080808080808080)
 BYTE_NUMBERS = np.uint64(0x0001020304050607)
 
 
-@inlined
+@subkernel
 def byte_at(raw: Bytes, at: int) -> np.uint8:
     """Return raw[at] for `at` >= 0, which spares the compiler the case of a negative index."""
     return raw[np.uint64(at)]
 
 
-@inlined
+@subkernel
 def word_at(raw: Bytes, at: int) -> np.uint64:
     """Return the eight bytes from `at`, little-endian, all of them inside `raw`.
 
@@ -42,7 +42,7 @@ def word_at(raw: Bytes, at: int) -> np.uint64:
     )
 
 
-@inlined
+@subkernel
 def padded_word_at(raw: Bytes, at: np.uint64) -> np.uint64:
     """Return the eight bytes from `at`, little-endian; bytes past the end of `raw` are zero."""
     if at + N8 <= np.uint64(raw.size):
@@ -56,20 +56,20 @@ def padded_word_at(raw: Bytes, at: np.uint64) -> np.uint64:
     return word
 
 
-@inlined
+@subkernel
 def zero_bytes(word: np.uint64) -> np.uint64:
     """Mark the zero bytes of a word; only the lowest mark is reliable."""
     return (word - EVERY_ONE) & ~word & EVERY_TOP_BIT
 
 
-@inlined
+@subkernel
 def first_mark(mask: np.uint64) -> int:
     """Return the number, from 0, of the lowest marked byte of a mask that has one."""
     lowest = mask & (~mask + N1)
     return int(np.int64(((lowest >> N7) * BYTE_NUMBERS) >> U56))
 
 
-@inlined
+@subkernel
 def same_bytes(
     a: np.ndarray, a_start: int, a_end: int, b: np.ndarray, b_start: int, b_end: int
 ) -> bool:
@@ -82,7 +82,7 @@ def same_bytes(
     return True
 
 
-@inlined
+@subkernel
 def compare_slices(
     a: np.ndarray, a_start: int, a_end: int, b: np.ndarray, b_start: int, b_end: int
 ) -> int:
@@ -94,7 +94,7 @@ def compare_slices(
     return (a_end - a_start) - (b_end - b_start)
 
 
-@inlined
+@subkernel
 def append_bytes(to: Bytes, end: int, raw: Bytes, start: int, count: int) -> int:
     """Copy raw[start:start + count] to `to` from `end` on; return the new end."""
     first = np.uint64(start)

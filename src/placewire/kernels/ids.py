@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.bytes import same_bytes
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 
 @kernel
@@ -37,7 +37,7 @@ def changes_to_chains(
     return previous
 
 
-@inlined
+@subkernel
 def first_hash_not_below(hashes: np.ndarray, key: np.uint64) -> int:
     """The first position whose hash is >= `key`; hashes are uniform, so it starts close by."""
     n = hashes.size

@@ -1,4 +1,4 @@
-"""The one home of the compiler: every kernel is made by `kernel`, nothing else imports numba.
+"""The one home of the compiler: `kernel` and `subkernel` compile, and nothing else imports numba.
 
 Kernels are compiled without fast-math, because results must be the same to the last bit on every
 machine, and without fused multiply-add for the same reason (LLVM fuses only under fast-math).
@@ -32,6 +32,9 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-def inlined(function: F) -> F:
-    """Compile a small scalar function that other kernels call in their inner loop."""
+def subkernel(function: F) -> F:
+    """Compile a small function that kernels call in their inner loops.
+
+    `inline="never"` keeps numba from typing it again in each caller. LLVM inlines it all the same.
+    """
     return cast(F, numba.njit(cache=True, nogil=True, inline="never")(function))

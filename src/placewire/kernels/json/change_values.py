@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placewire.kernels.bytes import Bytes, byte_at
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.json.numbers import number_at_byte
 from placewire.kernels.json.strings import QUOTE, skip_blanks, starts_with
 from placewire.kernels.text.siphash import bytes_hash
@@ -31,7 +31,7 @@ FAILED = -1
 Terms = npt.NDArray[np.uint64]
 
 
-@inlined
+@subkernel
 def skip_colon(raw: Bytes, at: int) -> int:
     """Skip a colon and the blanks around it; return the start of the value or FAILED."""
     at = skip_blanks(raw, at)
@@ -124,13 +124,13 @@ def _circle_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
     return at + 1
 
 
-@inlined
+@subkernel
 def _is_word_byte(byte: np.uint8) -> bool:
     """Whether the byte is a lower-case letter, a digit or an underscore of ASCII."""
     return bool(0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39 or byte == 0x5F)
 
 
-@inlined
+@subkernel
 def _term_of_word(
     raw: Bytes, start: int, end: int, k0: np.uint64, k1: np.uint64, mapping: TermMap | None
 ) -> np.uint64:
@@ -139,7 +139,7 @@ def _term_of_word(
     return term if mapping is None else map_term(term, mapping)
 
 
-@inlined
+@subkernel
 def _with_term(terms: Terms, first: int, count: int, term: np.uint64) -> int:
     """Append a term to the `count` at terms[first:] unless present; return the new count."""
     for k in range(first, first + count):
@@ -237,7 +237,7 @@ def keywords_at(
     return at + 1, count
 
 
-@inlined
+@subkernel
 def _precedes(raw: Bytes, one: int, other: int) -> bool:
     """Whether the word that begins at `one` sorts before the other, a different one.
 
@@ -268,7 +268,7 @@ def sort_terms(
         terms[first + place] = term
 
 
-@inlined
+@subkernel
 def k_at(raw: Bytes, at: int) -> tuple[int, int]:
     """Read an integer from 1 to MOST_K; return the place after it and its value.
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placewire.kernels.bytes import Bytes, byte_at
-from placewire.kernels.jit import inlined, kernel, read_only
+from placewire.kernels.jit import kernel, read_only, subkernel
 from placewire.kernels.json.change_values import (
     BY_AND,
     BY_OR,
@@ -60,7 +60,7 @@ LON_KEY, LAT_KEY, KEYWORDS_KEY, K_KEY = b'lon"', b'lat"', b'keywords"', b'k"'
 MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', b'reach_m"'
 
 
-@inlined
+@subkernel
 def key_at(raw: Bytes, at: int) -> tuple[int, int]:
     """Return the bit of the key at `at`, 0 if unknown, and the place after its quote."""
     first = byte_at(raw, at)
@@ -105,7 +105,7 @@ def key_at(raw: Bytes, at: int) -> tuple[int, int]:
     return 0, at
 
 
-@inlined
+@subkernel
 def kind_at(raw: Bytes, at: int) -> int:
     """Return the place in the table of the kind whose name begins at `at`; FAILED if unknown."""
     for k in range(len(KIND_NUMBERS)):
@@ -114,7 +114,7 @@ def kind_at(raw: Bytes, at: int) -> int:
     return FAILED
 
 
-@inlined
+@subkernel
 def keys_complete(seen: int, subscribes: bool, place: int) -> bool:
     """Whether the keys are those of an unsubscribe, or of a subscribe of the kind at `place`."""
     if not subscribes:
@@ -170,7 +170,7 @@ class _Change(NamedTuple):
     operator: int
 
 
-@inlined
+@subkernel
 def _number_of_key(raw: Bytes, at: int, key: int, numbers: npt.NDArray[np.float64]) -> int:
     """Read the value of one key to its place in `numbers`; return the place after it or FAILED."""
     at, value = number_at_byte(raw, at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 MOST_DIGITS = 19  # any 19 digits fit 64 bits
 MOST_EXACT_PLACES = 22  # 10^22 is the last power of ten that is a float
@@ -46,7 +46,7 @@ SIXTY_THREE = np.uint64(63)
 THREE = np.uint64(3)
 
 
-@inlined
+@subkernel
 def _product_of_words(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The top and bottom 64 bits of a * b."""
     a_low, a_high = a & LOW_HALF, a >> HALF

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placewire.kernels.bytes import Bytes, byte_at, zero_bytes
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.json.numbers import number_at_byte
 from placewire.kernels.json.strings import QUOTE, skip_blanks, starts_with, string_end
 from placewire.kernels.json.timestamps import timestamp_of_bytes
@@ -50,7 +50,7 @@ class PlainObjects(NamedTuple):
     text_end: Positions
 
 
-@inlined
+@subkernel
 def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
     """Return the bit of the key that begins at `at` (0 if unknown) and its closing quote."""
     first = byte_at(raw, at)
@@ -81,7 +81,7 @@ def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
     return 0, at
 
 
-@inlined
+@subkernel
 def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int, int, int, int]:
     """Read the object at `start`; return the place of its line feed (-1 if slow) and its fields."""
     ts_us = id_start = id_end = text_start = text_end = 0

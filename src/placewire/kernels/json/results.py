@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 SEQ = np.frombuffer(b'{"seq":', np.uint8).copy()
 SUBSCRIPTION = np.frombuffer(b',"type":"match","subscription":"', np.uint8).copy()
@@ -14,7 +14,7 @@ END = np.frombuffer(b'"}\n', np.uint8).copy()
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 
 
-@inlined
+@subkernel
 def slice_precedes_slice(
     raw: np.ndarray, a_start: int, a_end: int, b_start: int, b_end: int
 ) -> bool:
@@ -68,14 +68,14 @@ def matches_to_order(seqs: np.ndarray, id_offsets: np.ndarray, id_bytes: np.ndar
     return order
 
 
-@inlined
+@subkernel
 def put_bytes(out: np.ndarray, at: int, piece: np.ndarray) -> int:
     for k in range(piece.size):
         out[at + k] = piece[k]
     return at + piece.size
 
 
-@inlined
+@subkernel
 def put_number(out: np.ndarray, at: int, number: int) -> int:
     digits = 1
     rest = number // 10
@@ -88,7 +88,7 @@ def put_number(out: np.ndarray, at: int, number: int) -> int:
     return at + digits
 
 
-@inlined
+@subkernel
 def put_escaped(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int) -> int:
     """The inside of a JSON string: UTF-8 as it is, quotes, backslashes and controls escaped."""
     for k in range(start, end):
@@ -111,7 +111,7 @@ def put_escaped(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int)
     return at
 
 
-@inlined
+@subkernel
 def put_slice(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int) -> int:
     for k in range(start, end):
         out[at + k - start] = raw[k]
@@ -211,7 +211,7 @@ DROP = np.frombuffer(b'],"drop":[', np.uint8).copy()
 END_UPDATE = np.frombuffer(b"]}\n", np.uint8).copy()
 
 
-@inlined
+@subkernel
 def put_metres(out: np.ndarray, at: int, metres: float) -> int:
     """A distance in whole millimetres, shortest form: 812.4, 3.0, 0.001."""
     millimetres = np.int64(np.rint(metres * 1000.0))
@@ -230,7 +230,7 @@ def put_metres(out: np.ndarray, at: int, metres: float) -> int:
     return at
 
 
-@inlined
+@subkernel
 def put_score(out: np.ndarray, at: int, score: float) -> int:
     """A score in whole numbers of 1e-9, without zeros at the end: 0.5, 1.0, 0.000000001."""
     nano = np.int64(np.rint(score * 1e9))
@@ -248,7 +248,7 @@ def put_score(out: np.ndarray, at: int, score: float) -> int:
         digit //= 10
 
 
-@inlined
+@subkernel
 def put_objects(
     out: np.ndarray,
     at: int,

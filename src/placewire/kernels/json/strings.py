@@ -15,7 +15,7 @@ from placewire.kernels.bytes import (
     word_at,
     zero_bytes,
 )
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
@@ -26,7 +26,7 @@ EVERY_QUOTE = np.uint64(0x2222222222222222)
 EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 
-@inlined
+@subkernel
 def skip_blanks(raw: Bytes, at: int) -> int:
     """Return the first position from `at` that holds no JSON white space but a line feed."""
     while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
@@ -34,7 +34,7 @@ def skip_blanks(raw: Bytes, at: int) -> int:
     return at
 
 
-@inlined
+@subkernel
 def starts_with(raw: Bytes, at: int, word: bytes) -> bool:
     """Whether the bytes from `at` are `word`; a line feed after `at` ends the comparison."""
     for k in range(len(word)):
@@ -43,7 +43,7 @@ def starts_with(raw: Bytes, at: int, word: bytes) -> bool:
     return True
 
 
-@inlined
+@subkernel
 def _continues(byte: np.uint8) -> bool:
     """Whether the byte is one of those after the first of a UTF-8 sequence."""
     return bool(byte & 0xC0 == 0x80)

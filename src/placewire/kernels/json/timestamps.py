@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.model.times import FIRST_US, LAST_US
 
 # Days before each month of a common year; place 0 is unused.
@@ -18,7 +18,7 @@ DAYS_BEFORE_MONTH = np.array(
 DAYS_BEFORE_1970 = 719_162  # since 0001-01-01
 
 
-@inlined
+@subkernel
 def _two_digits(raw: npt.NDArray[np.uint8], at: int) -> int:
     """The number of two ASCII digits; -1 when they are not."""
     tens = np.int64(raw[at]) - 48

@@ -11,46 +11,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 MAX_LEVEL = 16
 SIDE = 1 << MAX_LEVEL
 
 
-@inlined
+@subkernel
 def fine_column_of_lon(lon: float) -> int:
     """The longitude as a fixed-point number of 32 bits; its first bits are the column."""
     x = np.int64((lon + 180.0) * (4294967296.0 / 360.0))
     return min(max(x, np.int64(0)), np.int64(0xFFFFFFFF))
 
 
-@inlined
+@subkernel
 def fine_row_of_lat(lat: float) -> int:
     """The latitude as a fixed-point number of 32 bits; its first bits are the row."""
     y = np.int64((lat + 90.0) * (4294967296.0 / 180.0))
     return min(max(y, np.int64(0)), np.int64(0xFFFFFFFF))
 
 
-@inlined
+@subkernel
 def column_of_lon(lon: float) -> int:
     """The column of a longitude at MAX_LEVEL; 180 itself belongs to the last one."""
     return fine_column_of_lon(lon) >> (32 - MAX_LEVEL)
 
 
-@inlined
+@subkernel
 def row_of_lat(lat: float) -> int:
     """The row of a latitude at MAX_LEVEL; 90 itself belongs to the last one."""
     return fine_row_of_lat(lat) >> (32 - MAX_LEVEL)
 
 
-@inlined
+@subkernel
 def place_in_cell(fine: int, level: int) -> int:
     """Where a fixed-point coordinate lies in its cell of `level`: 1..65534, monotone."""
     within = ((fine << level) & 0xFFFFFFFF) >> 16
     return 1 + ((within * 65534) >> 16)
 
 
-@inlined
+@subkernel
 def spread_bits(value: int) -> int:
     """The 16 bits of `value` at the even places of a 32-bit word."""
     v = np.uint64(value)
@@ -61,7 +61,7 @@ def spread_bits(value: int) -> int:
     return np.int64(v)
 
 
-@inlined
+@subkernel
 def gather_bits(code: int) -> int:
     """The inverse of `spread_bits`: the bits at the even places of a 32-bit word."""
     v = np.uint64(code) & np.uint64(0x55555555)
@@ -139,7 +139,7 @@ def ranges_coarsened(ranges: np.ndarray, shift: int) -> np.ndarray:
     return coarse
 
 
-@inlined
+@subkernel
 def range_overlaps_cell(ranges: np.ndarray, i: int, level: int, column: int, row: int) -> bool:
     """Whether the cell range of row `i` touches the cell at `level`, `column`, `row`."""
     shift = MAX_LEVEL - level

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.model.regions import EARTH_RADIUS_M, PADDING_DEG
 
 CHORD_PADDING = 4e-7  # of the earth's radius: 2.5 m
@@ -55,7 +55,7 @@ def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
     return areas
 
 
-@inlined
+@subkernel
 def write_circle_box(lon: float, lat: float, radius_m: float, box: np.ndarray) -> None:
     """Write the box f64[4] around a circle, equal to `model.regions.circle_bounds`."""
     angle = radius_m / EARTH_RADIUS_M
@@ -84,7 +84,7 @@ def circles_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) ->
     return boxes
 
 
-@inlined
+@subkernel
 def write_circle_rectangle(lon: float, lat: float, radius_m: float, rectangle: np.ndarray) -> None:
     """Write the rectangle f64[4] around a circle; all longitudes if it crosses the antimeridian."""
     write_circle_box(lon, lat, radius_m, rectangle)
@@ -113,7 +113,7 @@ def rectangles_enclosed(rectangles: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return around
 
 
-@inlined
+@subkernel
 def height_between(south: float, north: float) -> float:
     """The share of the globe's axis between two latitudes, which areas on it go by."""
     return math.sin(math.radians(north)) - math.sin(math.radians(south))

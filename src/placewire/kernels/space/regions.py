@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
 
 
-@inlined
+@subkernel
 def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
     """Great-circle distance in metres, rounded to millimetres as the spec says."""
     phi_a = math.radians(lat_a)
@@ -27,7 +27,7 @@ def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
     return float(np.rint(1000.0 * d) / 1000.0)
 
 
-@inlined
+@subkernel
 def box_contains_point(box: np.ndarray, lon: float, lat: float) -> bool:
     """Closed on all sides; west > east crosses the antimeridian."""
     if lat < box[1] or lat > box[3]:
@@ -37,7 +37,7 @@ def box_contains_point(box: np.ndarray, lon: float, lat: float) -> bool:
     return bool(lon >= box[0] or lon <= box[2])
 
 
-@inlined
+@subkernel
 def polygon_contains_point(shape: np.ndarray, lon: float, lat: float) -> bool:
     """Even-odd over all rings in plain 64-bit floats; a point on any edge is inside."""
     inside = False
@@ -62,7 +62,7 @@ def polygon_contains_point(shape: np.ndarray, lon: float, lat: float) -> bool:
     return inside
 
 
-@inlined
+@subkernel
 def region_contains_point(
     kind: int, box: np.ndarray, shape: np.ndarray, lon: float, lat: float
 ) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import fine_column_of_lon, fine_row_of_lat
 
 CURVE_LEVEL = 31
@@ -17,19 +17,19 @@ FEW = 16  # so many points are looked at one by one
 STACK = 4 * CURVE_LEVEL  # a level leaves at most three cells behind
 
 
-@inlined
+@subkernel
 def curve_column(lon: float) -> int:
     """The column of a longitude, monotone."""
     return fine_column_of_lon(lon) >> 1
 
 
-@inlined
+@subkernel
 def curve_row(lat: float) -> int:
     """The row of a latitude, monotone."""
     return fine_row_of_lat(lat) >> 1
 
 
-@inlined
+@subkernel
 def bits_apart(value: int) -> int:
     """The 31 bits of `value` at the even places of a 62-bit word."""
     v = np.int64(value)
@@ -50,7 +50,7 @@ def points_to_curve(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
     return codes
 
 
-@inlined
+@subkernel
 def first_at_code(codes: np.ndarray, members: np.ndarray, begin: int, end: int, code: int) -> int:
     """The first place of members[begin:end] whose code is `code` or more, else `end`."""
     while begin < end:
@@ -62,7 +62,7 @@ def first_at_code(codes: np.ndarray, members: np.ndarray, begin: int, end: int, 
     return begin
 
 
-@inlined
+@subkernel
 def rectangle_to_columns_rows(rectangle: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """First column, first row, last column, last row; one further out at the world's edge."""
     side = np.int64(1) << CURVE_LEVEL
@@ -74,13 +74,13 @@ def rectangle_to_columns_rows(rectangle: np.ndarray) -> tuple:  # type: ignore[t
     )
 
 
-@inlined
+@subkernel
 def rectangle_holds_point(rectangle: np.ndarray, lon: float, lat: float) -> bool:
     """Closed on all sides; west <= east."""
     return bool(rectangle[0] <= lon <= rectangle[2] and rectangle[1] <= lat <= rectangle[3])
 
 
-@inlined
+@subkernel
 def cut_quarters(
     codes: np.ndarray,
     members: np.ndarray,
@@ -102,7 +102,7 @@ def cut_quarters(
     cuts[4] = end
 
 
-@inlined
+@subkernel
 def push_cell(
     stack: np.ndarray, top: int, begin: int, end: int, column: int, row: int, level: int
 ) -> int:
@@ -117,7 +117,7 @@ def push_cell(
     return top + 1
 
 
-@inlined
+@subkernel
 def add_range(ranges: np.ndarray, count: int, begin: int, end: int) -> int:
     """Append a range, joined with the last one if they touch; return the number of ranges."""
     if count > 0 and ranges[count - 1, 1] == begin:
@@ -128,7 +128,7 @@ def add_range(ranges: np.ndarray, count: int, begin: int, end: int) -> int:
     return count + 1
 
 
-@inlined
+@subkernel
 def list_in_rectangle(
     codes: np.ndarray,
     lons: np.ndarray,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@inlined
+@subkernel
 def entry_of_hash(table: np.ndarray, key: np.uint64) -> np.uint64:
     """Where in a table of (key, number) pairs `key` is, or the empty pair where it would go."""
     mask = np.uint64(table.size - 1) & ~np.uint64(1)

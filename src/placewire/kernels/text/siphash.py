@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.bytes import padded_word_at
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 # Numba makes a float of int64 with uint64, so every number that meets a word is a uint64.
 ZERO, ONE, TWO, THREE, SEVEN, EIGHT = (np.uint64(n) for n in (0, 1, 2, 3, 7, 8))
@@ -25,13 +25,13 @@ LAST = np.uint64(0xFF)
 State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 
-@inlined
+@subkernel
 def rotated(word: np.uint64, bits: np.uint64) -> np.uint64:
     """`word` rotated left."""
     return (word << bits) | (word >> (BITS_64 - bits))
 
 
-@inlined
+@subkernel
 def state_mixed(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> State:
     """One SipRound."""
     v0 += v1
@@ -47,13 +47,13 @@ def state_mixed(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> S
     return v0, v1, v2, v3
 
 
-@inlined
+@subkernel
 def key_state(k0: np.uint64, k1: np.uint64) -> State:
     """The state before the first word."""
     return k0 ^ INITIAL_0, k1 ^ INITIAL_1, k0 ^ INITIAL_2, k1 ^ INITIAL_3
 
 
-@inlined
+@subkernel
 def state_after_word(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64
 ) -> State:
@@ -62,7 +62,7 @@ def state_after_word(
     return v0 ^ word, v1, v2, v3
 
 
-@inlined
+@subkernel
 def state_hash(
     v0: np.uint64,
     v1: np.uint64,
@@ -79,7 +79,7 @@ def state_hash(
     return v0 ^ v1 ^ v2 ^ v3
 
 
-@inlined
+@subkernel
 def bytes_hash(
     raw: NDArray[np.uint8], start: int, end: int, k0: np.uint64, k1: np.uint64
 ) -> np.uint64:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.siphash import ONE
 from placewire.kernels.text.tokens import sort_distinct
@@ -27,7 +27,7 @@ class TermMap(NamedTuple):
     others_stay: bool
 
 
-@inlined
+@subkernel
 def map_term(term: np.uint64, mapping: TermMap) -> np.uint64:
     """Return the term that a term maps to, NOTHING for a stop word or EMPTY if unknown."""
     found = mapping.table[entry_of_hash(mapping.table, term) + ONE]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 HINT_SHIFT = 52  # a hint is the first 12 bits of a term's hash
 
 
-@inlined
+@subkernel
 def signature_of_term(term: np.uint64) -> np.uint64:
     """One of 64 bits for a term: the one that the first 6 bits of its hash number."""
     return np.uint64(1) << (term >> np.uint64(58))
 
 
-@inlined
+@subkernel
 def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
     """Return the place of a term in an ascending slice, or -1."""
     while last - first > 8:
@@ -30,13 +30,13 @@ def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> 
     return -1
 
 
-@inlined
+@subkernel
 def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
     """Whether the ascending slice has the term."""
     return place_of_term(terms, first, last, term) >= 0
 
 
-@inlined
+@subkernel
 def terms_satisfy_literals(
     terms: np.ndarray,
     first_term: int,
@@ -71,7 +71,7 @@ def objects_to_signatures(term_offsets: np.ndarray, terms: np.ndarray) -> np.nda
     return signatures
 
 
-@inlined
+@subkernel
 def terms_have_hint(terms: np.ndarray, first: int, last: int, hint: int) -> bool:
     """Whether any term's hash begins with the bits of `hint`."""
     for at in range(first, last):
@@ -80,7 +80,7 @@ def terms_have_hint(terms: np.ndarray, first: int, last: int, hint: int) -> bool
     return False
 
 
-@inlined
+@subkernel
 def row_covers_earlier(
     terms: np.ndarray,
     first_term: int,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.bytes import append_bytes, padded_word_at
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.siphash import (
     EIGHT,
     ONE,
@@ -68,7 +68,7 @@ class CodePoints(NamedTuple):
     conflicts: NDArray[np.uint8]
 
 
-@inlined
+@subkernel
 def ascii_classes(word: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The word in lower case, and the top bit of each byte that is an ASCII word character."""
     low = word & SEVENS
@@ -79,20 +79,20 @@ def ascii_classes(word: np.uint64) -> tuple[np.uint64, np.uint64]:
     return low | (letters >> TWO), (letters | digits | underscores) & ~word & TOPS
 
 
-@inlined
+@subkernel
 def bytes_below(tops: np.uint64) -> np.uint64:
     """A mask of the whole bytes below the first byte marked in `tops` (all eight if none is)."""
     first = tops >> SEVEN
     return (first & (~first + ONE)) - ONE
 
 
-@inlined
+@subkernel
 def mask_length(mask: np.uint64) -> np.uint64:
     """The number of bytes in a mask of whole bytes."""
     return ((mask & LOWS) * LOWS) >> BYTE_SHIFT
 
 
-@inlined
+@subkernel
 def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) -> np.uint64:
     """Sort `hashes[top:end]` in place, drop repeats, and return the new end."""
     if end - top <= ONE:
@@ -120,7 +120,7 @@ def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) ->
 Scripts = NDArray[np.int32] | None
 
 
-@inlined
+@subkernel
 def code_at(raw: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Return the code point whose UTF-8 begins at `at`, and its width."""
     place = np.uint64(at)
@@ -141,13 +141,13 @@ def code_at(raw: NDArray[np.uint8], at: int) -> tuple[int, int]:
     return code, width
 
 
-@inlined
+@subkernel
 def context_of_entry(entry: int) -> int:
     """Return the context that an entry sets or is tested against."""
     return (entry >> CONTEXT_SHIFT) & (CONTEXTS - 1)
 
 
-@inlined
+@subkernel
 def context_after_entry(points: CodePoints, left: int, entry: int) -> int:
     """Return the context after a code point that follows the context `left`.
 
@@ -164,7 +164,7 @@ def context_after_entry(points: CodePoints, left: int, entry: int) -> int:
     return left
 
 
-@inlined
+@subkernel
 def append_mapped(
     to: NDArray[np.uint8], end: int, points: CodePoints, place: int, count: int
 ) -> int:
@@ -177,7 +177,7 @@ def append_mapped(
     return end + count
 
 
-@inlined
+@subkernel
 def hash_mixed_text(
     raw: NDArray[np.uint8],
     begin: np.uint64,
@@ -319,7 +319,7 @@ def terms_of_texts(
     return starts.size, DONE, 0
 
 
-@inlined
+@subkernel
 def is_of_scripts(code: int, scripts: NDArray[np.int32]) -> bool:
     """Whether a code point is of the scripts."""
     for k in range(scripts.shape[0]):
@@ -328,7 +328,7 @@ def is_of_scripts(code: int, scripts: NDArray[np.int32]) -> bool:
     return False
 
 
-@inlined
+@subkernel
 def piece_at(
     raw: NDArray[np.uint8], at: int, end: int, paired: bool, scripts: NDArray[np.int32]
 ) -> tuple[int, int, bool]:
@@ -355,7 +355,7 @@ def piece_at(
     return at if paired else after, after, False
 
 
-@inlined
+@subkernel
 def hash_token(
     token: NDArray[np.uint8],
     size: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.bytes import append_bytes, compare_slices
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.siphash import bytes_hash
 from placewire.kernels.text.tokens import (
@@ -40,7 +40,7 @@ def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) 
     return first
 
 
-@inlined
+@subkernel
 def record_word(
     pool: np.ndarray,
     first: int,
@@ -61,7 +61,7 @@ def record_word(
     return True
 
 
-@inlined
+@subkernel
 def keep_word(
     pool: np.ndarray,
     first: int,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placewire.kernels.blocks import NEVER
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.objects.kernels.page_search import make_scratch
 from placewire.objects.kernels.relevant import search_file
 from placewire.objects.kernels.score import (
@@ -34,7 +34,7 @@ class AskedRows(NamedTuple):
     shape: np.ndarray
 
 
-@inlined
+@subkernel
 def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> int:
     """The number of the word with a hash, by the order of hashes; -1 if there is none."""
     low, high = 0, order.size
@@ -49,7 +49,7 @@ def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> in
     return -1
 
 
-@inlined
+@subkernel
 def most_words(rows: AskedRows, picked: np.ndarray) -> int:
     """How many words a picked row asks for at most."""
     most = 1
@@ -58,7 +58,7 @@ def most_words(rows: AskedRows, picked: np.ndarray) -> int:
     return most
 
 
-@inlined
+@subkernel
 def asked_words(
     row: int,
     literal_offsets: np.ndarray,
@@ -81,7 +81,7 @@ def asked_words(
     return count
 
 
-@inlined
+@subkernel
 def ask_of_row(
     rows: AskedRows,
     row: int,
@@ -284,14 +284,14 @@ def cheapest_sizes(ks: np.ndarray, looked: np.ndarray, growth: float) -> np.ndar
     return sizes
 
 
-@inlined
+@subkernel
 def buffer_cost(n: float, k: float, looked: float, growth: float) -> float:
     keeping = n * k * (1.0 + np.log(n / k))
     searching = SEARCH_STEP * (looked + SEARCH_BASE)
     return keeping + searching * n / steps_down(n - k + 1.0, n, growth)
 
 
-@inlined
+@subkernel
 def steps_down(above: float, n: float, growth: float) -> float:
     """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import distance_m, polygon_contains_point
 from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
@@ -21,7 +21,7 @@ PADDING_DEG = 1e-9
 PADDING_M = 0.01
 
 
-@inlined
+@subkernel
 def box_over_cell(box: np.ndarray, west: float, south: float, east: float, north: float) -> int:
     """How a box, which may cross the antimeridian, lies over a cell."""
     if north < box[1] or south > box[3]:
@@ -38,7 +38,7 @@ def box_over_cell(box: np.ndarray, west: float, south: float, east: float, north
     return INSIDE if within else EDGE
 
 
-@inlined
+@subkernel
 def circle_over_cell(
     shape: np.ndarray, west: float, south: float, east: float, north: float
 ) -> int:
@@ -55,7 +55,7 @@ def circle_over_cell(
     return OUTSIDE if middle - half > shape[2] else EDGE
 
 
-@inlined
+@subkernel
 def polygon_over_cell(
     shape: np.ndarray, west: float, south: float, east: float, north: float
 ) -> int:
@@ -84,7 +84,7 @@ def polygon_over_cell(
     return INSIDE if inside else OUTSIDE
 
 
-@inlined
+@subkernel
 def region_over_cell(
     kind: int, box: np.ndarray, shape: np.ndarray, level: int, column: int, row: int
 ) -> int:
@@ -104,7 +104,7 @@ def region_over_cell(
     return polygon_over_cell(shape, west, south, east, north)
 
 
-@inlined
+@subkernel
 def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
     """The same stretches with room for another part's."""
     if count + MOST_STRETCHES + STACK <= found.shape[0]:
@@ -133,7 +133,7 @@ def region_to_stretches(
     return found[:count].copy()
 
 
-@inlined
+@subkernel
 def part_to_stretches(
     kind: int,
     box: np.ndarray,

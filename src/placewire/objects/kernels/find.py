@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import region_contains_point
 
 FEW_TERMS = 8  # so many are looked up one by one
 
 
-@inlined
+@subkernel
 def first_in_list(lists: np.ndarray, begin: int, end: int, row: int) -> int:
     """The first place of the ascending lists[begin:end] with `row` or more, else `end`."""
     while begin < end:
@@ -22,7 +22,7 @@ def first_in_list(lists: np.ndarray, begin: int, end: int, row: int) -> int:
     return begin
 
 
-@inlined
+@subkernel
 def row_has_term(offsets: np.ndarray, terms: np.ndarray, row: int, term: int) -> bool:
     """Whether the ascending terms of a row have one; none has -1."""
     for at in range(offsets[row], offsets[row + 1]):
@@ -31,7 +31,7 @@ def row_has_term(offsets: np.ndarray, terms: np.ndarray, row: int, term: int) ->
     return False
 
 
-@inlined
+@subkernel
 def row_satisfies(
     offsets: np.ndarray,
     terms: np.ndarray,
@@ -52,7 +52,7 @@ def row_satisfies(
     return at == -1
 
 
-@inlined
+@subkernel
 def place_among(asked: np.ndarray, term: int) -> int:
     """Where among ascending terms one is, or -1."""
     first, last = 0, asked.size
@@ -65,7 +65,7 @@ def place_among(asked: np.ndarray, term: int) -> int:
     return first if first < asked.size and asked[first] == term else -1
 
 
-@inlined
+@subkernel
 def row_meets_first(
     offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int
 ) -> bool:
@@ -82,7 +82,7 @@ def row_meets_first(
     return False
 
 
-@inlined
+@subkernel
 def row_has_earlier(
     offsets: np.ndarray, terms: np.ndarray, row: int, cover: np.ndarray, number: int
 ) -> bool:

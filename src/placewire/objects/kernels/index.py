@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 
 TABLE_ROWS = 4_096  # a table of fewer rows saves little: most of their terms are there once
@@ -48,7 +48,7 @@ def terms_to_lists(offsets: np.ndarray, terms: np.ndarray, words: int) -> tuple:
     return list_offsets, rows
 
 
-@inlined
+@subkernel
 def first_row_at(codes: np.ndarray, begin: int, end: int, code: int) -> int:
     """The first of rows begin:end whose code is `code` or more, else `end`."""
     while begin < end:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.objects.kernels.find import (
     first_in_list,
@@ -19,7 +19,7 @@ from placewire.objects.kernels.index import first_row_at
 SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
 
 
-@inlined
+@subkernel
 def keep_best(
     best: np.ndarray,
     best_seq: np.ndarray,
@@ -55,7 +55,7 @@ def keep_best(
     return min(count + 1, k)
 
 
-@inlined
+@subkernel
 def row_is_asked(
     offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int, every: bool
 ) -> bool:

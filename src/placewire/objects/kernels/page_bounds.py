@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined
+from placewire.kernels.jit import subkernel
 from placewire.model.regions import EARTH_RADIUS_M
 from placewire.objects.kernels.score_layers import CHORD_SLACK, PAGE
 
 TEXT_SLACK = 1.0 + 1e-9
 
 
-@inlined
+@subkernel
 def spatial_part(alpha: float, reach_m: float, square: float, radius: float) -> float:
     """The most that place adds to a score, given a chord's square and how much it may be less.
 
@@ -25,7 +25,7 @@ def spatial_part(alpha: float, reach_m: float, square: float, radius: float) -> 
     return alpha * max(0.0, 1.0 - arc / reach_m)
 
 
-@inlined
+@subkernel
 def square_between(points: np.ndarray, at: int, x: float, y: float, z: float) -> float:
     """The square of the chord between two points."""
     i = x - np.float64(points[at, 0])
@@ -34,7 +34,7 @@ def square_between(points: np.ndarray, at: int, x: float, y: float, z: float) ->
     return i * i + j * j + k * k
 
 
-@inlined
+@subkernel
 def balls_to_space(
     circles: np.ndarray,
     x: float,
@@ -50,7 +50,7 @@ def balls_to_space(
         space[page] = spatial_part(alpha, reach_m, square, circles[page, 3])
 
 
-@inlined
+@subkernel
 def place_may_reach(
     cards: np.ndarray,
     place: int,
@@ -69,13 +69,13 @@ def place_may_reach(
     return spatial_part(alpha, reach_m, square, 0.0) + textual >= least
 
 
-@inlined
+@subkernel
 def most_text(gain: float, norm: float) -> float:
     """The most TSim of rows whose shared words gain so much: their norm is of these at least."""
     return math.sqrt(gain / norm) * TEXT_SLACK if norm > 0.0 else 0.0
 
 
-@inlined
+@subkernel
 def sift_up(heap: np.ndarray, of: np.ndarray, at: int, value: float, page: int) -> None:
     """Put a page into a heap whose last free place is `at`."""
     while at > 0 and heap[(at - 1) >> 1] < value:
@@ -84,7 +84,7 @@ def sift_up(heap: np.ndarray, of: np.ndarray, at: int, value: float, page: int) 
     heap[at], of[at] = value, page
 
 
-@inlined
+@subkernel
 def sift_down(heap: np.ndarray, of: np.ndarray, size: int) -> None:
     """Take the top of a heap away; its last, at `size`, finds a place."""
     value, page = heap[size], of[size]
@@ -100,7 +100,7 @@ def sift_down(heap: np.ndarray, of: np.ndarray, size: int) -> None:
     heap[at], of[at] = value, page
 
 
-@inlined
+@subkernel
 def heap_pages(
     page_inverse: np.ndarray,
     space: np.ndarray,
@@ -121,7 +121,7 @@ def heap_pages(
     return size
 
 
-@inlined
+@subkernel
 def heap_listed_pages(
     places: np.ndarray,
     begin: int,
@@ -148,7 +148,7 @@ def heap_listed_pages(
     return size
 
 
-@inlined
+@subkernel
 def gain_of_marks(
     marks: np.ndarray,
     place: int,
@@ -166,7 +166,7 @@ def gain_of_marks(
     return gain
 
 
-@inlined
+@subkernel
 def gain_of_bits(
     bits: np.ndarray, numbers: np.ndarray, gains: np.ndarray, words: int, place: int
 ) -> float:
@@ -179,7 +179,7 @@ def gain_of_bits(
     return gain
 
 
-@inlined
+@subkernel
 def choose_subsets(
     subset_gain: np.ndarray,
     subset_most: np.ndarray,
@@ -206,7 +206,7 @@ def choose_subsets(
     return count
 
 
-@inlined
+@subkernel
 def places_of_subsets(
     bits: np.ndarray, numbers: np.ndarray, words: int, chosen: np.ndarray, count: int, at: int
 ) -> np.uint64:
@@ -229,7 +229,7 @@ def places_of_subsets(
     return mask
 
 
-@inlined
+@subkernel
 def bit_number(bit: np.uint64) -> int:
     """Which of 64 bits the one is."""
     number = 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import inlined
+from placewire.kernels.jit import subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.objects.kernels.find import first_in_list
 from placewire.objects.kernels.page_bounds import (
@@ -63,7 +63,7 @@ class Scratch(NamedTuple):
     looked: np.ndarray  # i64[1]: how many objects were scored
 
 
-@inlined
+@subkernel
 def make_scratch(pages: int, words: int) -> Scratch:
     """Room for searches with so many words."""
     return Scratch(
@@ -84,7 +84,7 @@ def make_scratch(pages: int, words: int) -> Scratch:
     )
 
 
-@inlined
+@subkernel
 def offer_place(
     page_layers: PageLayers,
     file: Columns,
@@ -116,7 +116,7 @@ def offer_place(
     return put_object(aim, first, held, nano, seq, ts_us, row, found)
 
 
-@inlined
+@subkernel
 def search_list(
     page_layers: PageLayers,
     file: Columns,
@@ -184,7 +184,7 @@ def search_list(
     return held
 
 
-@inlined
+@subkernel
 def make_subsets(
     gains: np.ndarray, norm: float, subset_gain: np.ndarray, subset_most: np.ndarray
 ) -> int:
@@ -200,7 +200,7 @@ def make_subsets(
     return words
 
 
-@inlined
+@subkernel
 def search_bits(
     page_layers: PageLayers,
     file: Columns,

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined
+from placewire.kernels.jit import subkernel
 from placewire.objects.kernels.page_bounds import TEXT_SLACK, balls_to_space, most_text
 from placewire.objects.kernels.page_search import FEW, Scratch, search_bits, search_list
 from placewire.objects.kernels.score import (
@@ -26,7 +26,7 @@ from placewire.objects.kernels.score import (
 from placewire.objects.kernels.score_layers import RARE, PageLayers, mark_of_word
 
 
-@inlined
+@subkernel
 def words_in_turn(
     list_offsets: np.ndarray,
     asked: np.ndarray,
@@ -53,7 +53,7 @@ def words_in_turn(
         gain[at] = weight * weight / norm * TEXT_SLACK if norm > 0.0 else 0.0
 
 
-@inlined
+@subkernel
 def search_file(
     page_layers: PageLayers,
     layered: bool,
@@ -107,7 +107,7 @@ def search_file(
     return held
 
 
-@inlined
+@subkernel
 def walk_lists(
     file: Columns, ask: Ask, aim: Aim, first: int, held: int, found: ScoredObjects, scratch: Scratch
 ) -> int:

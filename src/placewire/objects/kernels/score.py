@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placewire.kernels.blocks import ranks_before
-from placewire.kernels.jit import inlined
+from placewire.kernels.jit import subkernel
 from placewire.kernels.space.regions import distance_m
 
 BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object beside its seq
@@ -73,7 +73,7 @@ class ScoredObjects(NamedTuple):
     kept: np.ndarray  # i64
 
 
-@inlined
+@subkernel
 def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
     """The score of the specification's section 7, as it is rounded."""
     spatial = max(0.0, 1.0 - distance / reach_m)
@@ -81,13 +81,13 @@ def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> f
     return float(np.rint(1e9 * score) / 1e9)
 
 
-@inlined
+@subkernel
 def nano_of(score: float) -> np.int32:
     """A score as a whole number of 1e-9."""
     return np.int32(np.rint(score * 1e9))
 
 
-@inlined
+@subkernel
 def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
     """The norm of an object; without norms every term weighs 1."""
     if norms.size:
@@ -95,7 +95,7 @@ def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
     return float(np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row])))
 
 
-@inlined
+@subkernel
 def row_counts(parts: np.ndarray, ask: Ask, row: int, seq: int, ts_us: int) -> bool:
     """Whether a row is of the span and the parts that are asked."""
     if seq <= ask.after_seq or seq >= ask.before_seq:
@@ -114,7 +114,7 @@ def row_counts(parts: np.ndarray, ask: Ask, row: int, seq: int, ts_us: int) -> b
     return low < parts.shape[0] and parts[low, 0] <= row
 
 
-@inlined
+@subkernel
 def score_terms(
     terms: np.ndarray,
     begin: int,
@@ -149,7 +149,7 @@ def score_terms(
     return np.int64(nano_of(score_of(distance, ask.reach_m, ask.alpha, textual)))
 
 
-@inlined
+@subkernel
 def put_best(
     first: int, room: int, held: int, nano: int, seq: int, kept: int, found: ScoredObjects
 ) -> int:
@@ -168,7 +168,7 @@ def put_best(
     return min(held + 1, room)
 
 
-@inlined
+@subkernel
 def offer_row(
     file: Columns,
     ask: Ask,
@@ -191,7 +191,7 @@ def offer_row(
     return put_object(aim, first, held, nano, seq, ts_us, row, found)
 
 
-@inlined
+@subkernel
 def put_object(
     aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: ScoredObjects
 ) -> int:
@@ -214,7 +214,7 @@ def put_object(
     return held + 1
 
 
-@inlined
+@subkernel
 def score_to_reach(aim: Aim, first: int, held: int, found: ScoredObjects) -> float:
     """The score below which nothing is wanted any more, with some slack."""
     nano = np.int64(aim.floor)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.objects.kernels.score import row_norm
 
 PAGE = 1_024  # places; 512 and 2048 take as long on 1 M posts
@@ -47,7 +47,7 @@ class PageLayers(NamedTuple):
     bits: np.ndarray  # u64[b, words of 64 places]
 
 
-@inlined
+@subkernel
 def mark_of_word(word: int) -> np.uint64:
     """The bit of a rare word among the marks of a card."""
     return np.uint64(1) << ((np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))

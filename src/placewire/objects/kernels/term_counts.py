@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import region_contains_point
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 
 
-@inlined
+@subkernel
 def count_row(
     offsets: np.ndarray,
     terms: np.ndarray,
@@ -28,7 +28,7 @@ def count_row(
     return known
 
 
-@inlined
+@subkernel
 def node_at(nodes: np.ndarray, node: int, row: int, last: int) -> int:
     """The first node from number `node` on that begins at `row`, and ends by `last`, or later.
 
@@ -41,7 +41,7 @@ def node_at(nodes: np.ndarray, node: int, row: int, last: int) -> int:
     return node
 
 
-@inlined
+@subkernel
 def count_table(
     offsets: np.ndarray,
     terms: np.ndarray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.plans.kernels.owners import NO_WORKER, ONE, WIDE, key_of_scope_term, owner_of_term
@@ -85,7 +85,7 @@ def posts_to_counts(
     return table
 
 
-@inlined
+@subkernel
 def count_of_key(table: np.ndarray, key: np.uint64) -> float:
     """The count of a key in such a table."""
     number = table[entry_of_hash(table, key) + ONE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
     owner_of_term,
@@ -90,7 +90,7 @@ def rows_least_frequent(
     return least
 
 
-@inlined
+@subkernel
 def vote_for_part(votes: np.ndarray, poll: int, part: int) -> int:
     """Count a vote in i64[parts, 2] of (poll, votes): another poll's are void; gives its votes."""
     votes[part, 1] = votes[part, 1] + 1 if votes[part, 0] == poll else 1

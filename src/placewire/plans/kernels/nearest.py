@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.circles import write_circle_rectangle
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.space.z_curve import (
@@ -20,7 +20,7 @@ from placewire.kernels.space.z_curve import (
 from placewire.plans.kernels.owners import bits_of_key, key_is_set, key_of_scope_term, word_of_key
 
 
-@inlined
+@subkernel
 def keep_nearest(nearest: np.ndarray, kept: int, distance: float) -> int:
     """Put a distance among the nearest f64[k], a heap with the farthest first; gives how many."""
     if kept < nearest.size:
@@ -122,7 +122,7 @@ def places_to_kth_distances(
 WIDE_CELL = -1  # stands for all cells: the circle touches too many
 
 
-@inlined
+@subkernel
 def scope_of_worker_cell(worker: int, cell: int, cells: int) -> int:
     """A number for a worker and one of so many cells, or WIDE_CELL."""
     return worker * (cells + 1) + cell + 1
@@ -182,7 +182,7 @@ def objects_to_map_workers(
     return offsets, objects[:sent]
 
 
-@inlined
+@subkernel
 def sink_worker(heap: np.ndarray, carried: np.ndarray, at: int) -> None:
     """Let a worker sink to its place in the heap; of equal loads the first worker is above."""
     worker = heap[at]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 
-@inlined
+@subkernel
 def found_with_room(found: np.ndarray, count: int) -> np.ndarray:
     """The array itself, or a copy of twice its size when it is full."""
     if count < found.size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import spread_bits
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
@@ -28,19 +28,19 @@ NO_WORKER = -1
 SEVERAL = -2
 
 
-@inlined
+@subkernel
 def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
     """A mixed key of a term in a scope."""
     return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
 
 
-@inlined
+@subkernel
 def word_of_key(key: np.uint64, words: int) -> np.uint64:
     """The word of a map of so many words that holds a key's bits, by the key's first half."""
     return ((key >> HALF) * np.uint64(words)) >> HALF
 
 
-@inlined
+@subkernel
 def bits_of_key(key: np.uint64) -> np.uint64:
     """The four bits of a key in its word: one look at one word tells all but one key in 200."""
     return (
@@ -51,33 +51,33 @@ def bits_of_key(key: np.uint64) -> np.uint64:
     )
 
 
-@inlined
+@subkernel
 def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
     """Whether a map has all bits of a key."""
     bits = bits_of_key(key)
     return bool(words[word_of_key(key, words.size)] & bits == bits)
 
 
-@inlined
+@subkernel
 def key_of_leaf_term(leaf: int, term: np.uint64) -> np.uint64:
     """The key under which a leaf's listed term is looked up."""
     return term ^ (np.uint64(leaf + 1) * GOLDEN)
 
 
-@inlined
+@subkernel
 def part_listing_term(leaf: int, term: np.uint64, term_table: np.ndarray) -> int:
     """The part, counted from the leaf's first, that lists a term there; NO_WORKER if none does."""
     number = term_table[entry_of_hash(term_table, key_of_leaf_term(leaf, term)) + ONE]
     return np.int64(number) if number != EMPTY else np.int64(NO_WORKER)
 
 
-@inlined
+@subkernel
 def part_by_hash(term: np.uint64, parts: int) -> int:
     """The part of a term that is not listed."""
     return np.int64((term >> HALF) % np.uint64(parts))
 
 
-@inlined
+@subkernel
 def owner_of_term(
     leaf: int,
     term: np.uint64,
@@ -147,7 +147,7 @@ def posts_into_maps(
     return keys
 
 
-@inlined
+@subkernel
 def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
     """The last range that begins at or before a code, from range `r` on, by galloping."""
     last = range_start.size - 1

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 
 @kernel
@@ -61,7 +61,7 @@ def terms_to_objects(
     return list_offsets, positions
 
 
-@inlined
+@subkernel
 def weight_of_asked(asked: np.ndarray, chance: np.ndarray, share: np.ndarray) -> float:
     """What looks at each object of a part that has a `share` f64[2] of two kinds' keywords.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import numbers_to_groups
 
 
-@inlined
+@subkernel
 def tree_adds_from(tree: np.ndarray, row: int, amount: int) -> None:
     """Add `amount` to every row from `row` on."""
     at = row + 1
@@ -21,7 +21,7 @@ def tree_adds_from(tree: np.ndarray, row: int, amount: int) -> None:
         at += at & -at
 
 
-@inlined
+@subkernel
 def tree_at_row(tree: np.ndarray, row: int) -> int:
     """The sum of what was added to `row`."""
     total = 0

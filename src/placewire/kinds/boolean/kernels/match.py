@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
@@ -59,7 +59,7 @@ def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) ->
     return low
 
 
-@inlined
+@subkernel
 def postings_sifted(
     words: np.ndarray,
     first: int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
@@ -44,7 +44,7 @@ SECOND_HINT = 32
 MORE_HINTS = 64  # there are more such terms than hints
 
 
-@inlined
+@subkernel
 def edge_in_cell(fine: int, level: int, cell: int) -> int:
     """Where an edge of a box lies as seen from a cell's column or row."""
     its = fine >> (32 - level) if level else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
@@ -31,7 +31,7 @@ from placewire.kinds.boolean.kernels.postings import (
 from placewire.model.expression import COVER_ONE
 
 
-@inlined
+@subkernel
 def postings_touching(
     words: np.ndarray,
     first: int,
@@ -72,7 +72,7 @@ def postings_touching(
     return np.int64(to)
 
 
-@inlined
+@subkernel
 def terms_contain_literals(
     terms: np.ndarray,
     first_term: int,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER, ranks_before
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 
 ALL = -1
 DONE = -1  # the status of a row that needs no refill
@@ -41,7 +41,7 @@ class Buffers(NamedTuple):
     theta_seq: NDArray[np.int64]  # [n]
 
 
-@inlined
+@subkernel
 def first_reaching(values: np.ndarray, value: int) -> int:
     """The first of ascending values that is at least `value`."""
     low, high = 0, values.size
@@ -54,7 +54,7 @@ def first_reaching(values: np.ndarray, value: int) -> int:
     return low
 
 
-@inlined
+@subkernel
 def enter_buffer(
     row: int,
     nano: int,
@@ -118,7 +118,7 @@ def enter_buffer(
     return place
 
 
-@inlined
+@subkernel
 def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
     """Let the objects go that the horizon has reached."""
     nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
@@ -132,7 +132,7 @@ def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
     buffers.counts[row] = kept - first
 
 
-@inlined
+@subkernel
 def soonest_in_buffer(row: int, buffers: Buffers) -> np.int64:
     """When the first object of a buffer leaves."""
     soonest = NEVER
@@ -142,7 +142,7 @@ def soonest_in_buffer(row: int, buffers: Buffers) -> np.int64:
     return soonest
 
 
-@inlined
+@subkernel
 def copy_slot(source: Buffers, at: int, buffers: Buffers, to: int) -> None:
     buffers.nano[to], buffers.seq[to] = source.nano[at], source.seq[at]
     buffers.exp[to], buffers.dom[to] = source.exp[at], source.dom[at]

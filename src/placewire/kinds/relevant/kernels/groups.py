@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.term_sets import signature_of_term
 from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH
@@ -198,7 +198,7 @@ def lists_to_cells(
     return list_cells, cell_offsets[: cells + 1].copy()
 
 
-@inlined
+@subkernel
 def groups_of(postings: int, groups: int) -> int:
     """How many groups a cell is cut into."""
     return max(1, min(groups, postings // LEAST_GROUP))
@@ -242,7 +242,7 @@ def cells_to_groups(
     return cell_groups, group_offsets, group_chunks
 
 
-@inlined
+@subkernel
 def widen_bounds(bounds: np.ndarray, facts: np.ndarray, p: int) -> None:
     """Take a posting into bounds f32[>= BOUNDS]."""
     bounds[NEED] = min(bounds[NEED], facts[NEED, p])
@@ -301,7 +301,7 @@ def groups_to_bounds(
 NO_BOUND = 1e6  # a weight that no text has
 
 
-@inlined
+@subkernel
 def weights_of(weight: float, most: float, prunings: int) -> tuple[float, float]:
     """The weights x and y of a pair, by its term's and the largest of the others', padded."""
     x, y = NO_BOUND, NO_BOUND

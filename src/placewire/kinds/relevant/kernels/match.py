@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kinds.relevant.kernels.groups import (
     ALPHA_OF,
     BOX,
@@ -44,7 +44,7 @@ from placewire.kinds.relevant.kernels.groups import (
 CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for circles
 
 
-@inlined
+@subkernel
 def chord_to_box(bounds: np.ndarray, x: np.float32, y: np.float32, z: np.float32) -> np.float32:
     """No point of the box is nearer to the point than this."""
     zero = np.float32(0.0)
@@ -54,14 +54,14 @@ def chord_to_box(bounds: np.ndarray, x: np.float32, y: np.float32, z: np.float32
     return max(np.sqrt(dx * dx + dy * dy + dz * dz) - CHORD_PADDING, zero)
 
 
-@inlined
+@subkernel
 def bounds_reached(bounds: np.ndarray, x: np.float32, y: np.float32, chord: np.float32) -> bool:
     """Whether a posting within the bounds may reach its threshold."""
     text = bounds[NEAR] * x + bounds[LATER] * y
     return bool(text >= bounds[NEED] + min(bounds[PULL] * chord, bounds[ALPHA_OF]))
 
 
-@inlined
+@subkernel
 def postings_exceeding(
     facts: np.ndarray,
     base: int,
@@ -97,7 +97,7 @@ def postings_exceeding(
         excess[i] = near[i] * x + later[i] * y - need[i] - far
 
 
-@inlined
+@subkernel
 def postings_exceeding_at(
     facts: np.ndarray,
     base: int,
@@ -115,7 +115,7 @@ def postings_exceeding_at(
         excess[i] = text - facts[base + i] - far
 
 
-@inlined
+@subkernel
 def count_postings(
     facts: np.ndarray,
     base: int,
@@ -144,7 +144,7 @@ def count_postings(
             counters[BY_UNSEEN] += 1
 
 
-@inlined
+@subkernel
 def chunks_reached(
     chunk_bounds: np.ndarray,
     first: int,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.term_sets import place_of_term
 
@@ -17,7 +17,7 @@ BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
 TOUCHED = 128  # rows touched before they are read
 
 
-@inlined
+@subkernel
 def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int) -> bool:
     """Whether a row has ended or expired."""
     if dead.size and (dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
@@ -25,7 +25,7 @@ def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int)
     return bool(expires_us[row] <= now_us)
 
 
-@inlined
+@subkernel
 def row_similarity(
     number: int,
     terms: np.ndarray,
@@ -59,7 +59,7 @@ def row_similarity(
     return textual
 
 
-@inlined
+@subkernel
 def score_nano(
     lon: float, lat: float, textual: float, shape: np.ndarray, shape_at: int
 ) -> np.int32:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.blocks import NEVER, ranks_before
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kinds.relevant.kernels.buffers import (
     ALL,
     DONE,
@@ -18,7 +18,7 @@ from placewire.kinds.relevant.kernels.buffers import (
 )
 
 
-@inlined
+@subkernel
 def changed_result(
     before: int,
     old_nanos: np.ndarray,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import region_contains_point
 from placewire.objects.kernels.cell_ranges import (
     FEW,
@@ -21,7 +21,7 @@ from placewire.objects.kernels.cell_ranges import (
 from placewire.objects.kernels.term_counts import count_row, count_table, node_at
 
 
-@inlined
+@subkernel
 def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
     """The array with room for `more` after the `used` ones."""
     if used + more <= array.size:
@@ -31,7 +31,7 @@ def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
     return wider
 
 
-@inlined
+@subkernel
 def clock_at(advance_seq: np.ndarray, advance_us: np.ndarray, before_us: int, seq: int) -> int:
     """`now` at an event of the batch."""
     first, last = 0, advance_seq.size
@@ -44,7 +44,7 @@ def clock_at(advance_seq: np.ndarray, advance_us: np.ndarray, before_us: int, se
     return before_us if first == 0 else advance_us[first - 1]
 
 
-@inlined
+@subkernel
 def region_stretches(
     kind: int,
     box: np.ndarray,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.bytes import compare_slices
-from placewire.kernels.jit import inlined, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.trending.kernels.first_counts import longer
 
 
-@inlined
+@subkernel
 def note_term(
     table: np.ndarray, keys: np.ndarray, words: np.ndarray, known: int, key: np.uint64, word: int
 ) -> tuple:  # type: ignore[type-arg]
@@ -25,7 +25,7 @@ def note_term(
     return np.int64(table[at + np.uint64(1)]), known
 
 
-@inlined
+@subkernel
 def is_before(
     counts: np.ndarray,
     words: np.ndarray,
@@ -49,7 +49,7 @@ def is_before(
     return bool(order < 0)
 
 
-@inlined
+@subkernel
 def sift_down(
     heap: np.ndarray,
     size: int,
@@ -74,7 +74,7 @@ def sift_down(
         at = child
 
 
-@inlined
+@subkernel
 def first_terms(
     counts: np.ndarray,
     words: np.ndarray,
