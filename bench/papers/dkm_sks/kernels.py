@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import subkernel, kernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.circles import write_circle_rectangle
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.space.z_curve import (

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import subkernel, kernel, read_only
+from placewire.kernels.jit import kernel, read_only, subkernel
 from placewire.kernels.text.hash_table import (
     EMPTY,
     entry_of_hash,

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import subkernel, kernel, read_only
+from placewire.kernels.jit import kernel, read_only, subkernel
 from placewire.plans.boolean.fine_grid import FineGrid
 from placewire.plans.kernels.overlapping_leaves import found_with_room
 from placewire.plans.leaves import Leaves
