@@ -2,8 +2,8 @@
 
 Packages are named by capability. Each layer imports only those before it:
 model, kernels, text, storage, ingest, segments, objects, kinds, queries, plans, batch, sinks,
-status, explain, spark, api, serve, cli. Beside them are demo (generate logs), importers (translate
-queries of other systems) and warm (compile kernels ahead of time).
+status, explainer, spark, api, serve, cli. Apart from them, demo generates logs, importers translate
+queries of other systems, and warm compiles kernels ahead of time.
 
 Each package's docstring says which module to open for what. `docs/architecture.md` follows one
 object and one subscription through the code.
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from placewire.spark.delta_source import read_delta
     from placewire.spark.kafka import KafkaSink, read_kafka
     from placewire.spark.match import match, refused_objects
-    from placewire.spark.sinks import CallSink
-    from placewire.spark.stream import Stream
+    from placewire.spark.stream import CallSink, Stream
 
 __all__ = [
     "CallSink",
@@ -53,7 +52,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CallSink": "placewire.spark.sinks",
+    "CallSink": "placewire.spark.stream",
     "DeltaSink": "placewire.sinks.delta",
     "FolderSink": "placewire.sinks.files",
     "KafkaSink": "placewire.spark.kafka",

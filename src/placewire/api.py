@@ -26,7 +26,7 @@ from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.queries.snapshot import Snapshot
 from placewire.sinks.files import FileSink
-from placewire.status.status import open_state
+from placewire.status import open_state
 from placewire.storage.filesystem import as_uri
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Counters, Manifest

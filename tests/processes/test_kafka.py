@@ -28,7 +28,7 @@ from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
 from placewire.spark.kafka import KafkaSink, read_kafka
 from placewire.spark.runner import Run
-from placewire.storage.intake_record import Intake, IntakeBatch
+from placewire.storage.intake import Intake, IntakeBatch
 
 if not find_jars("broker"):
     pytest.skip("Kafka's jars are not there: make kafka", allow_module_level=True)
@@ -44,7 +44,7 @@ KILLED = """
 import os, signal, sys
 from placewire.cli.main import main
 from placewire.spark.kafka import KafkaSink
-from placewire.storage.intake_record import Intake
+from placewire.storage.intake import Intake
 
 write = KafkaSink.write
 

@@ -26,7 +26,7 @@ from placewire.demo import CityLife, write_log
 from placewire.sinks.files import FolderSink
 from placewire.spark.config import read_config
 from placewire.spark.runner import Run
-from placewire.storage.intake_record import Intake
+from placewire.storage.intake import Intake
 from placewire.storage.layout import StateDir
 from run_config import EVENTS, SINKS, lines_of, write_config
 from streams import split_log
@@ -35,7 +35,7 @@ SUBSCRIPTIONS = EVENTS.replace('"events"', '"subscriptions"').replace('"source"'
 DELTA = '[[sink]]\nname = "delta"\nformat = "delta"\npath = "delta"\n'
 KILLS = {
     "the order is recorded, and nothing has run": Killed(
-        "placewire.storage.intake_record", "Intake.record", "after", 2
+        "placewire.storage.intake", "Intake.record", "after", 2
     ),
     "all files of a batch are there, and it is not committed": Killed(
         "placewire.batch.coordinator", "write_manifest", "before", 2
@@ -51,7 +51,7 @@ KILLS = {
         "placewire.sinks.delta", "DeltaSink.write", "after", 1
     ),
     "all sinks have it, and Spark does not know": Killed(
-        "placewire.storage.intake_record", "Intake.tidy", "before", 1
+        "placewire.storage.intake", "Intake.tidy", "before", 1
     ),
 }
 

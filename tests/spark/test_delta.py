@@ -26,7 +26,7 @@ from placewire.spark.delta_source import read_delta, read_file
 from placewire.spark.runner import Run
 from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import Unreachable
-from placewire.storage.intake_record import Intake, IntakeBatch
+from placewire.storage.intake import Intake, IntakeBatch
 from run_config import SINKS, lines_of, write_config
 
 SOURCES = """

@@ -20,7 +20,7 @@ from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.sinks.delivery import Delivered
 from placewire.spark.kafka import message_table, pack_parts, unpack_parts, unsubscribe_line
-from placewire.spark.packages import PACKAGES, require_format
+from placewire.spark.session import PACKAGES, require_format
 from placewire.storage.layout import StateDir
 
 

@@ -24,7 +24,7 @@ from placewire.demo import CityLife, write_log
 from placewire.ingest.sources import join_lines
 from placewire.spark.columns import select_lines
 from placewire.spark.intake import read_points, write_changes
-from placewire.spark.sinks import CallSink
+from placewire.spark.stream import CallSink
 from streams import split_log, write_tables
 from waits import until
 

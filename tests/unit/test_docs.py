@@ -14,8 +14,7 @@ import typer
 from checkout import ROOT
 from placewire.cli.main import INTERRUPTED, UNUSABLE, app
 from placewire.importers.elasticsearch_clauses import CLAUSES
-from placewire.model.analyzers import STOP_WORDS
-from placewire.model.settings import parse_settings
+from placewire.model.settings import STOP_WORDS, parse_settings
 from placewire.plans.rebalance.rebalancer import REBALANCERS
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig
 from placewire.text.codepoints import CJK

@@ -39,8 +39,7 @@ from placewire.model.subscriptions import (
 from placewire.objects.index import Rows
 from placewire.objects.kernels.index import sort_lists, terms_to_norms
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import Lexicon
-from placewire.text.words import Words, words_of_terms
+from placewire.text.words import Lexicon, Words, words_of_terms
 
 POSTS, LONG, VENUES = "posts", "long", "venues"
 K, KEYWORDS = 20, 5

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from placewire.batch.dead_letters import dead_letter_arrays, reject_leaps
+from placewire.batch.dispatch import dead_letter_arrays, reject_leaps
 from placewire.batch.resize import Resizer
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
@@ -49,7 +49,6 @@ from placewire.queries.answer import (
 from placewire.segments.live import LiveSegments
 from placewire.storage.arrays import forget_deleted, open_arrays, write_arrays
 from placewire.storage.filesystem import Folder
-from placewire.storage.garbage_collection import collect_garbage
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import (
     BlockEntry,
@@ -57,6 +56,7 @@ from placewire.storage.manifest import (
     LinesEntry,
     Manifest,
     Offset,
+    collect_garbage,
     read_latest,
     read_manifest,
     write_manifest,

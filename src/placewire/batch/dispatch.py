@@ -1,23 +1,34 @@
-"""Dispatch a block: decode it, then match it here or route its objects to workers."""
+"""Dispatch a block: decode it, write its file, then match it or route its objects to workers."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.batch.block_file import block_arrays, store_block
 from placewire.batch.match import add_pieces, match_here, surely_valid
-from placewire.ingest.clock import LeapEntry
-from placewire.ingest.decode import DecodedBlock
+from placewire.ingest.clock import BlockClock, LeapEntry
+from placewire.ingest.decode import DeadLetter, DecodedBlock
 from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import decode_block
 from placewire.kinds.candidates import PieceSummary
+from placewire.model.kinds import kind_numbered
+from placewire.model.subscriptions import lengths_to_offsets, take_slices
+from placewire.objects.index import Retained
+from placewire.objects.retain import retain_block
+from placewire.objects.store import describe, write_retained
 from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
+from placewire.plans.route.leaf_route import place_objects
 from placewire.plans.route.protocol import Route
+from placewire.plans.sample.sampler import choose_evenly
 from placewire.storage.arrays import forget_deleted, write_arrays
-from placewire.storage.layout import StateDir
+from placewire.storage.layout import StateDir, open_lexicon
+from placewire.storage.manifest import StoreEntry
+from placewire.text.analyzer import open_analyzer
 
 
 def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
@@ -118,3 +129,109 @@ def route_block(
 def count_sent(routed: list[Routed], kind: int) -> int:
     """Count the objects sent for one kind, once for every receiving worker."""
     return sum(int(part.object.size) for part in routed if part.kind == kind)
+
+
+def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a block's file: ids, changes, queries, dead letters, a sample."""
+    o = block.objects
+    arrays: dict[str, NDArray[Any]] = {
+        "object.event": o.event,
+        "object.id_offsets": o.id_offsets,
+        "object.id_bytes": o.id_bytes,
+        "object.now_us": o.now_us,
+    }
+    if o.data_bytes.size:
+        arrays |= {"object.data_offsets": o.data_offsets, "object.data_bytes": o.data_bytes}
+    if any(kind_numbered(entry.kind).uses_window for entry in context.segments):
+        arrays["object.ts_us"] = o.ts_us
+    if context.keep_objects:
+        arrays |= {
+            "object.code": block.codes,
+            "object.lon": o.lon,
+            "object.lat": o.lat,
+            "object.term_offsets": o.term_offsets,
+            "object.terms": o.terms,
+        }
+    if context.sample_objects:
+        arrays |= sample_arrays(block, context.sample_objects)
+    if block.changes.event.size:
+        arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
+        arrays |= {f"rows.{k}": v for k, v in block.rows._asdict().items()}
+    if block.queries.event.size:
+        arrays |= {f"query.{k}": v for k, v in block.queries._asdict().items()}
+    if block.dead:
+        arrays |= dead_letter_arrays(block.dead)
+    return arrays
+
+
+def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
+    """Sample a block's objects evenly along the space-filling curve."""
+    chosen = choose_evenly(np.arange(block.objects.total), most)
+    offsets, at = take_slices(block.objects.term_offsets, chosen)
+    return {
+        "sample.code": block.codes[chosen],
+        "sample.term_offsets": offsets,
+        "sample.terms": block.objects.terms[at],
+    }
+
+
+def store_block(
+    context: BatchContext, block: DecodedBlock, ref: BlockRef
+) -> tuple[StoreEntry | None, NDArray[np.float64]]:
+    """Write a block's retained objects; returns the entry and the norms in block order."""
+    if block.objects.total == 0:
+        return None, np.empty(0)
+    state = StateDir.at(context.root)
+    name = state.new_name(context.batch, f"objects{ref.number}")
+    lexicon = open_lexicon(state, context.settings)
+    place, plan = None, None
+    if context.leaves is not None:
+        place, plan = (
+            partial(place_objects, context.leaves.tables(context.root)),
+            context.leaves.file,
+        )
+    analyzer = open_analyzer(context.settings, context.key)
+    retained = retain_block(block, ref.first_seq, analyzer, lexicon, place, context.with_text)
+    write_retained(state.file(name), retained)
+    return describe(name, retained, plan), norms_of(block, ref.first_seq, retained)
+
+
+def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> NDArray[np.float64]:
+    """Return the norm of each object of a block; without a lexicon every term weighs 1."""
+    if retained.norm.size == 0:
+        return np.sqrt(np.diff(block.objects.term_offsets).astype(np.float64))
+    norms = np.empty(block.objects.total)
+    norms[np.argsort(block.objects.event)] = retained.norm[np.argsort(retained.seq)]
+    return norms
+
+
+def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, NDArray[Any]]:
+    """Return dead letters as arrays of a file."""
+    errors = [letter.error.encode("utf-8", "replace") for letter in letters]
+    lines = [letter.line for letter in letters]
+    return {
+        "dead.event": np.array([letter.event for letter in letters], np.int64),
+        "dead.error_offsets": lengths_to_offsets(np.array([len(e) for e in errors], np.int64)),
+        "dead.error_bytes": np.frombuffer(b"".join(errors), np.uint8),
+        "dead.line_offsets": lengths_to_offsets(np.array([len(x) for x in lines], np.int64)),
+        "dead.line_bytes": np.frombuffer(b"".join(lines), np.uint8),
+    }
+
+
+def reject_leaps(
+    blocks: Sequence[tuple[int, Sequence[LeapEntry]]],
+    clocks: Sequence[BlockClock],
+    max_ahead_us: int,
+) -> list[DeadLetter]:
+    """Return the events that the clock rejected, from the first seq and the leaps of each block."""
+    letters = []
+    for (first_seq, leaps), clock in zip(blocks, clocks, strict=True):
+        ahead = dict(zip(clock.rejected_event.tolist(), clock.rejected_ahead_us, strict=True))
+        for leap in leaps:
+            if leap.event in ahead:
+                error = (
+                    f"ts must be at most max_ahead ({max_ahead_us // 1_000_000} s) past the latest"
+                    f" ts, got {ahead[leap.event] // 1_000_000} s past it"
+                )
+                letters.append(DeadLetter(first_seq + leap.event, error, leap.line))
+    return letters

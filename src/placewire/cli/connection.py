@@ -94,7 +94,7 @@ def open_writer(target: CommandTarget) -> Iterator[Client | OfflineWriter]:
     While a server runs on a state directory, writes go through that server.
     """
     if target.state is not None:
-        from placewire.status.status import open_state
+        from placewire.status import open_state
         from placewire.storage.runtime_files import find_server
 
         url = find_server(open_state(target.state))

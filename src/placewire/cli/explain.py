@@ -14,14 +14,13 @@ from rich.tree import Tree
 
 from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.format import count_noun
-from placewire.explainer.explain import explain
-from placewire.explainer.verdict import describe_region
-from placewire.kinds.phrases import format_metres, join_words, quote_term
+from placewire.explainer.explain import describe_region, explain
+from placewire.kinds.explanation import format_metres, join_words, quote_term
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.kinds import kind_named
 from placewire.model.settings import read_settings
 from placewire.queries.snapshot import decode_object
-from placewire.status.status import open_state
+from placewire.status import open_state
 
 MAX_TERMS = 40  # of an object
 MAX_POSTINGS = 4

@@ -16,7 +16,7 @@ from placewire.plans.cost.measures import Measures
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import imbalance
 from placewire.plans.sample.sample import SIDE
-from placewire.status.status import LeafLoads
+from placewire.status import LeafLoads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -41,8 +41,7 @@ from placewire.plans.ref import write_plan
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Reservoir, choose_evenly
 from placewire.plans.sample.survey import Survey, survey_files
-from placewire.status.plan_facts import plan_facts
-from placewire.status.status import open_state, read_status
+from placewire.status import open_state, plan_facts, read_status
 
 ALL, AUTO = "all", "auto"
 KERNEL_ROWS = 500  # enough to load every kernel before anything is timed

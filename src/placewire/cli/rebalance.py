@@ -11,7 +11,7 @@ from placewire.cli.output import CommandSummary, ProgressLine
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.names import PLANS
-from placewire.status.status import open_state
+from placewire.status import open_state
 from placewire.storage.manifest import LeafPlanEntry, read_latest
 from placewire.storage.runtime_files import read_request, request_plan
 

@@ -55,8 +55,7 @@ def start_configured_session(config: RunConfig) -> Any:
     from pyspark.errors import PySparkRuntimeError
 
     from placewire.spark.java import find_java
-    from placewire.spark.packages import KAFKA_PACKAGE
-    from placewire.spark.session import local_master, make_session
+    from placewire.spark.session import KAFKA_PACKAGE, local_master, make_session
 
     more = dict(config.spark)
     packages = list(config.packages)

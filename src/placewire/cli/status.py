@@ -15,7 +15,7 @@ from placewire.cli.format import format_figure, format_lag, format_request
 from placewire.cli.maps import can_draw, draw_load_map
 from placewire.cli.output import Heading, print_table
 from placewire.model.errors import Unusable
-from placewire.status.status import StateStatus, describe_status, format_metrics, read_status
+from placewire.status import StateStatus, describe_status, format_metrics, read_status
 from placewire.storage.runtime_files import Lag
 
 Facts = dict[str, Any]

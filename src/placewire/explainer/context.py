@@ -19,7 +19,7 @@ from placewire.segments.segment import Segment, open_segments
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import Manifest, SegmentEntry, read_latest
 from placewire.text.analyzer import Analyzer, open_analyzer
-from placewire.text.lexicon import Lexicon, read_lexicon
+from placewire.text.words import Lexicon, read_lexicon
 
 DEFAULT_KEY = (1, 2)  # of term hashes, without a state that has its own
 

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from placewire.explainer.context import ExplainContext, open_manifest_segments
-from placewire.explainer.history import (
+from placewire.explainer.object import ExplainedObject
+from placewire.explainer.subscription import (
+    ExplainedSubscription,
     IdChange,
+    RowLocation,
     describe_forgotten,
     find_changes,
     find_complete_from,
     find_first_seq,
+    find_locations,
     judge_period,
     read_manifests,
 )
-from placewire.explainer.object import ExplainedObject
-from placewire.explainer.subscription import ExplainedSubscription, RowLocation, find_locations
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp

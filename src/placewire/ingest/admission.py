@@ -19,7 +19,7 @@ from placewire.model.events import (
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp, parse_timestamp
 from placewire.text.analyzer import open_analyzer
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 RESET_AFTER = 256  # subscriptions that a builder collects
 

@@ -37,7 +37,7 @@ from placewire.model.subscriptions import (
     take_slices,
 )
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 DEFAULTS = Settings()
 

@@ -37,7 +37,7 @@ from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
 from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 DEFAULTS = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)

@@ -14,8 +14,8 @@ from placewire.model.regions import WHOLE_WORLD, Region, read_region
 from placewire.model.settings import Settings
 from placewire.model.times import DAY_US, SECOND_US, parse_timestamp, read_duration
 from placewire.text.analyzer import Analyzer
-from placewire.text.lexicon import Lexicon
 from placewire.text.query import parse_keywords, parse_where
+from placewire.text.words import Lexicon
 
 MOST_LIMIT = 10_000
 DEFAULT_LIMIT = 100

@@ -18,7 +18,7 @@ from placewire.ingest.decode import DecodedBlock, decode_lines
 from placewire.ingest.log import CHUNK_BYTES, BlockRef, batch_end, plan_batch, read_bytes
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.storage.intake_record import FOLDER, IntakeBatch
+from placewire.storage.intake import INTAKE, IntakeBatch
 from placewire.storage.journal import Mark, list_files, read_id
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import Offset
@@ -135,7 +135,7 @@ def next_blocks(recorded: IntakeBatch, start: Offset, cap: int) -> tuple[list[Bl
     for block in recorded.blocks[max(0, start.byte - recorded.first) :]:
         if refs and seq + block.rows - start.seq > cap:
             break
-        path = f"{FOLDER}/{block.file}"
+        path = f"{INTAKE}/{block.file}"
         end = block.bytes if block.form == "jsonl" else block.rows
         refs.append(BlockRef(len(refs), path, seq, 0, end, block.form))
         seq, at = seq + block.rows, at + 1

@@ -8,7 +8,6 @@ kind is first used. A new kind is a new package and one line in the registry; se
 - `candidates`: input and output of matching
 - `shard`: input and output of settling
 - `object_ids`: ids of the objects in results, so that an update can name a dropped object
-- `explanation`: facts of explanations that several kinds share
-- `phrases`: phrases of verdicts that several kinds use
+- `explanation`: facts and phrases of explanations that several kinds share
 - `threads`: run kernels over portions of rows on all cores
 """

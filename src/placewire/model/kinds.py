@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from placewire.segments.live_segment import LiveSegment, ResultsContext
     from placewire.segments.segment import Segment
     from placewire.storage.manifest import DeltaEntry
-    from placewire.text.lexicon import Lexicon
+    from placewire.text.words import Lexicon
 
 NO_ROWS = np.empty(0, np.int64)
 COMPARED = (

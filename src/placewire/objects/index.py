@@ -24,8 +24,7 @@ from placewire.objects.kernels.index import (
     terms_to_lists,
     terms_to_norms,
 )
-from placewire.text.lexicon import Lexicon
-from placewire.text.words import Words, rank_words
+from placewire.text.words import Lexicon, Words, rank_words
 
 NO_OFFSETS = np.zeros(1, np.int64)
 NO_BYTES = np.empty(0, np.uint8)

@@ -26,8 +26,7 @@ from placewire.objects.store import Keeping, describe, open_retained, write_reta
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 from placewire.text.analyzer import Analyzer, TermSets
-from placewire.text.lexicon import Lexicon
-from placewire.text.words import words_of_terms
+from placewire.text.words import Lexicon, words_of_terms
 
 PlaceObjects = Callable[
     [NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]], NDArray[np.int32]

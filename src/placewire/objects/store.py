@@ -32,7 +32,7 @@ from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.filesystem import Folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 INLINE_OBJECTS = 20_000  # a merge of at most this many is done in the batch that asks for it
 QUICK_OBJECTS = 400_000  # a merge of more takes a second or longer

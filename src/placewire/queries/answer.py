@@ -24,7 +24,7 @@ from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import LinesEntry, StoreEntry
 from placewire.text.analyzer import open_analyzer
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 
 def answer_query(

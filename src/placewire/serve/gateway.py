@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.batch.coordinator import check_same
-from placewire.explainer.history import SubscriptionHistory, SubscriptionPeriod
+from placewire.explainer.subscription import SubscriptionHistory, SubscriptionPeriod
 from placewire.ingest.admission import Admission
 from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable

@@ -48,7 +48,7 @@ from placewire.serve.ledger.identity import (
     lost_ledger,
     mark_ledger,
 )
-from placewire.status.status import open_state
+from placewire.status import open_state
 from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import read_latest

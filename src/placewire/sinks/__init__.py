@@ -4,10 +4,9 @@ To add a sink, implement the `Sink` protocol of `delivery`, with `delta` as the 
 its format to `spark/config.py` and `spark/runner.py`.
 
 - `delivery`: the protocol of a sink, and a cursor for each
-- `outbox`: results and dead letters of a commit as JSON Lines
-- `table`: the same as Arrow tables
+- `outbox`: results and dead letters of a commit as JSON Lines or Arrow tables
 - `files`: result files, folders of files, standard output
 - `delta`: a Delta table
 
-Sinks that need a Spark session are `spark/kafka.py` and `spark/sinks.py`.
+Sinks that need a Spark session are in `spark`: `KafkaSink` (`kafka`) and `CallSink` (`stream`).
 """

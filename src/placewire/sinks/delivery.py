@@ -11,8 +11,13 @@ import msgspec
 import pyarrow as pa
 
 from placewire.model.errors import Unusable
-from placewire.sinks.outbox import dead_letter_lines, dead_letters, result_lines
-from placewire.sinks.table import dead_table, result_table
+from placewire.sinks.outbox import (
+    dead_letter_lines,
+    dead_letters,
+    dead_table,
+    result_lines,
+    result_table,
+)
 from placewire.storage.layout import StateDir, write_file
 from placewire.storage.manifest import Manifest, committed_batches, read_manifest
 from placewire.storage.mirror import read_file

@@ -29,7 +29,7 @@ from placewire.ingest.sources import BATCH_BYTES
 from placewire.kernels.json.objects import find_lines
 from placewire.model.errors import Unusable
 from placewire.sinks.files import list_batch_files
-from placewire.sinks.table import SCHEMA
+from placewire.sinks.outbox import SCHEMA
 from placewire.storage.filesystem import Folder, as_uri
 from placewire.storage.manifest import Offset
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from placewire.ingest.sources import join_lines
 from placewire.spark.columns import CHANGE, OBJECT
-from placewire.storage.intake_record import Intake, IntakeBlock
+from placewire.storage.intake import Intake, IntakeBlock
 from placewire.storage.layout import StateDir
 
 WRITTEN = "partition int, number int, payload binary"

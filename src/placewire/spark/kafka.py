@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from placewire.sinks.delivery import Delivered
 from placewire.spark.columns import DATA_FORM, invalidate_line
-from placewire.spark.packages import check_package_fit, require_format
+from placewire.spark.session import check_package_fit, require_format
 
 MESSAGE = "key string, value binary, id string"
 MIN_TASK_MESSAGES = 20_000  # fewer are written by one task

@@ -49,7 +49,7 @@ from placewire.spark.columns import (
 from placewire.spark.intake import object_columns, write_blocks
 from placewire.spark.parquet_files import FileTable, find_files, number_portions, read_portions
 from placewire.spark.stages import run_on_spark
-from placewire.storage.intake_record import Intake, IntakeBatch
+from placewire.storage.intake import Intake, IntakeBatch
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, SegmentEntry
 from placewire.text.analyzer import Analyzer, open_analyzer

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import Source
 from placewire.model.errors import Unusable
-from placewire.spark.failures import summarize_error
+from placewire.spark.session import summarize_error
 from placewire.spark.stages import run_on_spark, spread_on_spark
 from placewire.storage.manifest import Manifest
 

@@ -1,9 +1,13 @@
-"""Start a Spark session for the command line; all other code takes a session as an argument."""
+"""Spark sessions: start one for the command line, check what it supports, say why it failed.
+
+All other code takes a session as an argument.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,9 +17,12 @@ from threading import Thread
 from typing import Any
 
 import pyarrow as pa
-from pyspark import java_gateway
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import __version__, java_gateway
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.spark.java import Java, find_java
 from placewire.warm import DEFAULT_SETTINGS, warm_kernels
@@ -33,6 +40,18 @@ SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 MAX_TASK_FAILURES = (
     4  # of a task whose process died, as on a cluster; alone Spark would give up at once
 )
+# The newest version; it works with Spark 4.3: docs/decisions/0013-kafka.md.
+KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+PACKAGES = {"kafka": KAFKA_PACKAGE}
+LINKAGE_ERRORS = (
+    "NoSuchMethodError",
+    "NoClassDefFoundError",
+    "NoSuchFieldError",
+    "AbstractMethodError",
+)
+UNUSABLE_LINE = re.compile(rf"^{re.escape(Unusable.__module__)}\.Unusable: (.+)$", re.MULTILINE)
+WORKER_ERROR = "An exception was thrown from the Python worker"
+OWN_CLASS = re.compile(r"\Aplacewire\.[\w.]+: ")  # the class before an error message
 
 
 def local_master(cores: int) -> str:
@@ -181,3 +200,50 @@ def load_kernels(
     """Load kernels in this worker; rows pass through."""
     warm_kernels(plan, run)
     yield from batches
+
+
+def require_format(session: SparkSession, name: str) -> None:
+    """Raise Unusable if a session does not support a format."""
+    try:
+        conf = session._jsparkSession.sessionState().conf()
+        sources = session._jvm.org.apache.spark.sql.execution.datasources.DataSource
+        sources.lookupDataSource(name, conf)
+    except (PySparkException, Py4JError):
+        raise Unusable(
+            f"format {name}: Spark lacks its package; start the session with"
+            f" spark.jars.packages={PACKAGES[name]}"
+        ) from None
+
+
+@contextlib.contextmanager
+def check_package_fit(name: str) -> Iterator[None]:
+    """Turn linkage errors of a package for another Spark version into Unusable."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        kind = str(error.java_exception.getClass().getSimpleName())
+        if kind not in LINKAGE_ERRORS:
+            raise
+        raise Unusable(
+            f"format {name}: its package does not fit Spark {__version__}: {kind}:"
+            f" {error.java_exception.getMessage()}"
+        ) from None
+
+
+def summarize_error(error: Exception) -> str:
+    """Summarize an error in one line, a Java exception by its root cause."""
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = str(cause.toString()).strip()
+    if text.startswith(WORKER_ERROR):  # a traceback, whose last line is the message
+        return f"in a task: {OWN_CLASS.sub('', text.splitlines()[-1].strip(), count=1)}"
+    return text.splitlines()[0]
+
+
+def find_unusable(error: Exception) -> Unusable | None:
+    """Return the Unusable error of a Spark process, if that caused the failure."""
+    found = UNUSABLE_LINE.search(str(error))
+    return Unusable(found[1]) if found else None

@@ -20,24 +20,23 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, parse_settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
-from placewire.sinks.delivery import Delivery, Sink
+from placewire.sinks.delivery import Delivered, Delivery, Sink
 from placewire.sinks.files import FolderSink
 from placewire.spark.columns import check_frames, select_changes, select_lines, select_objects
 from placewire.spark.datasource import RESULTS
 from placewire.spark.intake import write_blocks
 from placewire.spark.session import count_machines, on_cluster
-from placewire.spark.sinks import CallSink, ResultsFunction
 from placewire.spark.stages import run_on_spark, spread_on_spark
-from placewire.storage.intake_record import Intake, IntakeBatch
+from placewire.storage.intake import Checkpoint, Intake, IntakeBatch
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
 from placewire.storage.mirror import MOST_BYTES, machine_cache
-from placewire.storage.spark_checkpoint import Checkpoint
 
 STATIC_BATCH = -1  # the intake number of frames that do not stream
 BATCH_ROWS = 200_000
 CACHE_GB = MOST_BYTES / (1 << 30)
 STOP_TIMEOUT_S = 60.0  # for the current batch to end
+ResultsFunction = Callable[[DataFrame, int], None]
 
 
 class Stream:
@@ -323,3 +322,24 @@ class MicroBatchRunner:
         with contextlib.suppress(Unusable):  # pushed again with the next batch
             self.checkpoint.push()
         self.coordinator.close()
+
+
+class CallSink:
+    """Calls a function with a DataFrame of results and the number of their batch."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        function: ResultsFunction,
+        name: str = "call",
+        dead: bool = False,
+    ) -> None:
+        self.session = session
+        self.function = function
+        self.name = name
+        self.dead = dead
+
+    def write(self, delivered: Delivered) -> None:
+        """Call the function, unless there are no results."""
+        if delivered.table.num_rows:
+            self.function(self.session.createDataFrame(delivered.table), delivered.batch)

@@ -6,7 +6,7 @@ manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, tombstones
 sink/                delivered results
 lexicon-*.json       the lexicon of the settings, if they name one
-intake/              recorded batches of unordered sources, see `storage/intake_record.py`
+intake/              recorded batches of unordered sources, see `storage/intake.py`
 checkpoint/          Spark's checkpoint of a stream
 ASKED.json           a plan request, see `storage/runtime_files.py`
 LAG.json             the last measured lag of a run
@@ -38,7 +38,7 @@ from placewire.storage.mirror import (
     read_file,
     temporary_path,
 )
-from placewire.text.lexicon import Lexicon, read_lexicon
+from placewire.text.words import Lexicon, read_lexicon
 
 FORMAT = 2  # of the state directory, its manifests and its files
 EXPECTED = {"what": "placewire state", "version": FORMAT}

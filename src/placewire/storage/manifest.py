@@ -1,11 +1,13 @@
 """Manifests: batch N is committed once manifest N exists.
 
 A manifest describes the whole state after one batch. Its entries say which files the state needs;
-garbage collection keeps those and deletes the others.
+`collect_garbage` keeps those and deletes the others.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +17,10 @@ from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import BOOLEAN
 from placewire.storage.layout import FORMAT, StateDir, check_format, write_file
-from placewire.storage.mirror import list_names, read_file
+from placewire.storage.mirror import list_names, read_file, remove_file
+
+KEEP_MANIFESTS = 3
+BATCH_FILE = re.compile(r"b(\d{9})-.*\.plw$")
 
 
 class Offset(NamedTuple):
@@ -357,3 +362,29 @@ def write_manifest(state: StateDir, manifest: Manifest) -> None:
     if path.name in list_names(state.manifests):
         raise Unusable(f"state {state}: batch {manifest.batch} was committed by another writer")
     write_file(path, msgspec.json.encode(manifest))
+
+
+def collect_garbage(state: StateDir, delivered: int, spared: Callable[[], set[str]]) -> int:
+    """Delete files that only batches up to `delivered` needed; returns how many.
+
+    The newest manifests are kept, so that a reader that has just read one finds its files. So are
+    files of batches that are not committed yet, and those that `spared` names: a compaction may be
+    writing them.
+    """
+    batches = committed_batches(state)
+    if not batches:
+        return 0
+    kept = [b for b in batches if b > delivered or b in batches[-KEEP_MANIFESTS:]]
+    there = list_names(state.files)
+    needed = set(spared())  # read after listing: a compaction writes concurrently
+    for batch in kept:
+        needed |= read_manifest(state, batch).file_names()
+    for batch in set(batches) - set(kept):
+        remove_file(manifest_path(state, batch))
+    gone = 0
+    for name in there:
+        own = BATCH_FILE.match(name)
+        if own and name not in needed and int(own.group(1)) <= batches[-1]:
+            remove_file(state.file(name))
+            gone += 1
+    return gone

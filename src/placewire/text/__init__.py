@@ -3,6 +3,5 @@
 - `analyzer`: the analyzers of the settings, text to term hashes by block
 - `codepoints`: how each code point is lower-cased, split or joined
 - `query`: parse `where` expressions and `keywords`
-- `words`: the words behind the term hashes of a block
-- `lexicon`: how rare words are, for relevance scores
+- `words`: the words behind term hashes, and how rare they are
 """

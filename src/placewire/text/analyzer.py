@@ -40,9 +40,8 @@ from placewire.kernels.text.tokens import (
     terms_of_texts,
 )
 from placewire.kernels.text.words import numbers_to_first_rows, words_of_texts
-from placewire.model.analyzers import CJK_BIGRAM, SNOWBALL, check_analyzer, tokenize
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings
+from placewire.model.settings import CJK_BIGRAM, SNOWBALL, Settings, check_analyzer, tokenize
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.text.codepoints import CJK_SCRIPTS, code_points, cut_token
 

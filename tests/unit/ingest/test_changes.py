@@ -33,7 +33,7 @@ from change_events import (
     unsubscribes,
 )
 from placewire.model.settings import Settings
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 
 @given(

@@ -30,8 +30,7 @@ from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_strata,
 from placewire.objects.sections import Section, Span
 from placewire.objects.store import describe
 from placewire.storage.layout import StateDir
-from placewire.text.lexicon import Lexicon, weigh_terms
-from placewire.text.words import Words
+from placewire.text.words import Lexicon, Words, weigh_terms
 from profiles import examples
 from retained import section_of
 

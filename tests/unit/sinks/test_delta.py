@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from placewire import Unusable
 from placewire.sinks.delta import DeltaSink
-from placewire.sinks.table import SCHEMA
+from placewire.sinks.outbox import SCHEMA
 from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import Unreachable
 

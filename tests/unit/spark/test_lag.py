@@ -20,7 +20,7 @@ from placewire.spark.lag import (
     count_waiting_messages,
     count_waiting_versions,
 )
-from placewire.status.status import lag_metrics
+from placewire.status import lag_metrics
 from placewire.storage.runtime_files import Lag, SourceLag
 
 LAG = Lag(

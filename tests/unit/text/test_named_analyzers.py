@@ -23,9 +23,14 @@ from oracle import default_analyzer
 from placewire.ingest.changes import plain_changes
 from placewire.ingest.decode import decode_lines
 from placewire.kernels.json.objects import find_lines
-from placewire.model.analyzers import check_analyzer, read_stop_words
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, complete_settings, parse_settings
+from placewire.model.settings import (
+    Settings,
+    check_analyzer,
+    complete_settings,
+    parse_settings,
+    read_stop_words,
+)
 from placewire.text import analyzer as stemming
 from placewire.text.analyzer import Analyzer, StemmingAnalyzer, open_analyzer
 from placewire.text.codepoints import CJK, cut_token

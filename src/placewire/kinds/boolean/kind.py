@@ -27,7 +27,7 @@ from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.sections import Section, Span
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import PieceEntry
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext, OpenSegment

@@ -11,11 +11,16 @@ from placewire.kernels.space.circles import radii_to_limits
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.boolean.explain import count_probe
 from placewire.kinds.candidates import ObjectBlock, Target
-from placewire.kinds.explanation import MatchTrace, mark_keywords
+from placewire.kinds.explanation import (
+    MatchTrace,
+    describe_keywords,
+    format_metres,
+    format_ordinal,
+    mark_keywords,
+)
 from placewire.kinds.nearest.match import find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestResults, no_neighbours
 from placewire.kinds.nearest.rows import read_points
-from placewire.kinds.phrases import describe_keywords, format_metres, format_ordinal
 from placewire.model.expression import COVER_ONE
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import make_segment

@@ -50,7 +50,7 @@ from placewire.objects.sections import Section, Span
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext, OpenSegment

@@ -17,7 +17,7 @@ from placewire.objects.sections import (
     name_object,
     words_in,
 )
-from placewire.text.lexicon import Lexicon, weigh_terms
+from placewire.text.words import Lexicon, weigh_terms
 
 
 def answer_relevant(

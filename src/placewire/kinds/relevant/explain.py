@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placewire.kernels.space.regions import distance_m
-from placewire.kinds.explanation import MatchTrace, PostingRef, mark_literal, terms_by_number
-from placewire.kinds.phrases import describe_keywords, format_ordinal
+from placewire.kinds.explanation import (
+    MatchTrace,
+    PostingRef,
+    describe_keywords,
+    format_ordinal,
+    mark_literal,
+    terms_by_number,
+)
 from placewire.kinds.relevant.index import GroupIndex
 from placewire.kinds.relevant.kernels.buffers import ALL
 from placewire.kinds.relevant.kernels.groups import CELLS, CELLS_SKIPPED, LOOKED, VERIFIED
@@ -17,7 +23,7 @@ from placewire.kinds.relevant.results import BufferRule, RelevantResults
 from placewire.kinds.relevant.rows import read_weights
 from placewire.model.subscriptions import NEVER_US
 from placewire.objects.window import SlidingWindow
-from placewire.text.lexicon import weigh_terms
+from placewire.text.words import weigh_terms
 
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext, OpenSegment

@@ -46,7 +46,7 @@ from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.lexicon import Lexicon, weigh_terms
+from placewire.text.words import Lexicon, weigh_terms
 
 LEAST_SLID = 4_000  # events of a batch that a small window slides through
 

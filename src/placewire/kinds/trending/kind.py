@@ -26,7 +26,7 @@ from placewire.objects.sections import Section, Span, region_of
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.lexicon import Lexicon
+from placewire.text.words import Lexicon
 
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext

@@ -18,7 +18,7 @@ from placewire.serve.http.streams import (
     wait_for_disconnect,
 )
 from placewire.serve.intake import JournalLine, now_text
-from placewire.status.plan_facts import name_in_force
+from placewire.status import name_in_force
 from placewire.storage.manifest import Manifest
 
 if TYPE_CHECKING:

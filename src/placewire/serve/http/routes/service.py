@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from placewire.explainer.context import NotRetained
 from placewire.explainer.explain import explain as explain_pair
-from placewire.explainer.history import SubscriptionHistory
+from placewire.explainer.subscription import SubscriptionHistory
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import Caller, make_key
@@ -30,8 +30,14 @@ from placewire.serve.http.requests import (
 )
 from placewire.serve.http.streams import head_response, require_http11
 from placewire.serve.metrics import METRICS_TYPE, read_counts, render_metrics
-from placewire.status.plan_facts import MOST_LEAVES, plan_facts
-from placewire.status.status import StateStatus, describe_status, format_load_metrics, read_status
+from placewire.status import (
+    MOST_LEAVES,
+    StateStatus,
+    describe_status,
+    format_load_metrics,
+    plan_facts,
+    read_status,
+)
 from placewire.storage.runtime_files import MOST_WORKERS, read_pending_request, request_plan
 
 MAX_DEAD_LETTERS = 1_000
