@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test test-rest test-all lint kafka bench page clean
+.PHONY: setup demo test test-rest test-all lint kafka bench page docs clean
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 setup: $(STAMP)
@@ -12,7 +12,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Placewire needs Python 3.11 ($(PYTHON) is not on the path; set PYTHON=...)"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,draw,hypergraph,snowball,serve,postgres,delta]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,draw,hypergraph,snowball,serve,postgres,delta,docs]'
 	@$(BIN)/python -m placewire.spark.java --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
 	@$(BIN)/python -m placewire.spark.java
 	@echo "Compiling kernels (once, two or three minutes)"
@@ -45,9 +45,14 @@ lint: setup
 bench: setup
 	$(BIN)/python -m bench run $(or $(ARGS),all)
 
+# The documentation as a website in site/. Builds without a network, and fails on a broken link.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open http://127.0.0.1:8000 after: $(BIN)/python -m http.server --directory site"
+
 # The libraries and outlines of the live map, from npm into the package; only to change their versions.
 page:
 	cd page && npm ci --ignore-scripts && node vendor.mjs
 
 clean:
-	rm -rf $(VENV) .cache bench/out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .cache bench/out site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -74,8 +74,8 @@ def explain(
     """Explain why an object did or did not match a subscription: verdict, reasons and cost.
 
     The object is a dict, or a seq or id that the state retains; the subscription is a dict, or an
-    id of the state. Without a state you can give `settings`, as for `replay`. docs/explain.md
-    describes the result. Raises InvalidEvent or Unusable.
+    id of the state. Without a state you can give `settings`, as for `replay`.
+    docs/how-to/explain.md describes the result. Raises InvalidEvent or Unusable.
     """
     place = None if state is None else open_state(Path(state))
     return explain_pair(place, object, subscription, read_options(settings))

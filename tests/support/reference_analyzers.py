@@ -1,4 +1,4 @@
-"""Reference analyzers in plain Python, written from docs/analyzers.md and sharing no code."""
+"""Reference analyzers written from docs/reference/analyzers.md, sharing no code."""
 
 from __future__ import annotations
 

@@ -51,32 +51,32 @@ def test_every_flag_in_the_docs_exists() -> None:
 
 
 def test_every_option_of_replay_is_documented() -> None:
-    text = (ROOT / "docs" / "replay.md").read_text()
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text()
     missing = [flag for flag in sorted(commands()["replay"]) if f"`{flag}" not in text]
     assert missing == []
 
 
 def test_every_option_of_status_and_every_rebalancer_is_documented() -> None:
-    text = (ROOT / "docs" / "rebalancing.md").read_text()
+    text = (ROOT / "docs" / "concepts" / "rebalancing.md").read_text()
     assert [flag for flag in sorted(commands()["status"]) if f"`{flag}" not in text] == []
     assert [name for name in REBALANCERS if f"| `{name}` |" not in text] == []
-    listed = (ROOT / "docs" / "replay.md").read_text()
+    listed = (ROOT / "docs" / "reference" / "settings.md").read_text()
     assert [name for name in REBALANCERS if f"`{name}`" not in listed] == []
 
 
 def test_every_option_and_every_clause_of_import_is_documented() -> None:
-    text = (ROOT / "docs" / "import.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "migrate.md").read_text()
     assert [flag for flag in sorted(commands()["import"]) if f"`{flag}" not in text] == []
     assert [clause for clause in CLAUSES if f"`{clause}`" not in text] == []
 
 
 def test_every_option_of_explain_is_documented() -> None:
-    text = (ROOT / "docs" / "explain.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "explain.md").read_text()
     assert [flag for flag in sorted(commands()["explain"]) if f"`{flag}" not in text] == []
 
 
 def test_every_option_and_name_of_run_is_documented() -> None:
-    text = (ROOT / "docs" / "running.md").read_text()
+    text = (ROOT / "docs" / "reference" / "streaming-jobs.md").read_text()
     names = {*RunConfig.__struct_fields__} - {"source", "sink"}
     names |= {*SourceConfig.__struct_fields__} | {*SinkConfig.__struct_fields__}
     missing = [name for name in sorted(names) if f"`{name}`" not in text]
@@ -85,7 +85,7 @@ def test_every_option_and_name_of_run_is_documented() -> None:
 
 
 def test_every_option_and_every_metric_of_serve_is_documented() -> None:
-    text = (ROOT / "docs" / "service.md").read_text()
+    text = (ROOT / "docs" / "reference" / "http.md").read_text()
     flags = sorted(commands()["serve"] - {"--held"})
     assert [flag for flag in flags if f"`{flag}" not in text] == []
     source = (ROOT / "src" / "placewire" / "serve" / "metrics.py").read_text()
@@ -96,7 +96,7 @@ def test_every_option_and_every_metric_of_serve_is_documented() -> None:
 
 
 def test_every_option_of_every_command_is_documented() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text()
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text()
     parts = dict(re.findall(r"^### `placewire ([a-z]+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S))
     for name, flags in commands().items():
         part = parts[name.split()[0]]
@@ -106,7 +106,7 @@ def test_every_option_of_every_command_is_documented() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    text = (ROOT / "docs" / "commands.md").read_text()
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text()
     assert re.findall(r"^\| (\d+) \|", text, re.M) == ["0", "1", str(UNUSABLE), str(INTERRUPTED)]
 
 
@@ -123,7 +123,7 @@ def test_every_option_of_placewire_itself_is_in_the_readme() -> None:
 
 
 def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
-    text = (ROOT / "docs" / "replay.md").read_text()
+    text = (ROOT / "docs" / "reference" / "settings.md").read_text()
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
     with pytest.raises(ValueError, match="settings are ") as caught:
         parse_settings({"nothing": 1})
@@ -132,7 +132,7 @@ def test_every_setting_in_the_docs_exists_and_the_other_way_round() -> None:
 
 
 def test_analyzers_are_documented() -> None:
-    text = (ROOT / "docs" / "analyzers.md").read_text()
+    text = (ROOT / "docs" / "reference" / "analyzers.md").read_text()
     listed = re.search(r"algorithm of that name: ([a-z_,\s]+)\.", text)
     assert listed is not None
     assert listed[1].replace("\n", " ").split(", ") == Stemmer.algorithms()

@@ -37,7 +37,7 @@ def explain(
     subscription: dict[str, Any] | str | SubscriptionHistory,
     settings: Settings | None = None,
 ) -> dict[str, Any]:
-    """Explain a pair as a JSON-ready dict (docs/explain.md).
+    """Explain a pair as a JSON-ready dict (docs/how-to/explain.md).
 
     The object is an event, a seq or an id; the subscription an event, an id, or the history of
     an id. Seqs and ids need a state, whose settings then apply. Raises InvalidEvent for malformed

@@ -89,7 +89,7 @@ def test_the_summary_is_as_the_page_shows_it(tmp_path: Path) -> None:
     path = tmp_path / "queries"
     path.write_text("\n".join(map(json.dumps, hits)))
     said = re.sub(r"\d+\.\d s", "0.0 s", ask(str(path), "--from", "elasticsearch").stderr)
-    page = ROOT / "docs" / "import.md"
+    page = ROOT / "docs" / "how-to" / "migrate.md"
     assert f"```\n{said}```" in page.read_text()
 
 

@@ -55,7 +55,7 @@ from profiles import examples
 TS = "2026-03-01T12:00:00Z"
 KEY = (1, 2)
 CALIBRATION = Calibration(LoadModel(per_check=0.0, per_posting=8.0), Prices(), LoadModel())
-PAGE = ROOT / "docs" / "plans.md"
+PAGE = ROOT / "docs" / "concepts" / "plans.md"
 WORDS = ("coffee", "tea", "rain", "sale", "flood")
 
 
