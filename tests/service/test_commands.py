@@ -21,7 +21,7 @@ import pytest
 from checkout import ROOT
 from placewire.cli.main import main
 from placewire.serve import processes
-from placewire.serve.client.upload import read_chunks
+from placewire.serve.client.client import read_chunks
 from placewire.storage.journal import journal_folder, read_entries
 from placewire.storage.layout import StateDir
 from ports import free_port

@@ -234,23 +234,23 @@ def test_what_a_former_owner_is_told_at_the_event_of_the_next_is_theirs(ledger: 
     ]  # fmt: skip
 
 
-def test_tenures_are_forgotten_when_no_result_can_need_them(ledger: Ledger) -> None:
+def test_past_owners_are_deleted_when_no_result_can_need_them(ledger: Ledger) -> None:
     ledger.apply([subscribe(0, "s", "ann"), unsubscribe(3, "s"), subscribe(4, "s", "bob")], [], 5)
     record(ledger, 0, match(1, "s"))
 
-    def tenures() -> list[tuple[int, str]]:
+    def past_owners() -> list[tuple[int, str]]:
         rows = ledger.database.read("SELECT first_seq, owner FROM tenure ORDER BY first_seq")
         return [(seq, owner) for seq, owner in rows]
 
     ledger.purge_ended(3, event_us=100)
-    assert tenures() == [(0, "ann"), (4, "bob")]
+    assert past_owners() == [(0, "ann"), (4, "bob")]
     ledger.purge_ended(5, event_us=100)
-    assert tenures() == [(4, "bob")]
+    assert past_owners() == [(4, "bob")]
     assert [e.owner for e in record(ledger, 1, match(9, "s"))] == ["bob"]
     ledger.apply([unsubscribe(10, "s", "bob")], [], 11)
     ledger.purge_before(20, 30)
     ledger.purge_ended(11, event_us=100)
-    assert tenures() == []
+    assert past_owners() == []
 
 
 def test_ranked_lists_stand(ledger: Ledger) -> None:

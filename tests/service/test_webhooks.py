@@ -22,9 +22,8 @@ import pytest
 from checkout import ROOT
 from placewire.serve.auth import make_key
 from placewire.serve.ledger.rows import DELIVERED, FAILED, WebhookDelivery
-from placewire.serve.webhooks.addresses import CheckedNetwork, ForbiddenAddress
 from placewire.serve.webhooks.dispatcher import RetryPolicy
-from placewire.serve.webhooks.sender import Sender
+from placewire.serve.webhooks.sender import CheckedNetwork, ForbiddenAddress, Sender
 from receiver import Got, Receiver
 from service import Service, serving
 

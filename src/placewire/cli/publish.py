@@ -20,7 +20,7 @@ import msgspec
 from placewire.cli.connection import CommandTarget, open_writer
 from placewire.cli.output import ProgressLine
 from placewire.model.errors import Unusable
-from placewire.serve.client.upload import Sent, read_chunks, send_chunks
+from placewire.serve.client.client import Sent, read_chunks, send_chunks
 
 MAX_KEY_CHARS = 100  # of an idempotency key
 MAX_JSON_ERRORS = 1_000

@@ -8,8 +8,7 @@ journal, the pipeline writes manifests. Both resume from the last commit after a
 Events enter through `intake` (validation) and `group_commit` (journal writes). The `ledger` package
 records who owns each subscription and numbers every result. `http` has the routes and result
 streams, `webhooks` the deliveries, `auth` keys, roles and rate limits, `metrics` the Prometheus
-metrics. `queries` answers snapshot queries, and `kinds` lists what the service knows about each
-kind of subscription.
+metrics. `queries` answers snapshot queries.
 
 `client` is the Python client. `offline` does the same work on a state directory without a server.
 """

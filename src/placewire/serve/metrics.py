@@ -121,7 +121,7 @@ def add_gateway(out: Exposition, gateway: Gateway) -> None:
     latency = gateway.latency.quantiles_ms()
     took = {QUANTILES[name]: ms / 1e3 for name, ms in latency.items() if ms is not None}
     out.gauge(
-        "latency_seconds", "from an event on disk to its results in the ledger, lately",
+        "latency_seconds", "from an event on disk to its results in the ledger, recently",
         labelled("quantile", took),
     )  # fmt: skip
 

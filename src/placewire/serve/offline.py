@@ -39,7 +39,6 @@ from placewire.serve.intake import (
     read_subscription,
     restore_clock,
 )
-from placewire.serve.kinds import RESULT_TYPES
 from placewire.serve.ledger import LEDGER_FILE, Ledger, ResultEntry, SubscriptionChange, open_ledger
 from placewire.serve.ledger.identity import (
     bind_ledger,
@@ -48,6 +47,7 @@ from placewire.serve.ledger.identity import (
     lost_ledger,
     mark_ledger,
 )
+from placewire.serve.ledger.rows import RESULT_TYPES
 from placewire.status import open_state
 from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, open_lexicon

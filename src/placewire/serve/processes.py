@@ -191,7 +191,7 @@ class Child:
         if code is None:
             return None
         if code == UNUSABLE and not self.failures:
-            return code  # only at the first start: later a database may be down for a while
+            return code  # only at the first start: later a database may be down briefly
         self.failures = 0 if now - self.started_s > STABLE_S else self.failures
         pause = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
         self.failures += 1

@@ -11,8 +11,8 @@ import msgspec
 
 from placewire.objects.sections import find_latest
 from placewire.queries.snapshot import Snapshot
-from placewire.serve.kinds import read_head
 from placewire.serve.ledger import ResultEntry
+from placewire.serve.ledger.rows import read_head
 from placewire.storage.journal import JournalReader
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest

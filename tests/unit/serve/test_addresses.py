@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placewire.serve.webhooks.addresses import is_public
 from placewire.serve.webhooks.dispatcher import RetryPolicy
+from placewire.serve.webhooks.sender import is_public
 
 # Never inwards.
 

@@ -20,7 +20,7 @@ from placewire.model.errors import InvalidEvent
 from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.requests import gateway_of, reply
-from placewire.serve.http.routes import deliveries, objects, results, service, subscriptions
+from placewire.serve.http.routes import deliveries, events, results, service
 
 PAGE = Path(__file__).parents[1] / "page"
 POLICY = (
@@ -44,14 +44,14 @@ ROUTES = [
     Route("/health", service.health),
     Route("/openapi.json", service.openapi),
     Route("/metrics", service.metrics),
-    Route("/v1/objects", objects.publish, methods=["POST"]),
-    Route("/v1/objects/{seq:int}", objects.read_back),
-    Route("/v1/subscriptions", subscriptions.create, methods=["POST"]),
-    Route("/v1/subscriptions", subscriptions.list_all),
-    Route("/v1/subscriptions/{id}", subscriptions.put, methods=["PUT"]),
-    Route("/v1/subscriptions/{id}", subscriptions.end, methods=["DELETE"]),
-    Route("/v1/subscriptions/{id}", subscriptions.get),
-    Route("/v1/subscriptions/{id}/standing", subscriptions.standing),
+    Route("/v1/objects", events.publish, methods=["POST"]),
+    Route("/v1/objects/{seq:int}", events.read_back),
+    Route("/v1/subscriptions", events.create, methods=["POST"]),
+    Route("/v1/subscriptions", events.list_all),
+    Route("/v1/subscriptions/{id}", events.put, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}", events.end, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}", events.get),
+    Route("/v1/subscriptions/{id}/standing", events.standing),
     Route("/v1/subscriptions/{id}/delivery", deliveries.put, methods=["PUT"]),
     Route("/v1/subscriptions/{id}/delivery", deliveries.end, methods=["DELETE"]),
     Route("/v1/subscriptions/{id}/delivery", deliveries.get),

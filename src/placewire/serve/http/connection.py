@@ -30,7 +30,7 @@ class ConnectionLimits(NamedTuple):
     head_bytes: int = 1 << 16  # size of the request head
     body_s: float = 30.0  # to receive the body
     idle_s: int = 5  # between requests
-    stalled_s: float = 60.0  # a client that takes nothing for so long is given up
+    stalled_s: float = 60.0  # a client that reads nothing for this long is dropped
     max_pipelined: int = 32  # pipelined requests
 
 

@@ -3,8 +3,8 @@
 Subscriptions follow from the journal and are applied again after a crash. Results come from the
 outbox, each batch in one transaction with its number, so none is lost or recorded twice.
 
-`ledger` has the operations, `rows` the row types, `database` the schema and SQLite, `postgres`
-PostgreSQL. `ownership` decides whose a result is, `deliveries` keeps webhook state, `recorder`
+`ledger` has the operations, `rows` the row types, `database` the schema and both databases.
+`ownership` decides which owner a result belongs to, `deliveries` keeps webhook state, `recorder`
 follows the pipeline's commits, and `identity` ties a ledger to its state directory.
 """
 
@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 
 from placewire.model.errors import Unusable
+from placewire.serve.ledger.database import Postgres, Sqlite
 from placewire.serve.ledger.ledger import Ledger
 from placewire.serve.ledger.rows import (
     Account,
@@ -56,9 +57,5 @@ def is_postgres(address: str | Path) -> bool:
 def open_ledger(address: str | Path) -> Ledger:
     """Open a ledger in a file, or in PostgreSQL by URL; raises Unusable."""
     if is_postgres(address):
-        from placewire.serve.ledger.postgres import Postgres
-
         return Ledger(Postgres(str(address)))
-    from placewire.serve.ledger.database import Sqlite
-
     return Ledger(Sqlite(Path(address)))

@@ -1,4 +1,4 @@
-"""The ledger's schema, and the database that stores it: SQLite, or PostgreSQL in `postgres`.
+"""The ledger's schema, and the databases that can store it: SQLite and PostgreSQL.
 
 The tables use the SQL that both share. `ROW_NUMBER` stands for a database's 64-bit type of row ids.
 """
@@ -9,34 +9,36 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from placewire.model.errors import Unusable
+from placewire.model.errors import Unusable, one_line
 from placewire.serve.errors import Unavailable
 
 Row = Sequence[Any]
 VERSION = 3
+# Former names, kept on disk because renaming them would need a migration.
+OWNERS, HISTORY, ACCOUNT, HISTORY_START = "tenure", "spell", "folio", "spells"
 TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
-    """CREATE TABLE IF NOT EXISTS subscription (
+    f"""CREATE TABLE IF NOT EXISTS subscription (
         id TEXT NOT NULL, owner TEXT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL,
         since_us BIGINT NOT NULL, expires_us BIGINT, ended_seq BIGINT, owned_seq BIGINT NOT NULL,
         numbers BIGINT NOT NULL, body TEXT NOT NULL, standing TEXT,
-        folio BIGINT NOT NULL, PRIMARY KEY (id, owner))""",
+        {ACCOUNT} BIGINT NOT NULL, PRIMARY KEY (id, owner))""",
     "CREATE INDEX IF NOT EXISTS subscription_owner ON subscription (owner, id)",
-    """CREATE TABLE IF NOT EXISTS tenure (
+    f"""CREATE TABLE IF NOT EXISTS {OWNERS} (
         id TEXT NOT NULL, first_seq BIGINT NOT NULL, owner TEXT NOT NULL,
         PRIMARY KEY (id, first_seq))""",
-    """CREATE TABLE IF NOT EXISTS spell (
+    f"""CREATE TABLE IF NOT EXISTS {HISTORY} (
         id TEXT NOT NULL, seq BIGINT NOT NULL, owner TEXT NOT NULL, end_seq BIGINT NOT NULL,
         how TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (id, seq))""",
-    """CREATE TABLE IF NOT EXISTS result (
+    f"""CREATE TABLE IF NOT EXISTS result (
         position ROW_NUMBER PRIMARY KEY, subscription TEXT NOT NULL, owner TEXT NOT NULL,
         number BIGINT NOT NULL, seq BIGINT NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
-        body TEXT NOT NULL, at_us BIGINT NOT NULL, folio BIGINT NOT NULL)""",
-    "CREATE UNIQUE INDEX IF NOT EXISTS result_number ON result (folio, number)",
+        body TEXT NOT NULL, at_us BIGINT NOT NULL, {ACCOUNT} BIGINT NOT NULL)""",
+    f"CREATE UNIQUE INDEX IF NOT EXISTS result_number ON result ({ACCOUNT}, number)",
     "CREATE INDEX IF NOT EXISTS result_owner ON result (owner, position)",
     """CREATE TABLE IF NOT EXISTS dead_letter (
         seq ROW_NUMBER PRIMARY KEY, error TEXT NOT NULL, event TEXT NOT NULL)""",
@@ -69,6 +71,10 @@ ADD_META = (
     " ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
 )
 BUSY_S = 30.0
+
+
+# Notice a lost server within seconds; the URL can override these.
+TIMEOUTS = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 
 
 class DatabaseCursor(Protocol):
@@ -158,6 +164,102 @@ class Sqlite:
             return connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise Unavailable(f"ledger {self.path.name}: {error}") from error
+
+    def close(self) -> None:
+        for connection in self._opened:
+            connection.close()
+
+
+def to_postgres(sql: str) -> str:
+    """Translate `?` to the driver's placeholder; the ledger's SQL has neither in literals."""
+    return sql.replace("?", "%s")
+
+
+def unavailable(error: Exception) -> Unavailable:
+    return Unavailable(f"ledger: PostgreSQL: {one_line(error)}")
+
+
+class PostgresCursor:
+    """A cursor that accepts the ledger's SQL."""
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        return self._cursor.execute(to_postgres(sql), values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Any:
+        return self._cursor.executemany(to_postgres(sql), list(rows))
+
+    def fetchone(self) -> Any:
+        return self._cursor.fetchone()
+
+    def fetchall(self) -> list[Any]:
+        return list(self._cursor.fetchall())
+
+
+class Postgres:
+    """A PostgreSQL database; lost connections are reopened."""
+
+    row_number = "BIGINT"
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg  # an extra
+        except ImportError:
+            raise Unusable(
+                "ledger: PostgreSQL needs psycopg, which is not installed:"
+                " pip install 'placewire[postgres]'"
+            ) from None
+        self._driver: Any = psycopg
+        self.url = url
+        self._lock = threading.Lock()
+        self._writer: Any = None
+        self._reading = threading.local()
+        self._opening = threading.Lock()
+        self._opened: list[Any] = []
+        try:
+            self._writer = self._connect()
+        except psycopg.Error as error:
+            raise Unusable(f"ledger: PostgreSQL cannot be reached: {one_line(error)}") from None
+
+    def _connect(self) -> Any:
+        given = self._driver.conninfo.conninfo_to_dict(self.url)
+        ours = {name: value for name, value in TIMEOUTS.items() if name not in given}
+        address = self._driver.conninfo.make_conninfo(self.url, **ours)
+        connection = self._driver.connect(address, autocommit=True)
+        with self._opening:
+            self._opened = [one for one in self._opened if not one.closed] + [connection]
+        return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[DatabaseCursor]:
+        with self._lock:
+            try:
+                if self._writer.closed:
+                    self._writer = self._connect()
+                with self._writer.transaction(), self._writer.cursor() as cursor:
+                    yield PostgresCursor(cursor)
+            except self._driver.Error as error:
+                if isinstance(error, self._driver.OperationalError):
+                    with suppress(self._driver.Error):
+                        self._writer.close()
+                raise unavailable(error) from error
+
+    def read(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        for last in (False, True):
+            connection = getattr(self._reading, "connection", None)
+            try:
+                if connection is None or connection.closed:
+                    connection = self._reading.connection = self._connect()
+                return list(connection.execute(to_postgres(sql), values).fetchall())
+            except self._driver.Error as error:
+                if last or not isinstance(error, self._driver.OperationalError):
+                    raise unavailable(error) from error
+                if connection is not None:
+                    with suppress(self._driver.Error):
+                        connection.close()
+        raise AssertionError
 
     def close(self) -> None:
         for connection in self._opened:

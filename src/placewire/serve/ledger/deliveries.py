@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from placewire.serve.ledger.database import Database, DatabaseCursor, add_meta
+from placewire.serve.ledger.database import ACCOUNT, Database, DatabaseCursor, add_meta
 from placewire.serve.ledger.rows import (
     DELIVERED,
     FAILED,
@@ -28,7 +28,7 @@ DEAD_COLUMNS = ", ".join(DeadDelivery._fields)
 MAX_RESULTS = 500  # per body
 MAX_CHARACTERS = 1 << 20  # per body with more than one result
 OF_ACCOUNT = "WHERE subscription = ? AND owner = ?"
-IN_ACCOUNT = "WHERE folio = (SELECT folio FROM subscription WHERE id = ? AND owner = ?)"
+IN_ACCOUNT = f"WHERE {ACCOUNT} = (SELECT {ACCOUNT} FROM subscription WHERE id = ? AND owner = ?)"
 TOO_OLD = "waited longer than results are kept"
 
 
@@ -396,7 +396,7 @@ def give_up_before(cursor: DatabaseCursor, before_us: int, now_us: int) -> None:
     cursor.execute(
         "SELECT d.subscription, d.owner, max(r.number) FROM delivery d"
         " JOIN subscription s ON s.id = d.subscription AND s.owner = d.owner"
-        " JOIN result r ON r.folio = s.folio AND r.number > d.number"
+        f" JOIN result r ON r.{ACCOUNT} = s.{ACCOUNT} AND r.number > d.number"
         " WHERE d.ended = '' AND r.at_us < ? GROUP BY d.subscription, d.owner",
         (before_us,),
     )

@@ -74,7 +74,7 @@ def bind_ledger(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = Fa
     ours = int(read_id(journal_folder(state))[:NUMBER_DIGITS], 16)
     if ledger.meta("journal", ours) != ours:
         raise Unusable(
-            f"ledger: belongs to another state than {state.root}; a state has a ledger of its own"
+            f"ledger: belongs to another state than {state.root}; each state needs its own ledger"
         )
     ledger.set_journal(ours)
     known = committed_batches(state) if state.manifests.exists() else []
@@ -97,7 +97,7 @@ def bind_ledger(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = Fa
     if own and whole:
         return ""
     if not known:
-        return "the ledger begins anew; what the one before knew alone is gone: keys, webhooks"
+        return "started a new ledger; keys and webhooks of the former one are lost"
     latest = read_latest(state)
     least = latest.counters.results if latest is not None else 0
     last = batch if whole else known[0] - 1

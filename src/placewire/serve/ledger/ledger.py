@@ -9,12 +9,20 @@ from typing import Any
 import msgspec
 
 from placewire.model.errors import Unusable
-from placewire.serve.kinds import RESULT_TYPES, fold, read_head
-from placewire.serve.ledger.database import SET_META, TABLES, VERSION, Database, add_meta, get_meta
+from placewire.serve.ledger.database import (
+    ACCOUNT,
+    HISTORY,
+    HISTORY_START,
+    SET_META,
+    TABLES,
+    VERSION,
+    Database,
+    add_meta,
+    get_meta,
+)
 from placewire.serve.ledger.deliveries import IN_ACCOUNT, Deliveries, give_up_before
 from placewire.serve.ledger.ownership import (
     COLUMNS,
-    HISTORY_START,
     MAX_NAMES,
     OwnerLookup,
     PastSubscription,
@@ -26,11 +34,14 @@ from placewire.serve.ledger.ownership import (
     purge_owners,
 )
 from placewire.serve.ledger.rows import (
+    RESULT_TYPES,
     Account,
     ApiKey,
     ResultEntry,
     SubscriptionChange,
     SubscriptionRow,
+    fold,
+    read_head,
 )
 from placewire.storage.journal import Note
 
@@ -48,7 +59,7 @@ LATEST = (
 ENTRY = "position, subscription, owner, number, seq, type, id, body, at_us"
 EXPIRED_SUBSCRIPTIONS = (
     "(ended_seq < ? OR (seq < ? AND expires_us <= ?))"
-    " AND NOT EXISTS (SELECT 1 FROM result r WHERE r.folio = subscription.folio)"
+    f" AND NOT EXISTS (SELECT 1 FROM result r WHERE r.{ACCOUNT} = subscription.{ACCOUNT})"
     " AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.subscription = subscription.id"
     " AND d.owner = subscription.owner)"
 )
@@ -171,7 +182,7 @@ class Ledger:
         """The lifetimes of an id, of one owner or of all, and since when they are complete."""
         where, values = "WHERE id = ?", (name,)
         ended = self.database.read(
-            f"SELECT seq, owner, end_seq, how, body FROM spell {where}", values
+            f"SELECT seq, owner, end_seq, how, body FROM {HISTORY} {where}", values
         )
         rows = self.database.read(f"SELECT {COLUMNS} FROM subscription {where}", values)
         if not rows:
@@ -245,12 +256,12 @@ class Ledger:
                 row = (position, name, tally.owner, tally.numbers, head.seq, head.type,
                        head.result_id)  # fmt: skip
                 entries.append(ResultEntry(*row, line, at_us))
-                values += (*row, line.decode(), at_us, tally.folio)
+                values += (*row, line.decode(), at_us, tally.account_number)
             for at in range(0, len(values), MAX_VALUES):
                 # One statement for many rows: the driver releases the GIL at each statement.
                 some = values[at : at + MAX_VALUES]
                 marks = ", ".join([ROW] * (len(some) // ROW.count("?")))
-                cursor.execute(f"INSERT INTO result ({ENTRY}, folio) VALUES {marks}", some)
+                cursor.execute(f"INSERT INTO result ({ENTRY}, {ACCOUNT}) VALUES {marks}", some)
             cursor.executemany(
                 "UPDATE subscription SET numbers = ?, standing = ? WHERE id = ? AND owner = ?",
                 [(one.numbers, one.standing, *one.subscription[:2]) for one in owners.changed()],

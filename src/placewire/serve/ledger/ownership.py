@@ -4,7 +4,6 @@ An id whose subscription has ended or expired can be taken by another owner. A r
 owner at its event, however late it arrives, and is numbered in that owner's account.
 
 Past subscriptions are kept as long as the journal, so that `explain` can answer for old objects.
-The tables are named `tenure` (owners) and `spell` (past subscriptions).
 """
 
 from __future__ import annotations
@@ -14,23 +13,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from placewire.serve.kinds import ResultHead
-from placewire.serve.ledger.database import SET_META, DatabaseCursor, get_meta
-from placewire.serve.ledger.rows import SubscriptionChange, SubscriptionRow
+from placewire.serve.ledger.database import (
+    ACCOUNT,
+    HISTORY,
+    HISTORY_START,
+    OWNERS,
+    SET_META,
+    DatabaseCursor,
+    get_meta,
+)
+from placewire.serve.ledger.rows import ResultHead, SubscriptionChange, SubscriptionRow
 
 MAX_NAMES = 400  # ids per query
-COLUMNS = ", ".join(SubscriptionRow._fields)
+COLUMNS = ", ".join((*SubscriptionRow._fields[:-1], ACCOUNT))
 ADD_OWNER = (
-    "INSERT INTO tenure (id, first_seq, owner) VALUES (?, ?, ?)"
+    f"INSERT INTO {OWNERS} (id, first_seq, owner) VALUES (?, ?, ?)"
     " ON CONFLICT (id, first_seq) DO NOTHING"
 )
 SUPERSEDED = (
-    "first_seq < ? AND EXISTS (SELECT 1 FROM tenure t WHERE t.id = tenure.id"
-    " AND t.first_seq > tenure.first_seq AND t.first_seq <= ?)"
+    f"first_seq < ? AND EXISTS (SELECT 1 FROM {OWNERS} o WHERE o.id = {OWNERS}.id"
+    f" AND o.first_seq > {OWNERS}.first_seq AND o.first_seq <= ?)"
 )
-HISTORY_START = "spells"  # the event since which the history is complete
 ADD_PAST = (
-    "INSERT INTO spell (id, seq, owner, end_seq, how, body) VALUES (?, ?, ?, ?, ?, ?)"
+    f"INSERT INTO {HISTORY} (id, seq, owner, end_seq, how, body) VALUES (?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id, seq) DO NOTHING"
 )
 
@@ -77,12 +82,12 @@ def apply_change(cursor: DatabaseCursor, change: SubscriptionChange, least: int 
 class AccountTally:
     """An account while its results are being numbered."""
 
-    __slots__ = ("folio", "numbers", "owner", "seq", "standing", "subscription")
+    __slots__ = ("account_number", "numbers", "owner", "seq", "standing", "subscription")
 
     def __init__(self, subscription: SubscriptionRow) -> None:
         self.subscription = subscription
         self.owner = subscription.owner
-        self.folio = subscription.folio
+        self.account_number = subscription.account_number
         self.seq = subscription.seq
         self.numbers = subscription.numbers
         self.standing = subscription.standing
@@ -137,7 +142,7 @@ def read_owners(cursor: DatabaseCursor, names: Sequence[str]) -> Iterator[tuple[
     for some in chunks(names, MAX_NAMES):
         marks = ", ".join("?" * len(some))
         cursor.execute(
-            f"SELECT id, first_seq, owner FROM tenure WHERE id IN ({marks}) ORDER BY first_seq",
+            f"SELECT id, first_seq, owner FROM {OWNERS} WHERE id IN ({marks}) ORDER BY first_seq",
             some,
         )
         yield from cursor.fetchall()
@@ -145,9 +150,10 @@ def read_owners(cursor: DatabaseCursor, names: Sequence[str]) -> Iterator[tuple[
 
 def purge_owners(cursor: DatabaseCursor, seq: int) -> None:
     """Delete ownership that ended before an event, whose results are all recorded."""
-    cursor.execute(f"DELETE FROM tenure WHERE {SUPERSEDED}", (seq, seq))
+    cursor.execute(f"DELETE FROM {OWNERS} WHERE {SUPERSEDED}", (seq, seq))
     cursor.execute(
-        "DELETE FROM tenure WHERE NOT EXISTS (SELECT 1 FROM subscription s WHERE s.id = tenure.id)"
+        f"DELETE FROM {OWNERS} WHERE NOT EXISTS"
+        f" (SELECT 1 FROM subscription s WHERE s.id = {OWNERS}.id)"
     )
 
 
@@ -206,5 +212,5 @@ def order_history(
 
 def purge_history(cursor: DatabaseCursor, seq: int) -> None:
     """Delete lifetimes that ended before an event."""
-    cursor.execute("DELETE FROM spell WHERE end_seq < ?", (seq,))
+    cursor.execute(f"DELETE FROM {HISTORY} WHERE end_seq < ?", (seq,))
     cursor.execute(SET_META, (HISTORY_START, max(seq, get_meta(cursor, HISTORY_START, 0))))

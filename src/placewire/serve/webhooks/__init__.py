@@ -1,6 +1,6 @@
 """Delivery of results to webhooks, in order, with retries.
 
-`dispatcher` decides which webhook is due and sends many at once, `sender` makes one signed POST,
-`addresses` rejects URLs that lead to private networks, and `delivery_batcher` writes the outcomes
-to the ledger, which holds all state that has to survive a restart.
+`dispatcher` schedules deliveries, sends many at once and writes their outcomes to the ledger, which
+holds all state that has to survive a restart. `sender` makes one signed POST and rejects URLs that
+lead to private networks.
 """

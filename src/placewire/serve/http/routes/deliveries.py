@@ -25,7 +25,7 @@ from placewire.serve.http.requests import (
 )
 from placewire.serve.ledger import SubscriptionRow
 from placewire.serve.ledger.rows import WebhookRow, WebhookSettings, describe_dead
-from placewire.serve.webhooks.addresses import read_url
+from placewire.serve.webhooks.sender import read_url
 
 LAST = (1 << 62) - 1
 MAX_DEAD = 1_000

@@ -1,4 +1,4 @@
-"""Handlers of subscriptions: create, replace, end, list and read them."""
+"""Handlers of events: publish and read objects; create, end, list and read subscriptions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,43 @@ from placewire.serve.intake import (
     complete_event,
     decode_object,
     read_bulk,
+    read_object,
     read_subscription,
 )
-from placewire.serve.kinds import empty_result
 from placewire.serve.ledger import SubscriptionChange, SubscriptionRow
-from placewire.serve.ledger.rows import WebhookRow
+from placewire.serve.ledger.rows import WebhookRow, empty_result
 
+INLINE_BYTES = 1 << 16  # larger bodies are read in a thread
 MAX_LISTED = 1_000
+
+
+@requires("publish")
+async def publish(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Publish one object, or many from JSON lines."""
+    if media_type(request) == JSON:
+        body = await read_body(request, MAX_EVENT_BYTES)
+        line = read_object(gateway.admission, decode_object(body))
+        written = await gateway.accept(
+            caller, [line], idempotency_key=read_idempotency_key(request, body)
+        )
+        gateway.live_feed.add_objects(written["seq"], [line])
+        return reply({"seq": written["seq"]}, 202)
+    body = await read_body(request, MAX_BULK_BYTES)
+    if len(body) > INLINE_BYTES:
+        bulk = await asyncio.to_thread(read_bulk, gateway.admission, body, "object")
+    else:
+        bulk = read_bulk(gateway.admission, body, "object")
+    return await accept_bulk(request, gateway, caller, body, bulk, 202)
+
+
+@requires("subscribe")
+async def read_back(request: Request, gateway: Gateway, _: Caller) -> Response:
+    """The object at an event."""
+    seq = request.path_params["seq"]
+    found = await asyncio.to_thread(gateway.object_at, seq) if seq < 1 << 62 else None
+    if found is None:
+        raise Refused(404, f"event {seq}: is no object, or not kept any more")
+    return reply({"seq": seq, "object": found})
 
 
 def describe(

@@ -13,7 +13,7 @@ from placewire.model.events import MOST_ID_CHARACTERS, MOST_K, MOST_TEXT_BYTES
 from placewire.model.kinds import kind_named, kind_names
 from placewire.plans.boolean.methods import METHODS
 from placewire.serve.auth import MAX_NAME, ROLES
-from placewire.serve.webhooks.addresses import MAX_URL
+from placewire.serve.webhooks.sender import MAX_URL
 from placewire.storage.runtime_files import MOST_WORKERS
 
 Schema = dict[str, Any]
@@ -36,6 +36,19 @@ def fields(needed: Schema, optional: Schema | None = None, **more: Any) -> Schem
 
 def array_of(items: Schema, **more: Any) -> Schema:
     return {"type": "array", "items": items, **more}
+
+
+def constant(value: str) -> Schema:
+    return {"type": "string", "const": value}
+
+
+def choice(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def tuple_of(*items: Schema, **more: Any) -> Schema:
+    count = len(items)
+    return {"type": "array", "prefixItems": [*items], "minItems": count, "maxItems": count, **more}
 
 
 def nullable(schema: Schema) -> Schema:
@@ -65,15 +78,9 @@ DURATION: Schema = {
     "pattern": r"^P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?$",
     "examples": ["PT1H"],
 }
-DATA: Schema = {"description": "Anything, of at most 16 KiB; matching ignores it"}
+DATA: Schema = {"description": "Any JSON, at most 16 KiB; matching ignores it"}
 KEYWORDS = array_of({"type": "string", "minLength": 1}, minItems=1, maxItems=64)
 K: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_K}
-POSITION: Schema = {
-    "type": "array",
-    "prefixItems": [LON, LAT],
-    "minItems": 2,
-    "maxItems": 2,
-}
 EXAMPLES = [kind_named(kind).form.example for kind in kind_names()]
 CORNER = {"id": "o1", "lon": -73.98, "lat": 40.75, "text": "Free coffee, 5th Ave!"}
 
@@ -84,7 +91,7 @@ KIND_FIELDS: dict[str, Schema] = {
     "lat": LAT,
     "keywords": KEYWORDS,
     "k": K,
-    "mode": {"type": "string", "enum": ["any", "all"]},
+    "mode": choice("any", "all"),
     "within_m": METRES,
     "alpha": SHARE,
     "reach_m": METRES,
@@ -98,7 +105,7 @@ def kind_schemas(kinds: dict[str, Any], needed: Schema, optional: Schema) -> lis
     """One schema per kind, from the field table that validation uses."""
     found = []
     for kind, own in kinds.items():
-        must = {"kind": {"type": "string", "const": kind}, **needed}
+        must = {"kind": constant(kind), **needed}
         must |= {name: KIND_FIELDS[name] for name in own.needed}
         may = {**optional} | {name: KIND_FIELDS[name] for name in sorted(own.own - set(own.needed))}
         either = [{"required": [name]} for name in kind_named(kind).form.needs_one_of]
@@ -107,26 +114,27 @@ def kind_schemas(kinds: dict[str, Any], needed: Schema, optional: Schema) -> lis
 
 
 ENTRY = {
-    "number": {**COUNT, "description": "Among the results of its subscription, from 1 on"},
-    "position": {**COUNT, "description": "Among all results"},
+    "number": {**COUNT, "description": "Number among the results of its subscription, from 1"},
+    "position": {**COUNT, "description": "Position among all results"},
     "subscription": ID,
-    "id": {**TEXT, "description": "Stable: the same whenever the result is made again"},
+    "id": {**TEXT, "description": "Stable: the same each time the result is produced"},
     "result": ref("Result"),
 }
 NAMED = fields({"object": ID}, {"distance_m": {"type": "number"}, "score": {"type": "number"},
                                 "data": DATA})  # fmt: skip
+OBJECTS = array_of(NAMED)
 TERMS = array_of(
     {
         "type": "array",
         "items": {"anyOf": [TEXT, COUNT]},
         "minItems": 2,
         "maxItems": 2,
-        "description": "A term, and in how many objects it is",
+        "description": "A term and the number of objects that contain it",
     }
 )
 DETAILS: Schema = {
     "type": "object",
-    "description": "By id, as far as they are kept; of several objects with one id the latest",
+    "description": "By id, for objects that are kept; the latest object of each id",
     "additionalProperties": fields({"seq": SEQ, "lon": LON, "lat": LAT}, {"text": TEXT}),
 }
 OF_RESULT = {"seq": SEQ, "subscription": ID}
@@ -139,60 +147,45 @@ BULK = {
 URL: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_URL}
 SECRET: Schema = {"type": "string", "minLength": 16, "maxLength": 256, "pattern": "^[ -~]*$"}
 WAYS: Schema = {
-    "throttle": {**nullable(DURATION), "description": "At most one result in so long"},
-    "digest": {**nullable(DURATION), "description": "Results are collected so long"},
+    "throttle": {**nullable(DURATION), "description": "At most one result per interval"},
+    "digest": {**nullable(DURATION), "description": "Results are collected over this interval"},
 }
+PLAN_NAME = choice("shared", *METHODS)
+WORKERS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}
 
 SCHEMAS: dict[str, Schema] = {
     "Error": {
         "type": "object",
         "required": ["error"],
-        "properties": {"error": {**TEXT, "description": "What, where, and what was got"}},
+        "properties": {
+            "error": {**TEXT, "description": "What is wrong, where, and what was given"}
+        },
         "examples": [{"error": "lon must be in [-180, 180], got 200.0"}],
     },
     "Object": fields(
         {"id": ID, "lon": LON, "lat": LAT, "text": {**TEXT, "maxLength": MOST_TEXT_BYTES}},
-        {"ts": TIME, "data": DATA, "type": {"type": "string", "const": "object"}},
+        {"ts": TIME, "data": DATA, "type": constant("object")},
         examples=[CORNER],
     ),
     "Region": {
         "oneOf": [
-            fields(
-                {
-                    "box": {
-                        "type": "array",
-                        "prefixItems": [LON, LAT, LON, LAT],
-                        "minItems": 4,
-                        "maxItems": 4,
-                        "description": "West, south, east, north",
-                    }
-                }
-            ),
+            fields({"box": tuple_of(LON, LAT, LON, LAT, description="West, south, east, north")}),
             fields({"circle": fields({"lon": LON, "lat": LAT, "radius_m": METRES})}),
-            fields({"polygon": array_of(array_of(POSITION, minItems=4), minItems=1)}),
+            fields({"polygon": array_of(array_of(tuple_of(LON, LAT), minItems=4), minItems=1)}),
         ]
     },
     "Where": {
         "description": "Words with AND, OR, NOT and parentheses, or the same as a tree",
         "oneOf": [
             {"type": "string", "minLength": 1},
-            *(
-                fields({name: array_of(ref("Where"), minItems=1)})
-                for name in ("all", "any", "none")
-            ),
+            *(fields({op: array_of(ref("Where"), minItems=1)}) for op in ("all", "any", "none")),
         ],
     },
     "Subscription": {
         "oneOf": kind_schemas(
             {kind: subscription_fields(kind) for kind in kind_names()},
             {},
-            {
-                "id": ID,
-                "ts": TIME,
-                "expires": TIME,
-                "data": DATA,
-                "type": {"type": "string", "const": "subscribe"},
-            },
+            {"id": ID, "ts": TIME, "expires": TIME, "data": DATA, "type": constant("subscribe")},
         ),
         "examples": EXAMPLES,
     },
@@ -200,38 +193,25 @@ SCHEMAS: dict[str, Schema] = {
         "oneOf": kind_schemas(
             {kind: query_fields(kind) for kind in kind_names()},
             {"last": DURATION},
-            {"id": ID, "ts": TIME, "type": {"type": "string", "const": "query"}},
+            {"id": ID, "ts": TIME, "type": constant("query")},
         ),
         "examples": [{**EXAMPLES[0], "last": "PT1H"}],
     },
     "Result": {
         "oneOf": [
             fields({**OF_RESULT, "type": {"const": "match"}, "object": ID}, {"data": DATA}),
-            fields(
-                {
-                    **OF_RESULT,
-                    "type": {"const": "update"},
-                    "add": array_of(NAMED),
-                    "drop": array_of(NAMED),
-                },
-            ),
+            fields({**OF_RESULT, "type": {"const": "update"}, "add": OBJECTS, "drop": OBJECTS}),
             fields({**OF_RESULT, "type": {"const": "report"}, "at": TIME, "terms": TERMS}),
         ]
     },
     "Entry": fields(ENTRY),
     "Answer": fields(
         {"type": {"const": "answer"}},
-        {
-            "query": ID,
-            "total": COUNT,
-            "objects": array_of(NAMED),
-            "terms": TERMS,
-            "details": DETAILS,
-        },
+        {"query": ID, "total": COUNT, "objects": OBJECTS, "terms": TERMS, "details": DETAILS},
     ),
     "Standing": {
         "type": "object",
-        "properties": {"objects": array_of(NAMED), "at": TIME, "terms": TERMS, "details": DETAILS},
+        "properties": {"objects": OBJECTS, "at": TIME, "terms": TERMS, "details": DETAILS},
         "additionalProperties": False,
     },
     "Held": {
@@ -239,11 +219,11 @@ SCHEMAS: dict[str, Schema] = {
         "required": ["id", "kind", "owner", "seq", "since", "status", "results", "subscription"],
         "properties": {
             "id": ID,
-            "kind": {"type": "string", "enum": list(kind_names())},
+            "kind": choice(*kind_names()),
             "owner": TEXT,
             "seq": SEQ,
             "since": TIME,
-            "status": {"type": "string", "enum": ["live", "ended", "expired"]},
+            "status": choice("live", "ended", "expired"),
             "results": COUNT,
             "subscription": {"type": "object"},
             "delivery": nullable(ref("Delivery")),
@@ -260,7 +240,7 @@ SCHEMAS: dict[str, Schema] = {
             "seq": COUNT,
             "committed_seq": COUNT,
             "lag_events": {"type": "integer"},
-            "pipeline": {"type": "string", "enum": ["starting", "running", "away"]},
+            "pipeline": choice("starting", "running", "away"),
             "version": TEXT,
         },
     ),
@@ -279,19 +259,19 @@ SCHEMAS: dict[str, Schema] = {
                         "worker": COUNT,
                         "workers": array_of(COUNT),
                         "box": array_of({"type": "number"}, minItems=4, maxItems=4),
-                        "load": {**SHARE, "description": "Its share of the whole"},
-                        "terms": {**FLAG, "description": "Whether words divide it further"},
+                        "load": {**SHARE, "description": "Share of the total load"},
+                        "terms": {
+                            **FLAG,
+                            "description": "Whether the leaf is also divided by terms",
+                        },
                     }
                 )
             ),
-            "loads": array_of({**SHARE, "description": "A worker's share of the load lately"}),
+            "loads": array_of({**SHARE, "description": "A worker's share of the recent load"}),
             "changes": array_of(fields({"at": TIME, "line": TEXT})),
             "asked": {
                 "type": "object",
-                "properties": {
-                    "plan": {"type": "string", "enum": ["shared", *METHODS]},
-                    "workers": {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS},
-                },
+                "properties": {"plan": PLAN_NAME, "workers": WORKERS},
                 "additionalProperties": False,
                 "minProperties": 1,
             },
@@ -300,8 +280,8 @@ SCHEMAS: dict[str, Schema] = {
     },
     "AskedPlan": {
         "oneOf": [
-            fields({"plan": {"type": "string", "enum": ["shared", *METHODS]}}),
-            fields({"workers": {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}}),
+            fields({"plan": PLAN_NAME}),
+            fields({"workers": WORKERS}),
         ],
         "examples": [{"plan": "kdt"}],
     },
@@ -309,7 +289,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "object": {
                 "type": ["object", "integer", "string"],
-                "description": 'An object, `{"seq": N}`, or the id of one that is kept',
+                "description": 'An object, `{"seq": N}`, or the id of a retained object',
             },
             "subscription": {
                 "type": ["object", "string"],
@@ -330,7 +310,7 @@ SCHEMAS: dict[str, Schema] = {
         "required": ["batch", "service"],
         "properties": {"batch": {"type": "integer", "minimum": -1}, "service": {"type": "object"}},
     },
-    "Role": {"type": "string", "enum": list(ROLES)},
+    "Role": choice(*ROLES),
     "NewKey": fields(
         {
             "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
@@ -344,8 +324,7 @@ SCHEMAS: dict[str, Schema] = {
             **WAYS,
             "after": {
                 "anyOf": [{**COUNT, "maximum": LAST}, {"const": "latest"}, {"type": "null"}],
-                "description": "Begin after this number; default: where it was, or all that is"
-                " kept",
+                "description": "Start after this number; default: unchanged, or the oldest kept",
             },
         },
         examples=[{"webhook": {"url": "https://receiver.example/hook"}, "throttle": "PT10S"}],
@@ -353,10 +332,10 @@ SCHEMAS: dict[str, Schema] = {
     "Delivery": fields(
         {
             "webhook": fields(
-                {"url": URL}, {"secret": {**TEXT, "description": "Shown once, if it was made"}}
+                {"url": URL}, {"secret": {**TEXT, "description": "Shown once, if it was generated"}}
             ),
             **WAYS,
-            "status": {"type": "string", "enum": ["live", "retrying", "ended"]},
+            "status": choice("live", "retrying", "ended"),
             "number": {**COUNT, "description": "Results up to this one are settled"},
             "delivered": COUNT,
             "pending": COUNT,
