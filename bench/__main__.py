@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +17,10 @@ from placewire.model.errors import Unusable
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors are one line on stderr and exit code 2."""
     chosen = make_parser().parse_args(arguments)
-    if chosen.command == "list":
-        print(markdown_list())
-        return 0
     try:
+        if chosen.command == "list":
+            print(markdown_list(), flush=True)
+            return 0
         run_experiments(
             select(CATALOG, chosen.names),
             data=chosen.data,
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("bench: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return 0
 
 

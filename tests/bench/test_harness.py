@@ -2,6 +2,9 @@
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +16,7 @@ from bench import figures, harness
 from bench.catalog import CATALOG, markdown_list
 from bench.figures import BarPlot, Figures, LinePlot, Table
 from bench.harness import DEFAULT, FULL, QUICK, Experiment, Setup, run_experiments, select
+from checkout import ROOT
 from placewire.model.errors import Unusable
 
 pytest.importorskip("duckdb")
@@ -128,3 +132,18 @@ def test_a_table_gives_numbers_and_points() -> None:
 def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["list"]) == 0
     assert "### bench/papers/tornado" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_ends_the_list_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "list"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
