@@ -20,7 +20,8 @@ from placewire.batch.local_runner import replay_log
 from placewire.ingest.decode import decode_lines
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
-from placewire.kinds.relevant.kind import KIND, LEAST_SLID
+from placewire.kinds.relevant.kind import KIND
+from placewire.kinds.relevant.refill import LEAST_SLID
 from placewire.kinds.relevant.results import BUFFERS
 from placewire.model.settings import parse_settings
 from placewire.model.subscriptions import RELEVANT

@@ -92,14 +92,14 @@ class Settler:
         for kind in all_kinds():
             some = self.live.of_kind(kind.number)
             if some or first:
-                rows = kind.cap_batch(self.memory[kind.number], rows, some, size)
+                rows = self.memory[kind.number].cap_batch(rows, some, size)
         return rows
 
     def note_matched(self, objects: int, pieces: list[PieceSummary]) -> None:
         """Report the matching of a batch to each kind."""
         for kind in all_kinds():
             some = self.live.of_kind(kind.number)
-            kind.note_matched(self.memory[kind.number], some, objects, pieces)
+            self.memory[kind.number].note_matched(some, objects, pieces)
 
     def retention_us(self) -> int:
         """Return how long live subscriptions need objects to be retained."""

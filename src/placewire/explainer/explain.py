@@ -23,7 +23,7 @@ from placewire.kinds.explanation import (
     quote_term,
 )
 from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.kinds import kind_named, kind_numbered, name_of_kind
+from placewire.model.kinds import ExplainedPair, kind_named, kind_numbered, name_of_kind
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
@@ -70,7 +70,8 @@ def explain_pair(
         "subscription": describe_subscription(subscription),
         "interval": {"live": interval.live, "why": interval.why, **interval.facts},
     }
-    suits = kind_numbered(subscription.kind).explain(context, subscription, obj, explanation)
+    pair = ExplainedPair(context, subscription, obj)
+    suits = kind_numbered(subscription.kind).explain(pair, explanation)
     # The object may have matched an earlier subscription of the id that is forgotten.
     explanation["matches"] = None if interval.live is None else suits and interval.live
     cost = explain_cost(context, subscription, obj, at_event.now_us or 0)

@@ -12,7 +12,7 @@ from placewire.explainer.subscription import ExplainedSubscription
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.explanation import MatchTrace, PostingRef
-from placewire.model.kinds import kind_numbered
+from placewire.model.kinds import TracedObject, kind_numbered
 from placewire.plans.ref import PlanRef, read_plan, route_of_entry
 from placewire.plans.sample.sample import SIDE
 from placewire.segments.segment import NONE_DEAD, make_segment
@@ -135,7 +135,7 @@ def trace_segment(
     else:
         entries = [one.entry for one in context.segments]
         thresholds = current_thresholds(opened.entry, opened.segment, entries, context.state.file)
-    return kind.trace_match(context, opened, obj, now_us, thresholds)
+    return kind.trace_match(TracedObject(context, opened, obj, now_us, thresholds))
 
 
 def explain_plan(

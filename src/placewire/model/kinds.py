@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from placewire.ingest.changes import RowFields
     from placewire.ingest.fields import FieldReader
     from placewire.ingest.queries import Query
-    from placewire.kinds.candidates import Matches, ObjectBlock, Target
+    from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
     from placewire.kinds.explanation import MatchTrace, PostingRef
     from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
     from placewire.model.events import QueryEvent, SubscribeEvent
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from placewire.objects.sections import Section, Span
     from placewire.segments.live_segment import LiveSegment, ResultsContext
     from placewire.segments.segment import Segment
+    from placewire.storage.layout import StateDir
     from placewire.storage.manifest import DeltaEntry
     from placewire.text.words import Lexicon
 
@@ -51,11 +52,48 @@ class Delta(NamedTuple):
     entrants: int  # objects in it, which measure its size
 
 
+class MergedRows(NamedTuple):
+    """Rows of several segments to merge: those picked of each, and all of them in order."""
+
+    segments: Sequence[Segment]
+    held: Sequence[Any]  # what the rows of each segment hold
+    picked: Sequence[NDArray[np.int64]]
+    rows: SubscriptionRows
+    partition: Partition
+
+
 class MergedResults(NamedTuple):
-    """The results of rows of several segments, and the partition of those rows."""
+    """The results of merged rows, and the partition of those rows."""
 
     held: Any = None
     parts: Any = None
+
+
+class AnswerSources(NamedTuple):
+    """What a query is answered from: a span of time, and the retained objects that may be in it."""
+
+    span: Span
+    sections: Sequence[Section]
+    lexicon: Lexicon | None = None
+    with_data: bool = False
+
+
+class ExplainedPair(NamedTuple):
+    """A subscription and an object to explain."""
+
+    context: ExplainContext
+    subscription: ExplainedSubscription
+    obj: ExplainedObject
+
+
+class TracedObject(NamedTuple):
+    """One object to match with one segment while the work is counted."""
+
+    context: ExplainContext
+    opened: OpenSegment
+    obj: ExplainedObject
+    now_us: int
+    thresholds: Any
 
 
 class KindForm(NamedTuple):
@@ -114,6 +152,22 @@ class RowResults:
         return NO_ROWS
 
 
+class KindMemory:
+    """What a kind remembers between batches; this null implementation remembers nothing."""
+
+    def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
+        """Return how many of `rows` events the next batch should have.
+
+        `window` is the number of objects in the sliding window.
+        """
+        return rows
+
+    def note_matched(
+        self, live: Sequence[LiveSegment], objects: int, pieces: Sequence[PieceSummary]
+    ) -> None:
+        """Record the cost of matching a batch."""
+
+
 class Kind:
     """One kind of subscription; this base class is a kind that matches nothing.
 
@@ -156,15 +210,8 @@ class Kind:
         """The results of a segment's rows, with the changes of its deltas."""
         return RowResults()
 
-    def merge(
-        self,
-        segments: Sequence[Segment],
-        held: Sequence[Any],
-        picked: Sequence[NDArray[np.int64]],
-        rows: SubscriptionRows,
-        partition: Partition,
-    ) -> MergedResults:
-        """What the picked rows of several segments hold; `rows` are all of them, in order."""
+    def merge(self, merged: MergedRows) -> MergedResults:
+        """Return what rows of several segments hold when they are merged into one."""
         return MergedResults()
 
     # Match: objects against the index, in any process.
@@ -185,19 +232,11 @@ class Kind:
 
     # Settle: candidates to results, by seq.
 
-    def open(self, state: Any) -> Any:
+    def open(self, state: StateDir) -> KindMemory:
         """Return the kind's memory between batches; it may change speed but not results."""
+        return KindMemory()
 
-    def cap_batch(self, memory: Any, rows: int, live: Sequence[LiveSegment], window: float) -> int:
-        """Return how many of `rows` events the next batch should have."""
-        return rows
-
-    def note_matched(
-        self, memory: Any, live: Sequence[LiveSegment], objects: int, pieces: Sequence[Any]
-    ) -> None:
-        """Record the cost of matching a batch."""
-
-    def begin(self, memory: Any, batch: SettleBatch) -> Any:
+    def begin(self, memory: KindMemory, batch: SettleBatch) -> Any:
         """Return what all shards of the kind share in a batch; called if there are any."""
 
     def settle(self, shard: Shard, batch: SettleBatch) -> Any:
@@ -226,14 +265,7 @@ class Kind:
         """Read the kind's own fields of a query; raises InvalidEvent."""
         raise NotImplementedError
 
-    def answer(
-        self,
-        query: Query,
-        span: Span,
-        sections: Sequence[Section],
-        lexicon: Lexicon | None,
-        with_data: bool,
-    ) -> dict[str, Any]:
+    def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
         """Answer a query from retained objects; return the kind's own fields of the answer."""
         raise NotImplementedError
 
@@ -247,13 +279,7 @@ class Kind:
     def empty_results(self, rows: SubscriptionRows) -> Any:
         """Return the results of new rows."""
 
-    def explain(
-        self,
-        context: ExplainContext,
-        subscription: ExplainedSubscription,
-        obj: ExplainedObject,
-        explanation: dict[str, Any],
-    ) -> bool:
+    def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
         """Add the kind's own facts to an explanation; whether the pair matches, time aside."""
         raise NotImplementedError
 
@@ -264,14 +290,7 @@ class Kind:
         """Find the postings of a row in one part of an index."""
         return []
 
-    def trace_match(
-        self,
-        context: ExplainContext,
-        opened: OpenSegment,
-        obj: ExplainedObject,
-        now_us: int,
-        thresholds: Any,
-    ) -> MatchTrace:
+    def trace_match(self, traced: TracedObject) -> MatchTrace:
         """Match one object with one segment and count the work."""
         raise NotImplementedError
 
@@ -298,11 +317,6 @@ def kind_names() -> tuple[str, ...]:
 def name_of_kind(number: int) -> str:
     """The name of a kind by its number, without importing it."""
     return next(name for name, (known, _) in _PACKAGES.items() if known == number)
-
-
-def number_of_kind(name: str) -> int:
-    """The number of a kind by its name, without importing it."""
-    return _PACKAGES[name][0]
 
 
 def kind_named(name: str) -> Kind:

@@ -11,7 +11,7 @@ import numpy as np
 from placewire.ingest.clock import BlockFacts
 from placewire.ingest.queries import Query, read_query
 from placewire.model.events import QueryEvent, decode_event
-from placewire.model.kinds import kind_named
+from placewire.model.kinds import AnswerSources, kind_named
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects.sections import (
@@ -36,7 +36,7 @@ def answer_query(
 ) -> dict[str, Any]:
     """Return the fields of an answer that depend on the kind of the query."""
     met = [section for section in sections if section.meets(span)]
-    return kind_named(query.kind).answer(query, span, met, lexicon, with_data)
+    return kind_named(query.kind).answer(query, AnswerSources(span, met, lexicon, with_data))
 
 
 QUERIES_PER_TASK = 256

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.ids import bits_to_mask
-from placewire.model.kinds import Partition, kind_numbered
+from placewire.model.kinds import MergedRows, Partition, kind_numbered
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment, make_segment, whole_rows, write_segment
@@ -92,13 +92,8 @@ def merge_segments(
         parts.append(take_rows(whole_rows(segment), picked))
     rows = concat_rows(parts)
     kind = sources[0].segment.kind
-    merged = kind_numbered(kind).merge(
-        [source.segment for source in sources],
-        [source.held for source in sources],
-        pickings,
-        rows,
-        partition,
-    )
+    segments, held = [one.segment for one in sources], [one.held for one in sources]
+    merged = kind_numbered(kind).merge(MergedRows(segments, held, pickings, rows, partition))
     return MergedSegment(make_segment(kind, rows, merged.held, merged.parts), row_maps)
 
 

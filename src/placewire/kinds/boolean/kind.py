@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,10 @@ from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.shard import AdmittedRows, KindResults, MatchedPiece, SettleBatch, Shard
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
-from placewire.model.kinds import Arrays, Kind, KindForm
+from placewire.model.kinds import AnswerSources, Arrays, ExplainedPair, Kind, KindForm, TracedObject
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.sections import Section, Span
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import PieceEntry
-from placewire.text.words import Lexicon
-
-if TYPE_CHECKING:
-    from placewire.explainer.context import ExplainContext, OpenSegment
-    from placewire.explainer.object import ExplainedObject
-    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class BooleanKind(Kind):
@@ -108,37 +101,17 @@ class BooleanKind(Kind):
             limit=read_limit(event.limit),
         )
 
-    def answer(
-        self,
-        query: Query,
-        span: Span,
-        sections: Sequence[Section],
-        lexicon: Lexicon | None,
-        with_data: bool,
-    ) -> dict[str, Any]:
-        return answer_boolean(query, span, sections, with_data)
+    def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
+        return answer_boolean(query, sources.span, sources.sections, sources.with_data)
 
-    def explain(
-        self,
-        context: ExplainContext,
-        subscription: ExplainedSubscription,
-        obj: ExplainedObject,
-        explanation: dict[str, Any],
-    ) -> bool:
-        return explain_boolean(context, subscription, obj, explanation)
+    def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
+        return explain_boolean(*pair, explanation)
 
     def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
         return find_row_postings(index, row, part)
 
-    def trace_match(
-        self,
-        context: ExplainContext,
-        opened: OpenSegment,
-        obj: ExplainedObject,
-        now_us: int,
-        thresholds: Any,
-    ) -> MatchTrace:
-        return trace_boolean(context, opened, obj, now_us)
+    def trace_match(self, traced: TracedObject) -> MatchTrace:
+        return trace_boolean(traced.context, traced.opened, traced.obj, traced.now_us)
 
 
 def check_asks(event: SubscribeEvent | QueryEvent) -> None:

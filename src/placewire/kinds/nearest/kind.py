@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, rea
 from placewire.ingest.queries import Query, read_ranked
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
-from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
+from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.nearest.answer import answer_nearest
 from placewire.kinds.nearest.explain import add_nearest_reasons, explain_nearest, trace_nearest
@@ -43,19 +43,22 @@ from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
-from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
+from placewire.model.kinds import (
+    AnswerSources,
+    Arrays,
+    ExplainedPair,
+    Kind,
+    KindForm,
+    MergedResults,
+    MergedRows,
+    TracedObject,
+)
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.sections import Section, Span
-from placewire.segments.live_segment import LiveSegment, ResultsContext
+from placewire.segments.live_segment import ResultsContext
 from placewire.segments.segment import Segment
+from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.words import Lexicon
-
-if TYPE_CHECKING:
-    from placewire.explainer.context import ExplainContext, OpenSegment
-    from placewire.explainer.object import ExplainedObject
-    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class NearestKind(Kind):
@@ -111,18 +114,12 @@ class NearestKind(Kind):
         within_m = read_points(segment.rows).within_m
         return NearestResults(segment.held, segment.index.radius, within_m, deltas, context.path)
 
-    def merge(
-        self,
-        segments: Sequence[Segment],
-        held: Sequence[Any],
-        picked: Sequence[NDArray[np.int64]],
-        rows: SubscriptionRows,
-        partition: Partition,
-    ) -> MergedResults:
-        taken = [take_neighbours(one, some) for one, some in zip(held, picked, strict=True)]
+    def merge(self, merged: MergedRows) -> MergedResults:
+        pairs = zip(merged.held, merged.picked, strict=True)
+        taken = [take_neighbours(one, some) for one, some in pairs]
         deals = [
             take_partition(s.index.partition, some)
-            for s, some in zip(segments, picked, strict=True)
+            for s, some in zip(merged.segments, merged.picked, strict=True)
         ]
         return MergedResults(concat_neighbours(taken), concat_partitions(deals))
 
@@ -143,22 +140,8 @@ class NearestKind(Kind):
     def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:
         return [match_near(block, target, scan) for target in targets]
 
-    def open(self, state: Any) -> Pacer:
+    def open(self, state: StateDir) -> Pacer:
         return Pacer()
-
-    def cap_batch(
-        self, memory: Pacer, rows: int, live: Sequence[LiveSegment], window: float
-    ) -> int:
-        return memory.cap_rows(rows, live)
-
-    def note_matched(
-        self,
-        memory: Pacer,
-        live: Sequence[LiveSegment],
-        objects: int,
-        pieces: Sequence[PieceSummary],
-    ) -> None:
-        memory.note_looked(live, objects, pieces)
 
     def settle(self, shard: Shard, batch: SettleBatch) -> Entered | None:
         return enter_candidates(shard, batch)
@@ -185,27 +168,14 @@ class NearestKind(Kind):
         region = Region(CIRCLE, circle_bounds(*shape), shape)
         return query._replace(within_m=within, region=region)
 
-    def answer(
-        self,
-        query: Query,
-        span: Span,
-        sections: Sequence[Section],
-        lexicon: Lexicon | None,
-        with_data: bool,
-    ) -> dict[str, Any]:
-        return answer_nearest(query, span, sections, with_data)
+    def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
+        return answer_nearest(query, sources.span, sources.sections, sources.with_data)
 
     def empty_results(self, rows: SubscriptionRows) -> Neighbours:
         return no_neighbours(rows.k)
 
-    def explain(
-        self,
-        context: ExplainContext,
-        subscription: ExplainedSubscription,
-        obj: ExplainedObject,
-        explanation: dict[str, Any],
-    ) -> bool:
-        explanation[self.name] = explain_nearest(context, subscription, obj)
+    def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
+        explanation[self.name] = explain_nearest(*pair)
         return bool(explanation[self.name]["candidate"])
 
     def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
@@ -214,15 +184,8 @@ class NearestKind(Kind):
     def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
         return find_row_postings(index, row, part)
 
-    def trace_match(
-        self,
-        context: ExplainContext,
-        opened: OpenSegment,
-        obj: ExplainedObject,
-        now_us: int,
-        thresholds: Any,
-    ) -> MatchTrace:
-        return trace_nearest(opened, obj, now_us, thresholds)
+    def trace_match(self, traced: TracedObject) -> MatchTrace:
+        return trace_nearest(traced.opened, traced.obj, traced.now_us, traced.thresholds)
 
 
 KIND = NearestKind()

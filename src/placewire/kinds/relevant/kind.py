@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,22 +38,24 @@ from placewire.kinds.relevant.settle import WindowSlide, gather_candidates, reso
 from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
-from placewire.model.kinds import Arrays, Kind, KindForm, MergedResults, Partition
+from placewire.model.kinds import (
+    AnswerSources,
+    Arrays,
+    ExplainedPair,
+    Kind,
+    KindForm,
+    KindMemory,
+    MergedResults,
+    MergedRows,
+    TracedObject,
+)
 from placewire.model.regions import WHOLE_WORLD
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.sections import Section, Span
-from placewire.segments.live_segment import LiveSegment, ResultsContext
+from placewire.segments.live_segment import ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.words import Lexicon, weigh_terms
-
-LEAST_SLID = 4_000  # events of a batch that a small window slides through
-
-if TYPE_CHECKING:
-    from placewire.explainer.context import ExplainContext, OpenSegment
-    from placewire.explainer.object import ExplainedObject
-    from placewire.explainer.subscription import ExplainedSubscription
+from placewire.text.words import weigh_terms
 
 
 class RelevantKind(Kind):
@@ -120,18 +122,12 @@ class RelevantKind(Kind):
     ) -> RelevantResults:
         return open_buffers(segment.held, segment.rows.k, deltas, context)
 
-    def merge(
-        self,
-        segments: Sequence[Segment],
-        held: Sequence[Any],
-        picked: Sequence[NDArray[np.int64]],
-        rows: SubscriptionRows,
-        partition: Partition,
-    ) -> MergedResults:
-        by_time = any(one.exp is not one.seq for one in held)
-        taken = [take_buffers(one, some, by_time) for one, some in zip(held, picked, strict=True)]
+    def merge(self, merged: MergedRows) -> MergedResults:
+        by_time = any(one.exp is not one.seq for one in merged.held)
+        pairs = zip(merged.held, merged.picked, strict=True)
+        taken = [take_buffers(one, some, by_time) for one, some in pairs]
         joined = concat_buffers(taken, by_time)
-        return MergedResults(joined, partition(self.number, rows, joined))
+        return MergedResults(joined, merged.partition(self.number, merged.rows, joined))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
         parts: Sequence[Any] = segment.index.groups
@@ -152,16 +148,8 @@ class RelevantKind(Kind):
     def open(self, state: StateDir) -> WindowSearch:
         return WindowSearch(state)
 
-    def cap_batch(self, memory: Any, rows: int, live: Sequence[LiveSegment], window: float) -> int:
-        """In a batch that is longer than the window everything leaves it.
-
-        Every result then runs short and is searched for, and what came since is searched through
-        for it: a batch as long as the window is up to 12 times as fast (130,000 events, window of
-        3,000).
-        """
-        return min(rows, max(LEAST_SLID, int(window)))
-
-    def begin(self, memory: WindowSearch, batch: SettleBatch) -> WindowSlide:
+    def begin(self, memory: KindMemory, batch: SettleBatch) -> WindowSlide:
+        assert isinstance(memory, WindowSearch)
         entries = list(batch.store)
         moves = batch.window.moves(entries, batch.first_seq, batch.facts, batch.advances)
         memory.by_time = batch.window.by_time
@@ -204,27 +192,14 @@ class RelevantKind(Kind):
         reach = read_reach(event, reader.settings)
         return query._replace(alpha=read_alpha(event.alpha), reach_m=reach)  # type: ignore[arg-type]
 
-    def answer(
-        self,
-        query: Query,
-        span: Span,
-        sections: Sequence[Section],
-        lexicon: Lexicon | None,
-        with_data: bool,
-    ) -> dict[str, Any]:
-        return answer_relevant(query, span, sections, lexicon, with_data)
+    def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
+        return answer_relevant(query, *sources)
 
     def empty_results(self, rows: SubscriptionRows) -> Buffers:
         return empty_buffers(rows.k.astype(np.int64), False)
 
-    def explain(
-        self,
-        context: ExplainContext,
-        subscription: ExplainedSubscription,
-        obj: ExplainedObject,
-        explanation: dict[str, Any],
-    ) -> bool:
-        explanation[self.name] = explain_relevant(context, subscription, obj)
+    def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
+        explanation[self.name] = explain_relevant(*pair)
         return bool(explanation[self.name]["candidate"])
 
     def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
@@ -233,15 +208,8 @@ class RelevantKind(Kind):
     def find_postings(self, index: Any, row: int, part: int) -> list[PostingRef]:
         return find_group_postings(index, row, part)
 
-    def trace_match(
-        self,
-        context: ExplainContext,
-        opened: OpenSegment,
-        obj: ExplainedObject,
-        now_us: int,
-        thresholds: Any,
-    ) -> MatchTrace:
-        return trace_relevant(context, opened, obj, now_us, thresholds)
+    def trace_match(self, traced: TracedObject) -> MatchTrace:
+        return trace_relevant(*traced)
 
 
 def open_buffers(

