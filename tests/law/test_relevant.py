@@ -261,10 +261,11 @@ def test_a_row_that_is_filled_anew_again_and_again() -> None:
     check_equals_oracle(log, run, table)
 
 
-def test_a_batch_is_about_as_long_as_the_window() -> None:
-    assert KIND.cap_batch(None, 200_000, (), 30_000) == 30_000
-    assert KIND.cap_batch(None, 200_000, (), 3) == LEAST_SLID
-    assert KIND.cap_batch(None, 500, (), 30_000) == 500
+def test_a_batch_is_about_as_long_as_the_window(tmp_path: Path) -> None:
+    memory = KIND.open(StateDir(tmp_path))
+    assert memory.cap_batch(200_000, (), 30_000) == 30_000
+    assert memory.cap_batch(200_000, (), 3) == LEAST_SLID
+    assert memory.cap_batch(500, (), 30_000) == 500
 
 
 @pytest.mark.parametrize(("table", "first", "later"), [
