@@ -12,8 +12,9 @@ from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.text.siphash import slices_hash
 from placewire.kinds.boolean.match import Probe, make_probe
 from placewire.model.expression import COVER_ALL, COVER_ONE
+from placewire.model.kinds import BOOLEAN
 from placewire.model.regions import BOX
-from placewire.model.subscriptions import BOOLEAN, NEVER_US, SubscriptionRows
+from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.text.analyzer import Analyzer
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)

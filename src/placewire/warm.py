@@ -18,8 +18,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN
 from placewire.objects.score_layers import build_strata
 from placewire.objects.sections import open_sections
 from placewire.plans.messages import BatchContext, Ran

@@ -18,6 +18,7 @@ from bench.papers.dkm_sks.data import (
 from bench.papers.dkm_sks.plans import OURS, PAPER, Plans, find_subsets, run_plan
 from placewire.kernels.space.circles import circles_to_rectangles
 from placewire.kinds.nearest.kernels.match import objects_near_rows
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.plans.nearest.baselines.sop import plan_sop
 
 INITIAL, SUBSCRIPTIONS, TICKS, WORKERS = 4_000, 600, 3, 5
@@ -57,7 +58,7 @@ def test_subscriptions_have_place_and_words_of_an_asker(source: NearestSource, k
     ):
         askers.setdefault((lon, lat), []).append(set(terms))
     literals = slices(rows.literal_offsets, rows.literal_term)
-    for (lon, lat, _), terms in zip(rows.shape.reshape(-1, 3), literals, strict=True):
+    for lon, lat, terms in zip(*nearest_columns(rows)[:2], literals, strict=True):
         assert 1 <= len(set(terms)) == len(terms) <= KEYWORDS
         assert any(set(terms) <= asker for asker in askers[lon, lat])
     assert rows.k.min() == 1
@@ -78,7 +79,7 @@ def test_first_results_are_the_k_nearest(source: NearestSource, within_m: float)
         rows.cover_mode,
         rows.literal_offsets,
         rows.literal_term,
-        rows.shape,
+        nearest_columns(rows),
         np.empty(0, np.uint64),
     )
     n = standing.neighbours

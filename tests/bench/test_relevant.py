@@ -25,6 +25,7 @@ from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
 from placewire.kinds.relevant.match import scan_relevant
 from placewire.kinds.relevant.refill import SearchWindows
 from placewire.kinds.relevant.results import BufferRule
+from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.times import FAR_PAST_US
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 
@@ -72,11 +73,9 @@ def test_subscriptions_have_terms_of_an_object(corpus: Corpus) -> None:
     assert lengths.min() >= 1
     assert lengths.max() == KEYWORDS
     assert np.isin(rows.literal_term, corpus.words.hashes).all()
-    norms = [
-        np.sqrt(np.square(rows.shape[at + 5 : at + 5 + n]).sum())
-        for at, n in zip(rows.shape_offsets[:-1], lengths, strict=True)
-    ]
-    assert np.allclose(norms, rows.shape[rows.shape_offsets[:-1] + 4])
+    own = relevant_columns(rows)
+    squares = np.add.reduceat(np.square(own.literal_idf), rows.literal_offsets[:-1])
+    assert np.allclose(np.sqrt(squares), own.norm)
     assert np.diff(draw_rows(corpus, ROWS, SubscriptionShape(zipf=True)).literal_offsets).min() >= 1
     assert (
         np.diff(draw_rows(corpus, 50, SubscriptionShape(keywords=2)).literal_offsets) <= 2

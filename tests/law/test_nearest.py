@@ -16,8 +16,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import NEAREST
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import NEAREST
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 

@@ -23,8 +23,8 @@ from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.kind import KIND
 from placewire.kinds.relevant.refill import LEAST_SLID
 from placewire.kinds.relevant.results import BUFFERS
+from placewire.model.kinds import RELEVANT
 from placewire.model.settings import parse_settings
-from placewire.model.subscriptions import RELEVANT
 from placewire.plans.cost.choice import Prices, spread_workers
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 from placewire.plans.relevant.strategy import choose_relevant

@@ -14,6 +14,7 @@ from placewire.ingest.changes import plain_changes
 from placewire.ingest.decode import DecodedBlock, decode_lines
 from placewire.kernels.json.changes import scan_changes
 from placewire.kernels.json.objects import find_lines
+from placewire.model.subscriptions import rows_to_arrays
 from placewire.text.analyzer import Analyzer
 
 ANALYZER = Analyzer(1, 2)
@@ -62,12 +63,15 @@ def decode_strictly(raw: np.ndarray, *choices: object) -> DecodedBlock:
 
 def assert_same(one: DecodedBlock, other: DecodedBlock) -> None:
     assert one.dead == other.dead
-    for part in ("rows", "changes"):
-        for name, array in getattr(one, part)._asdict().items():
-            expected = getattr(getattr(other, part), name)
-            assert array.dtype == expected.dtype, name
-            assert array.shape == expected.shape, name
-            assert array.tobytes() == expected.tobytes(), name  # -0.0 is not 0.0
+    columns, others = (
+        rows_to_arrays(block.rows) | block.changes._asdict() for block in (one, other)
+    )
+    assert columns.keys() == others.keys()
+    for name, array in columns.items():
+        expected = others[name]
+        assert array.dtype == expected.dtype, name
+        assert array.shape == expected.shape, name
+        assert array.tobytes() == expected.tobytes(), name  # -0.0 is not 0.0
 
 
 def assert_read(line: bytes, slow: bool) -> None:

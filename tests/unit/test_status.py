@@ -16,8 +16,8 @@ from placewire.demo import CityLife, write_log
 from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
+from placewire.model.kinds import BOOLEAN, NEAREST
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN, NEAREST
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.plans.rebalance.tally import BY_LEAF

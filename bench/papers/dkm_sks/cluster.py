@@ -50,10 +50,11 @@ from placewire.kinds.nearest.results import (
     concat_neighbours,
     no_neighbours,
 )
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
-from placewire.model.subscriptions import NEAREST, SubscriptionRows, concat_rows, take_rows
+from placewire.model.kinds import NEAREST
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, map_columns, take_rows
 from placewire.plans.nearest.assignment import Assignment, release
 from placewire.plans.nearest.methods import assign_new
 from placewire.plans.nearest.strategy import post_circles
@@ -134,10 +135,10 @@ class NearestStore:
     """Subscriptions, their results, and an index of one part or of a part for each worker."""
 
     def __init__(self, rows: SubscriptionRows, neighbours: Neighbours, balls: CircleIndex) -> None:
-        rows = SubscriptionRows(*map(read_only, rows))
+        rows = map_columns(rows, read_only)
         self.segment = Segment(NEAREST, rows, balls, neighbours, *NO_DIRECTORY)
         self.results = NearestResults(
-            neighbours, balls.radius, read_points(rows).within_m, (), no_file
+            neighbours, balls.radius, nearest_columns(rows).within_m, (), no_file
         )
         self.limits = radii_to_limits(self.results.radius)
         self.dead = np.zeros(-(-rows.total // 64), np.uint64)
@@ -296,7 +297,7 @@ class Young:
             rows = concat_rows([self.store.segment.rows, rows])
             neighbours = concat_neighbours([self.store.results.neighbours, neighbours])
         self.number = np.concatenate([self.number, numbers])
-        lon, lat, within_m = read_points(rows)
+        lon, lat, within_m = nearest_columns(rows)
         radius = within_m.copy()
         if self.store is not None:
             radius[: self.store.results.radius.size] = self.store.results.radius
@@ -404,7 +405,7 @@ class Dealt:
         """The main server prices the new ones and notes their balls; workers index them."""
         numbers = changes.inserts(tick)
         fresh = take_rows(changes.fresh, numbers)
-        lon, lat, within_m = read_points(fresh)
+        lon, lat, within_m = nearest_columns(fresh)
         started = clock()
         owner, _, self.loads = assign_new(
             self.rule,

@@ -21,11 +21,11 @@ from bench.papers.dkm_sks.kernels import places_to_nearest, terms_drawn
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.z_curve import points_to_curve
 from placewire.kinds.nearest.results import Neighbours, no_neighbours, radii_of
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import NearestRows, nearest_columns
 from placewire.model.expression import COVER_ALL, COVER_ONE
+from placewire.model.kinds import NEAREST
 from placewire.model.regions import EVERYWHERE, WORLD
 from placewire.model.subscriptions import (
-    NEAREST,
     NEVER_US,
     SubscriptionRows,
     lengths_to_offsets,
@@ -81,10 +81,10 @@ class StandingResults(NamedTuple):
 
     def sample(self) -> CircleSample:
         """What plans are made of."""
-        shape = self.rows.shape.reshape(-1, 3)
+        lon, lat, _ = nearest_columns(self.rows)
         return CircleSample(
-            np.ascontiguousarray(shape[:, 0]),
-            np.ascontiguousarray(shape[:, 1]),
+            lon,
+            lat,
             self.rows.k.astype(np.int32),
             self.radius,
             self.rows.literal_offsets,
@@ -175,7 +175,7 @@ def draw_rows(
     literals = of.terms[
         terms_drawn(starts, lengths, literal_offsets, rng.random(int(literal_offsets[-1])))
     ]
-    shape = np.column_stack([of.lon[picked], of.lat[picked], np.full(n, within_m)])
+    own = NearestRows(of.lon[picked], of.lat[picked], np.full(n, within_m))
     return SubscriptionRows(
         kind=np.full(n, NEAREST, np.uint8),
         k=rng.integers(1, k_max + 1, n).astype(np.uint16),
@@ -186,14 +186,15 @@ def draw_rows(
         id_bytes=np.arange(n, dtype=np.int64).view(np.uint8),
         region_kind=np.full(n, EVERYWHERE, np.uint8),
         box=np.tile(np.array(WORLD), (n, 1)),
-        shape_offsets=np.arange(n + 1, dtype=np.int64) * 3,
-        shape=shape.reshape(-1),
+        shape_offsets=np.zeros(n + 1, np.int64),
+        shape=np.empty(0),
         cover_mode=np.where(wanted == 1, COVER_ONE, COVER_ALL).astype(np.uint8),
         literal_offsets=literal_offsets,
         literal_term=literals,
         literal_true=np.zeros(literals.size, np.int16),
         literal_false=np.zeros(literals.size, np.int16),
         literal_cover=np.ones(literals.size, np.uint8),
+        own={NEAREST: own},
     )
 
 
@@ -215,7 +216,7 @@ def find_first(source: NearestSource, rows: SubscriptionRows, told: bool = False
     """The k nearest initial objects of each row, found on two threads."""
     census = source.census
     neighbours = no_neighbours(rows.k)
-    lon, lat, within_m = read_points(rows)
+    lon, lat, within_m = nearest_columns(rows)
     lists = find_terms(census, rows.literal_term)
     # Along the curve, so that neighbours look at the same objects.
     order = np.argsort(points_to_curve(lon, lat))

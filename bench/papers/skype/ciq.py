@@ -18,16 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from placewire.kernels.jit import kernel, read_only, subkernel
+from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.hash_table import (
     EMPTY,
     entry_of_hash,
     hashes_to_numbers,
     numbers_to_groups,
 )
-from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH, score_nano
+from placewire.kinds.relevant.kernels.score import score_nano
 from placewire.kinds.relevant.match import Relevance, RelevanceBlock
-from placewire.kinds.relevant.rows import read_points
+from placewire.kinds.relevant.rows import scored_rows
 from placewire.model.subscriptions import SubscriptionRows
+from placewire.objects.kernels.best_of_rows import ScoredRows
 
 PADDING = 2e-6  # more than 32-bit floats may take
 ROUNDING = 200  # billionths: objects that score as the threshold does must not be lost
@@ -94,10 +96,7 @@ def distance_to_cell(
 
 @kernel
 def rows_to_cells(
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
+    rows: ScoredRows,
     theta: np.ndarray,
     space: tuple,  # type: ignore[type-arg]
     depth: int,
@@ -108,11 +107,13 @@ def rows_to_cells(
     out_need: np.ndarray,
 ) -> int:
     """The postings of rows in their covering cells; gives how many."""
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    literal_idf, reach_m = rows.literal_idf, rows.reach_m
+    lons, lats, alphas, norms = rows.lon, rows.lat, rows.alpha, rows.norm
     written = 0
     for row in range(theta.size):
-        at = shape_offsets[row]
-        lon, lat = shape[at + LON], shape[at + LAT]
-        alpha, norm = shape[at + ALPHA], shape[at + NORM]
+        lon, lat = lons[row], lats[row]
+        alpha, norm = alphas[row], norms[row]
         for level in range(1, depth + 1):
             own_x = column_at(lon, space[0], space[2], level)
             own_y = column_at(lat, space[1], space[3], level)
@@ -122,7 +123,7 @@ def rows_to_cells(
                 if x == own_x and y == own_y and level < depth:
                     continue
                 near = distance_to_cell(lon, lat, space, level, x, y)
-                proximity = max(0.0, 1.0 - near / shape[at + REACH])
+                proximity = max(0.0, 1.0 - near / reach_m[row])
                 left = theta[row] / 1e9 - alpha * proximity
                 need = left / (1.0 - alpha) if alpha < 1.0 else (0.0 if left <= 0.0 else 2.0)
                 if need > 1.0 + PADDING:
@@ -131,7 +132,7 @@ def rows_to_cells(
                     if not counting:
                         keys[written] = key_of(cell_at(level, x, y), literal_term[literal])
                         out_row[written] = row
-                        idf = shape[at + IDF + literal - literal_offsets[row]]
+                        idf = literal_idf[literal]
                         out_weight[written] = idf / norm if norm > 0.0 else 0.0
                         out_need[written] = need - PADDING
                     written += 1
@@ -176,8 +177,7 @@ def objects_in_cells(
     rows: np.ndarray,
     weight: np.ndarray,
     need: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
+    scored: ScoredRows,
     theta: np.ndarray,
     counters: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
@@ -185,6 +185,8 @@ def objects_in_cells(
 
     Counts postings walked, rows scored and stretches skipped.
     """
+    row_lon, row_lat = scored.lon, scored.lat
+    alphas, reach_m = scored.alpha, scored.reach_m
     room = 1024
     out_object = np.empty(room, np.uint32)
     out_row = np.empty(room, np.uint32)
@@ -272,7 +274,8 @@ def objects_in_cells(
                         n += 1
                     if textual + PADDING >= wanted:
                         counters[1] += 1
-                        nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+                        distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
+                        nano = score_nano(distance, textual, alphas[row], reach_m[row])
                         if nano + ROUNDING >= theta[row]:
                             if found == room:
                                 out_object = np.append(out_object, np.empty(room, np.uint32))
@@ -321,26 +324,16 @@ def build_ciq(
     rows: SubscriptionRows, theta: np.ndarray, depth: int = DEPTH, block: int = BLOCK
 ) -> CiqIndex:
     """Post rows in their covering cells, for thresholds that are at least `theta`."""
-    lon, lat = read_points(rows)
+    scored = scored_rows(rows)
+    lon, lat = scored.lon, scored.lat
     (west, east), (south, north) = (np.percentile(axis, (0.5, 99.5)) for axis in (lon, lat))
     space = Space(float(west), float(south), float(east - west), float(north - south))
-    columns = tuple(
-        map(
-            read_only,
-            (
-                rows.shape_offsets,
-                rows.shape,
-                rows.literal_offsets,
-                rows.literal_term,
-                theta,
-            ),
-        )
-    )
     total = 0
     for counting in (True, False):
         keys, out_row = np.empty(total, np.uint64), np.empty(total, np.uint32)
         weight, need = np.empty(total, np.float32), np.empty(total, np.float32)
-        total = rows_to_cells(*columns, tuple(space), depth, counting, keys, out_row, weight, need)
+        out = keys, out_row, weight, need
+        total = rows_to_cells(scored, read_only(theta), tuple(space), depth, counting, *out)
     table, numbers, distinct = hashes_to_numbers(read_only(keys))
     list_offsets, order = numbers_to_groups(numbers, distinct.size)
     weight, need = weight[order], need[order]
@@ -365,8 +358,7 @@ def find_ciq(
         tuple(index.space),
         *index[1:3],
         *map(read_only, index[3:]),
-        read_only(rows.shape_offsets),
-        read_only(rows.shape),
+        scored_rows(rows),
         read_only(theta),
         counters,
     )

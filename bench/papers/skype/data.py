@@ -27,11 +27,12 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.relevant.match import RelevanceBlock
+from placewire.kinds.relevant.rows import RelevantRows
 from placewire.model.expression import COVER_ALL
+from placewire.model.kinds import RELEVANT
 from placewire.model.regions import EVERYWHERE, WORLD
 from placewire.model.subscriptions import (
     NEVER_US,
-    RELEVANT,
     SubscriptionRows,
     lengths_to_offsets,
     take_slices,
@@ -246,18 +247,8 @@ def draw_rows(corpus: Corpus, n: int, asking: SubscriptionShape = USUAL) -> Subs
     numbers = numbers[np.lexsort((numbers, owner))]
     idf = corpus.idf[numbers]
     norm = np.sqrt(np.add.reduceat(idf * idf, offsets[:-1]))
-    shape_offsets = offsets + 5 * np.arange(n + 1)
-    shape = np.empty(int(shape_offsets[-1]))
-    fixed = (
-        corpus.lon[picked],
-        corpus.lat[picked],
-        rng.random(n),
-        np.full(n, corpus.reach_m),
-        norm,
-    )
-    for at, column in enumerate(fixed):
-        shape[shape_offsets[:-1] + at] = column
-    shape[np.arange(idf.size) + 5 * (owner + 1)] = idf
+    reach_m = np.full(n, corpus.reach_m)
+    own = RelevantRows(corpus.lon[picked], corpus.lat[picked], rng.random(n), reach_m, norm, idf)
     return SubscriptionRows(
         kind=np.full(n, RELEVANT, np.uint8),
         k=np.full(n, asking.k, np.uint16),
@@ -268,14 +259,15 @@ def draw_rows(corpus: Corpus, n: int, asking: SubscriptionShape = USUAL) -> Subs
         id_bytes=np.arange(n, dtype=np.int64).view(np.uint8),
         region_kind=np.full(n, EVERYWHERE, np.uint8),
         box=np.broadcast_to(np.array(WORLD), (n, 4)),
-        shape_offsets=shape_offsets,
-        shape=shape,
+        shape_offsets=np.zeros(n + 1, np.int64),
+        shape=np.empty(0),
         cover_mode=np.full(n, COVER_ALL, np.uint8),
         literal_offsets=offsets,
         literal_term=corpus.words.hashes[numbers],
         literal_true=np.zeros(numbers.size, np.int16),
         literal_false=np.zeros(numbers.size, np.int16),
         literal_cover=np.ones(numbers.size, np.uint8),
+        own={RELEVANT: own},
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bench.papers.skype.data import Corpus
 from placewire.kernels.jit import read_only
 from placewire.kinds.relevant.refill import BestObjects, SearchWindows, WindowMatches, WindowSearch
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, map_columns
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.index import build_retained, used_words
 from placewire.objects.store import describe, write_retained
@@ -137,7 +137,7 @@ def stock_up(store: WindowStore, rows: SubscriptionRows, size: int) -> Stock:
     search = WindowSearch(store.state, by_time=False)
     search.use_files(store.upto(store.window))
     parts, postings = [], []
-    rows = SubscriptionRows(*map(read_only, rows))
+    rows = map_columns(rows, read_only)
     for first in range(0, rows.total, STRETCH):
         picked = np.arange(first, min(first + STRETCH, rows.total))
         far_past = np.full(picked.size, FAR_PAST_US)

@@ -29,7 +29,8 @@ from placewire.kinds.relevant.results import (
     take_buffers,
 )
 from placewire.kinds.relevant.settle import WindowSlide, WindowUpdates
-from placewire.model.subscriptions import RELEVANT, SubscriptionRows, take_rows
+from placewire.model.kinds import RELEVANT
+from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.window import Moves
 from placewire.segments.live import LiveSegment
@@ -83,7 +84,7 @@ class Sliding:
         told: bool = True,
     ) -> None:
         self.store = store
-        self.rows = SubscriptionRows(*map(read_only, rows))
+        self.rows = map_columns(rows, read_only)
         self.rule = rule
         self.span_us = span_us  # of a window by time
         self.at = store.window  # the seq of the next object
@@ -105,7 +106,7 @@ class Sliding:
     def multiply(self, picked: np.ndarray) -> Sliding:
         """The subscriptions `picked`, some perhaps several times, with the buffers they have."""
         other = Sliding(self.store, take_rows(self.rows, picked[:0]), self.rule, self.span_us)
-        other.rows = SubscriptionRows(*map(read_only, take_rows(self.rows, picked)))
+        other.rows = map_columns(take_rows(self.rows, picked), read_only)
         ks, held = other.rows.k, self.buffers.buffers
         empty = empty_buffers(np.zeros(0, np.int64), self.rule.by_time)
         buffers = RelevantResults(

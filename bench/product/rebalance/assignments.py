@@ -25,8 +25,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
 from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import NEAREST, RELEVANT
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import NEAREST, RELEVANT
 from placewire.plans.rebalance.rebalancer import HIGH, RebalanceRule
 from placewire.storage.layout import StateDir
 

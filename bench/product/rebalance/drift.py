@@ -24,8 +24,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
 from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN
 from placewire.plans.cost.choice import Prices
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, RebalanceRule

@@ -22,8 +22,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
 from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN
 from placewire.plans.rebalance.elastic import AIM_S, BUSY_S, IDLE_S, ElasticRule, WorkerRange
 from placewire.storage.layout import StateDir
 

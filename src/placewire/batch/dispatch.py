@@ -17,7 +17,7 @@ from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import decode_block
 from placewire.kinds.candidates import PieceSummary
 from placewire.model.kinds import kind_numbered
-from placewire.model.subscriptions import lengths_to_offsets, take_slices
+from placewire.model.subscriptions import lengths_to_offsets, rows_to_arrays, take_slices
 from placewire.objects.index import Retained
 from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
@@ -156,7 +156,7 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
         arrays |= sample_arrays(block, context.sample_objects)
     if block.changes.event.size:
         arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
-        arrays |= {f"rows.{k}": v for k, v in block.rows._asdict().items()}
+        arrays |= rows_to_arrays(block.rows)
     if block.queries.event.size:
         arrays |= {f"query.{k}": v for k, v in block.queries._asdict().items()}
     if block.dead:

@@ -24,7 +24,12 @@ from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent
 from placewire.model.expression import Node
 from placewire.model.kinds import kind_named, kind_numbered
-from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    map_columns,
+    rows_of_arrays,
+    take_rows,
+)
 from placewire.objects.sections import rows_of_id
 from placewire.segments.segment import unindexed, whole_rows
 from placewire.storage.arrays import open_arrays
@@ -143,11 +148,11 @@ def build_subscription(
             said = said.replace("subscription 'subscription'", "subscription", 1)
         raise InvalidEvent(said) from None
     rows, _, _ = finish_rows(builder.finish(), context.analyzer)
-    rows = SubscriptionRows(*map(read_only, rows))
+    rows = map_columns(rows, read_only)
     node = None
     if event.where is not UNSET:
         node = parse_where(event.where, context.analyzer.tokens)
-    terms = [] if builder.times_at else list(dict.fromkeys(builder.terms))
+    terms = list(dict.fromkeys(builder.terms))
     words = dict(zip(context.analyzer.hash_terms(terms).tolist(), terms, strict=True))
     name = event.id if "id" in given else None
     return ExplainedSubscription(name, rows, node, words, ts_us)
@@ -166,10 +171,8 @@ def find_subscription(
             f"subscription {name!r}: is not in the state: it was never made, or has ended and gone"
         )
     rows = take_row(location)
-    words: dict[int, str] = {}
-    if kind_numbered(rows.kind[0]).matched:  # other kinds have no terms
-        words = context.words_of(rows.literal_term)
-        words |= {h: w for h, w in obj.words.items() if h in set(rows.literal_term.tolist())}
+    words = context.words_of(rows.literal_term)
+    words |= {h: w for h, w in obj.words.items() if h in set(rows.literal_term.tolist())}
     return ExplainedSubscription(
         name, rows, None, words, None, location, tuple(p for p in locations if p is not location)
     )
@@ -229,7 +232,7 @@ def choose_location(locations: Sequence[RowLocation], obj: ExplainedObject) -> R
 def take_row(location: RowLocation) -> SubscriptionRows:
     """Copy the row of a location."""
     rows = take_rows(whole_rows(location.opened.segment), np.array([location.row]))
-    return SubscriptionRows(*map(read_only, rows))
+    return map_columns(rows, read_only)
 
 
 def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
@@ -328,8 +331,7 @@ def find_changes(state: StateDir, manifests: Sequence[Manifest], name: str) -> l
                     continue
                 row, made = int(arrays["change.row"][at]), None
                 if row >= 0:
-                    columns = {n: arrays[f"rows.{n}"] for n in SubscriptionRows._fields}
-                    made = take_rows(SubscriptionRows(**columns), np.array([row]))
+                    made = take_rows(rows_of_arrays(arrays), np.array([row]))
                 found.append(IdChange(seq, made))
     return sorted(found, key=lambda change: change.seq)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 from placewire.ingest.fields import FieldReader, check_kind, read_expires
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kernels.json.changes import PlainChanges, scan_changes
+from placewire.kernels.json.changes import PlainChanges, PlainNumbers, scan_changes
 from placewire.kernels.text.siphash import slices_hash
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent, compact_data
 from placewire.model.expression import Program
-from placewire.model.kinds import kind_named
+from placewire.model.kinds import kind_named, kind_numbered
 from placewire.model.regions import (
     CIRCLE,
     EVERYWHERE,
@@ -25,13 +26,13 @@ from placewire.model.regions import (
 )
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
-    NEAREST,
     NEVER_US,
-    RELEVANT,
+    PER_LITERAL,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
     lengths_to_offsets,
+    make_own,
     no_rows,
     take_rows,
     take_slices,
@@ -45,13 +46,13 @@ DEFAULTS = Settings()
 class RowFields(NamedTuple):
     """The values of a row that a kind reads from a subscription event.
 
-    `times` is for kinds whose rows have no program: it is stored in place of the terms.
+    `own` are those of its own columns by name: a number, or a list with one for each literal.
     """
 
     k: int
     region: Region
     program: Program
-    times: tuple[int, ...] = ()
+    own: Mapping[str, Any] = {}
 
 
 class ChangesBuilder:
@@ -80,7 +81,7 @@ class ChangesBuilder:
         self.on_true: list[int] = []
         self.on_false: list[int] = []
         self.cover: list[int] = []
-        self.times_at: list[tuple[int, tuple[int, ...]]] = []  # place in the terms, times
+        self.own: dict[int, dict[str, list[Any]]] = {}
 
     def subscribe(self, number: int, ts_us: int, seq: int, event: SubscribeEvent) -> None:
         """Add one subscription; raises InvalidEvent and leaves the builder unchanged."""
@@ -90,17 +91,12 @@ class ChangesBuilder:
             if event.data is not UNSET:
                 compact_data(event.data)
             kind = kind_named(event.kind)
-            k, region, program, times = kind.decode(event, ts_us, self.reader)
+            k, region, program, own = kind.decode(event, ts_us, self.reader)
         except InvalidEvent as error:
             raise InvalidEvent(f"subscription {event.id!r}: {error}") from None
         flags = [0] * len(program.terms)
         for literal in program.cover:
             flags[literal] = 1
-        if times:
-            # Placeholders for the times, which replace the hashes of these terms.
-            self.times_at.append((len(self.terms), times))
-            flags = [0] * len(times)
-            program = program._replace(terms=[""] * 3, on_true=flags, on_false=flags)
         self.modes.append(program.cover_mode)
         self.literals.append(len(flags))
         self.terms += program.terms
@@ -116,6 +112,9 @@ class ChangesBuilder:
         self.boxes.append(region.box)
         self.shapes += region.shape
         self.shape_lengths.append(len(region.shape))
+        for name, value in own.items():
+            column = self.own.setdefault(kind.number, {}).setdefault(name, [])
+            column += value if name.startswith(PER_LITERAL) else (value,)
 
     def unsubscribe(self, number: int, ts_us: int, name: str) -> None:
         """Add the end of a subscription."""
@@ -146,8 +145,6 @@ class ChangesBuilder:
         hashes = self.analyzer.hash_terms(list(known))
         numbers = np.fromiter((known[t] for t in self.terms), np.int64, len(self.terms))
         terms = hashes[numbers] if numbers.size else np.empty(0, np.uint64)
-        for at, times in self.times_at:
-            terms[at : at + len(times)] = np.array(times, np.int64).view(np.uint64)
         return SubscriptionRows(
             kind=np.array(self.kinds, np.uint8),
             k=np.array(self.ks, np.uint16),
@@ -166,6 +163,7 @@ class ChangesBuilder:
             literal_true=np.array(self.on_true, np.int16),
             literal_false=np.array(self.on_false, np.int16),
             literal_cover=np.array(self.cover, np.uint8),
+            own={kind: make_own(kind, values) for kind, values in self.own.items()},
         )
 
 
@@ -203,9 +201,9 @@ def plain_changes(
     id_offsets, id_bytes = slices_to_buffer(
         read_only(raw), read_only(found.id_start), read_only(found.id_end)
     )
-    box = found.numbers
+    box = found.region
     circles = found.region_kind == CIRCLE
-    shape_offsets, shape = _shapes_of(found)
+    shape = box[circles, :3].reshape(-1)
     for row in np.flatnonzero(circles).tolist():
         box[row] = circle_bounds(*box[row, :3].tolist())
     box[found.region_kind == EVERYWHERE] = WORLD
@@ -219,7 +217,7 @@ def plain_changes(
         id_bytes=np.empty(0, np.uint8),
         region_kind=found.region_kind,
         box=box,
-        shape_offsets=shape_offsets,
+        shape_offsets=lengths_to_offsets(3 * circles.astype(np.int64)),
         shape=shape,
         cover_mode=found.cover_mode,
         literal_offsets=found.literal_offsets,
@@ -227,24 +225,23 @@ def plain_changes(
         literal_true=found.literal_true,
         literal_false=found.literal_false,
         literal_cover=np.ones(found.literal_term.size, np.uint8),
+        own=_read_own(found),
     )
     return ChangeColumns(
         found.line, found.ts_us, found.subscribes, id_offsets, id_bytes, rows
     ), slow
 
 
-def _shapes_of(found: PlainChanges) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the shapes of all rows as a CSR column (see `kinds/<kind>/rows.py`)."""
-    relevant = found.kind == RELEVANT
-    shaped = (found.region_kind == CIRCLE) | (found.kind == NEAREST) | relevant
-    terms = np.diff(found.literal_offsets)
-    offsets = lengths_to_offsets(np.where(relevant, 5 + terms, 3 * shaped))
-    shape = np.ones(int(offsets[-1]), np.float64)  # and every idf is 1
-    starts = offsets[:-1]
-    shape[starts[shaped, None] + np.arange(3)] = found.numbers[shaped, :3]
-    shape[starts[relevant] + 3] = found.numbers[relevant, 3]
-    shape[starts[relevant] + 4] = np.sqrt(terms[relevant])
-    return offsets, shape
+def _read_own(found: PlainChanges) -> dict[int, Any]:
+    """Return the own columns of each kind among the rows."""
+    own = {}
+    for number in np.flatnonzero(np.bincount(found.kind)).tolist():
+        kind = kind_numbered(number)
+        if kind.own_columns:
+            of_kind = found.kind == number
+            numbers = PlainNumbers(*np.ascontiguousarray(found.numbers[of_kind].T))
+            own[number] = kind.read_plain(numbers, np.diff(found.literal_offsets)[of_kind])
+    return own
 
 
 def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from placewire.ingest.changes import RowFields
     from placewire.ingest.fields import FieldReader
     from placewire.ingest.queries import Query
+    from placewire.kernels.json.changes import PlainNumbers
     from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
     from placewire.kinds.explanation import MatchTrace, PostingRef
     from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
@@ -94,6 +95,10 @@ class TracedObject(NamedTuple):
     obj: ExplainedObject
     now_us: int
     thresholds: Any
+
+
+class NoColumns(NamedTuple):
+    """The own columns of rows that have none."""
 
 
 class KindForm(NamedTuple):
@@ -184,12 +189,22 @@ class Kind:
     exact = False  # whether a match is a result, and not only a candidate for one
     uses_window = False  # whether its results follow the sliding window
     form = KindForm({})
+    # The columns that only its rows have: a named tuple of arrays, here without rows. Arrays have a
+    # value for each row, those whose names begin with `literal_` one for each literal.
+    own_columns: Any = NoColumns()
 
     # Decode: an event to a row.
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         """Read the kind's own fields of a subscription; raises InvalidEvent."""
         raise NotImplementedError
+
+    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> Any:
+        """Return the own columns of rows from the numbers of their plain lines.
+
+        `literals` has how many literals each row has.
+        """
+        return self.own_columns
 
     # Segments: rows on disk and in memory.
 
@@ -296,16 +311,19 @@ class Kind:
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
         """Whether two rows are of equal subscriptions."""
-        return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in COMPARED)
+        columns = [(getattr(a, name), getattr(b, name)) for name in COMPARED]
+        own = (rows.own.get(self.number, self.own_columns) for rows in (a, b))
+        return all(np.array_equal(x, y) for x, y in (*columns, *zip(*own, strict=True)))
 
 
 DEFAULT_KIND = "boolean"  # of a table of subscriptions without a column for the kind
-# A new kind is a package and a line here. Numbers are in files: never change or reuse one.
+BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # numbers are in files: never change or reuse one
+# A new kind is a package and a line here.
 _PACKAGES = {
-    "boolean": (0, "placewire.kinds.boolean.kind"),
-    "nearest": (1, "placewire.kinds.nearest.kind"),
-    "relevant": (3, "placewire.kinds.relevant.kind"),
-    "trending": (2, "placewire.kinds.trending.kind"),
+    "boolean": (BOOLEAN, "placewire.kinds.boolean.kind"),
+    "nearest": (NEAREST, "placewire.kinds.nearest.kind"),
+    "relevant": (RELEVANT, "placewire.kinds.relevant.kind"),
+    "trending": (TRENDING, "placewire.kinds.trending.kind"),
 }
 
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-NEVER_US = np.iinfo(np.int64).max
+from placewire.model.kinds import kind_named, kind_numbered
 
-BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # kinds of rows, as numbered by `model.kinds`
+NEVER_US = np.iinfo(np.int64).max
 
 
 class SubscriptionRows(NamedTuple):
     """n subscriptions; CSR columns have n + 1 offsets.
 
-    A literal is one step of a compiled expression: it tests a term and jumps to another literal of
-    the same row, or to -1 (accept) or -2 (reject). No literals: any text.
+    These columns mean the same for every kind. A region is a bounding box and a shape. A literal is
+    one step of a compiled expression: it tests a term and jumps to another literal of the same row,
+    or to -1 (accept) or -2 (reject). No literals: any text. Where a kind has a list of terms
+    instead of an expression, its literals have nothing to jump to.
 
-    A kind may store values of its own in `shape` and `literal_term`, which it then reads by name
-    through `placewire.kinds.<kind>.rows`. Separate columns would cost memory in rows of all kinds.
-
-    A `nearest` row asks for the `k` objects nearest to a point: its region is a circle, or
-    everywhere. A `trending` row has no words; its literals are times. The literals of a `relevant`
-    row are its terms in code-point order; its norm is the root of the sum of the squares of their
-    idf, added in that order.
+    `own` has the columns of each kind's own by its number: a named tuple of arrays, in the order of
+    the rows of that kind (`Kind.own_columns`). A kind without own columns or without rows here has
+    no entry.
     """
 
     kind: NDArray[np.uint8]
@@ -45,6 +43,7 @@ class SubscriptionRows(NamedTuple):
     literal_true: NDArray[np.int16]
     literal_false: NDArray[np.int16]
     literal_cover: NDArray[np.uint8]
+    own: Mapping[int, Any] = {}
 
     @property
     def total(self) -> int:
@@ -67,6 +66,8 @@ ROW_COLUMNS = (
     "box",
     "cover_mode",
 )
+COLUMNS = SubscriptionRows._fields[:-1]
+PER_LITERAL = "literal_"  # own columns whose names begin so have a value for each literal
 
 
 def no_rows() -> SubscriptionRows:
@@ -92,30 +93,95 @@ def no_rows() -> SubscriptionRows:
     )
 
 
+def map_columns(
+    rows: SubscriptionRows, change: Callable[[NDArray[Any]], NDArray[Any]]
+) -> SubscriptionRows:
+    """Apply a function to every array of rows, such as one that makes it read-only."""
+    own = {kind: type(table)(*map(change, table)) for kind, table in rows.own.items()}
+    return SubscriptionRows(**{name: change(getattr(rows, name)) for name in COLUMNS}, own=own)
+
+
 def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
     """Concatenate the rows of `parts`."""
     if not parts:
         return no_rows()
     if len(parts) == 1:
         return parts[0]
-    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ROW_COLUMNS}
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(p, name) for p in parts]) for name in ROW_COLUMNS
+    }
     for offsets, flats in FLAT_COLUMNS.items():
         columns[offsets] = concat_offsets([getattr(p, offsets) for p in parts])
         for flat in flats:
             columns[flat] = np.concatenate([getattr(p, flat) for p in parts])
-    return SubscriptionRows(**columns)
+    own = {}
+    for kind in {kind for p in parts for kind in p.own}:
+        tables = [p.own[kind] for p in parts if kind in p.own]
+        own[kind] = type(tables[0])(*map(np.concatenate, zip(*tables, strict=True)))
+    return SubscriptionRows(**columns, own=own)
 
 
 def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> SubscriptionRows:
     """Return the rows at the positions `picked`, in that order."""
-    columns = {name: getattr(rows, name)[picked] for name in ROW_COLUMNS}
+    columns: dict[str, Any] = {name: getattr(rows, name)[picked] for name in ROW_COLUMNS}
     for offsets_name, flats in FLAT_COLUMNS.items():
         offsets = getattr(rows, offsets_name)
         new_offsets, positions = take_slices(offsets, picked)
         columns[offsets_name] = new_offsets
         for flat in flats:
             columns[flat] = getattr(rows, flat)[positions]
-    return SubscriptionRows(**columns)
+    return SubscriptionRows(**columns, own=_take_own(rows, picked))
+
+
+def _take_own(rows: SubscriptionRows, picked: NDArray[np.int64]) -> dict[int, Any]:
+    """Return the own columns of the rows at the positions `picked`."""
+    own = {}
+    for kind, table in rows.own.items():
+        of_kind = rows.kind == kind
+        at = (np.cumsum(of_kind) - 1)[picked[of_kind[picked]]]
+        if at.size == 0:
+            continue
+        offsets = lengths_to_offsets(np.diff(rows.literal_offsets)[of_kind])
+        _, literals = take_slices(offsets, at)
+        own[kind] = type(table)(
+            *(
+                column[literals if name.startswith(PER_LITERAL) else at]
+                for name, column in table._asdict().items()
+            )
+        )
+    return own
+
+
+def make_own(kind: int, values: Mapping[str, Any]) -> Any:
+    """Return the own columns of a kind from its values by name."""
+    none = kind_numbered(kind).own_columns
+    return type(none)(
+        **{name: np.array(values[name], column.dtype) for name, column in none._asdict().items()}
+    )
+
+
+def rows_to_arrays(rows: SubscriptionRows) -> dict[str, NDArray[Any]]:
+    """Return rows as arrays of a file."""
+    arrays = {f"rows.{name}": getattr(rows, name) for name in COLUMNS}
+    for kind, table in rows.own.items():
+        own = kind_numbered(kind).name
+        arrays |= {f"rows.{own}.{name}": column for name, column in table._asdict().items()}
+    return arrays
+
+
+def rows_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> SubscriptionRows:
+    """Return the rows in the arrays of a file."""
+    own = {}
+    for name in sorted({key.split(".")[1] for key in arrays if is_own(key)}):
+        kind = kind_named(name)
+        none = kind.own_columns
+        own[kind.number] = type(none)(*(arrays[f"rows.{name}.{c}"] for c in none._fields))
+    return SubscriptionRows(**{name: arrays[f"rows.{name}"] for name in COLUMNS}, own=own)
+
+
+def is_own(key: str) -> bool:
+    """Whether the name of an array is one of a kind's own columns."""
+    return key.startswith("rows.") and key.count(".") == 2
 
 
 def concat_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

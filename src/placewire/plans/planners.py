@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
-from placewire.model.subscriptions import BOOLEAN, NEAREST, RELEVANT, TRENDING, SubscriptionRows
+from placewire.model.kinds import BOOLEAN, NEAREST, RELEVANT, TRENDING
+from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.planner import Planner
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames

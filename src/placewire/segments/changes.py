@@ -16,6 +16,7 @@ from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_offsets,
     concat_rows,
+    rows_of_arrays,
     take_rows,
     take_slices,
 )
@@ -64,7 +65,7 @@ def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionR
             continue
         events = a["change.event"].astype(np.int64)
         row = a["change.row"].astype(np.int64)
-        part = SubscriptionRows(**{n: a[f"rows.{n}"] for n in SubscriptionRows._fields})
+        part = rows_of_arrays(a)
         valid = ~np.isin(events, fact.clock.rejected_event)
         picked = np.flatnonzero(valid)
         if picked.size < events.size:

@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.model.kinds import kind_numbered
-from placewire.model.subscriptions import NEVER_US, SubscriptionRows
+from placewire.model.subscriptions import (
+    NEVER_US,
+    SubscriptionRows,
+    map_columns,
+    rows_of_arrays,
+    rows_to_arrays,
+)
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, SegmentEntry
 
 NONE_DEAD = np.empty(0, np.uint64)
+NO_HASHES = read_only(np.empty(0, np.uint64))
 
 
 class Segment(NamedTuple):
@@ -36,14 +43,14 @@ class Segment(NamedTuple):
 
 def make_segment(kind: int, rows: SubscriptionRows, held: Any = None, parts: Any = None) -> Segment:
     """Build a segment of rows of one kind and their results; row numbers stay."""
-    rows = SubscriptionRows(*map(read_only, rows))
+    rows = map_columns(rows, read_only)
     index = kind_numbered(kind).build_index(rows, held, parts)
     return Segment(kind, rows, index, held, *make_directory(rows))
 
 
 def unindexed(rows: SubscriptionRows) -> Segment:
     """Build a segment without an index, for lookups by id only."""
-    rows = SubscriptionRows(*map(read_only, rows))
+    rows = map_columns(rows, read_only)
     kind = int(rows.kind[0]) if rows.total else 0
     return Segment(kind, rows, None, None, *make_directory(rows))
 
@@ -56,9 +63,8 @@ def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[
 
 def write_segment(path: Path, segment: Segment) -> int:
     """Write the segment to a new file; returns its size."""
-    rows = segment.rows._asdict()
-    del rows["id_hash"]  # the directory has it
-    arrays = {f"rows.{name}": array for name, array in rows.items()}
+    arrays = rows_to_arrays(segment.rows)
+    del arrays["rows.id_hash"]  # the directory has it
     arrays |= {"directory.hash": segment.directory_hash, "directory.row": segment.directory_row}
     more, facts = kind_numbered(segment.kind).save(segment)
     return write_arrays(path, arrays | more, {"kind": segment.kind} | facts)
@@ -67,10 +73,7 @@ def write_segment(path: Path, segment: Segment) -> int:
 def open_segment(path: Path) -> Segment:
     """Map a segment."""
     arrays, facts = open_arrays(path)
-    rows = SubscriptionRows(
-        id_hash=read_only(np.empty(0, np.uint64)),
-        **{name: arrays[f"rows.{name}"] for name in SubscriptionRows._fields if name != "id_hash"},
-    )
+    rows = rows_of_arrays({"rows.id_hash": NO_HASHES} | arrays)
     kind = facts["kind"]
     index, held = kind_numbered(kind).load(arrays, facts)
     return Segment(kind, rows, index, held, arrays["directory.hash"], arrays["directory.row"])

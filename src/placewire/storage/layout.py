@@ -40,7 +40,7 @@ from placewire.storage.mirror import (
 )
 from placewire.text.words import Lexicon, read_lexicon
 
-FORMAT = 2  # of the state directory, its manifests and its files
+FORMAT = 3  # of the state directory, its manifests and its files
 EXPECTED = {"what": "placewire state", "version": FORMAT}
 
 

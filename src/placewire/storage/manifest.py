@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from placewire.model.errors import Unusable
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import BOOLEAN
 from placewire.storage.layout import FORMAT, StateDir, check_format, write_file
 from placewire.storage.mirror import list_names, read_file, remove_file
 

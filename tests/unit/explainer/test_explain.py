@@ -48,8 +48,8 @@ from placewire.model.expression import (
     holds,
     outline_program,
 )
+from placewire.model.kinds import RELEVANT
 from placewire.model.settings import parse_settings
-from placewire.model.subscriptions import RELEVANT
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
 from profiles import examples

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,8 @@ from change_events import (
     subscribes,
     unsubscribes,
 )
+from placewire.kinds.nearest.rows import nearest_columns
+from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.settings import Settings
 from placewire.text.words import Lexicon
 
@@ -224,7 +228,9 @@ def test_terms_of_a_relevant_are_in_order_of_their_words(words):
     assert_same(decode_usually(raw), decode_strictly(raw))
     ordered = sorted(set(words))
     assert rows.literal_term.tolist() == ANALYZER.hash_terms(ordered).tolist()
-    assert rows.shape[4:].tolist() == [len(ordered) ** 0.5, *[1.0] * len(ordered)]
+    own = relevant_columns(rows)
+    assert own.norm.tolist() == [len(ordered) ** 0.5]
+    assert own.literal_idf.tolist() == [1.0] * len(ordered)
 
 
 @pytest.mark.parametrize("reach_m", [1.5, 5, 20_015_114.35])
@@ -233,7 +239,7 @@ def test_the_usual_reach_is_that_of_the_settings(reach_m):
     raw, chosen = block_of(lines), Settings(reach_m=reach_m)
     block = decode_usually(raw, chosen)
     assert_same(block, decode_strictly(raw, chosen))
-    assert block.rows.shape[[3, 10]].tolist() == [reach_m, 7.0]
+    assert relevant_columns(block.rows).reach_m.tolist() == [reach_m, 7.0]
 
 
 def test_a_lexicon_leaves_relevant_lines_to_the_strict_reader():
@@ -243,7 +249,7 @@ def test_a_lexicon_leaves_relevant_lines_to_the_strict_reader():
     block = decode_usually(raw, *chosen)
     assert_same(block, decode_strictly(raw, *chosen))
     assert block.rows.kind.tolist() == [3, 1, 3]
-    assert 1.0 not in block.rows.shape.tolist()
+    assert 1.0 not in relevant_columns(block.rows).literal_idf.tolist()
 
 
 @pytest.mark.parametrize(
@@ -309,6 +315,12 @@ def test_kinds_mixed_in_one_block_keep_their_own_columns():
     assert_same(block, decode_strictly(raw))
     assert block.rows.kind.tolist() == [0, 1, 0, 1, 0, 1, 3, 0, 3, 3]
     assert block.rows.k.tolist() == [0, 3, 0, 3, 0, 7, 3, 0, 3, 9]
+    assert nearest_columns(block.rows).within_m.tolist() == [math.inf, 500.0, math.inf]
+    relevant = relevant_columns(block.rows)
+    assert relevant.reach_m.tolist()[1:] == [9.0, 10.0]
+    assert relevant.alpha.tolist() == [0.25, 0.25, 1.0]
+    assert relevant.literal_idf.size == 5
+    assert np.diff(block.rows.shape_offsets).tolist() == [3, 0, 0, 0, 0, 0, 0, 3, 0, 0]
     assert len(block.dead) == 1
 
 

@@ -21,7 +21,7 @@ from placewire.model.subscriptions import lengths_to_offsets, no_rows
 from placewire.objects import score_layers as module
 from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
 from placewire.objects.kernels.best_of_rows import (
-    AskedRows,
+    ScoredRows,
     best_objects_of_rows,
     objects_above_rows,
 )
@@ -123,19 +123,20 @@ def make_asking(seed: int, count: int) -> Asking:
     return asking
 
 
-def rows_of_askings(file: Retained, askings: list[Asking], lexicon: Lexicon | None) -> AskedRows:
-    shapes, hashes = [], []
+def rows_of_askings(file: Retained, askings: list[Asking], lexicon: Lexicon | None) -> ScoredRows:
+    weights, idfs, hashes = [], [], []
     for asking in askings:
         idf, norm = weigh_terms([VOCABULARY[term] for term in asking.terms], lexicon)
-        shapes.append([*asking[:4], norm, *idf])
+        weights.append([*asking[:4], norm])
+        idfs.append(idf)
         hashes.append(file.word_hash[asking.terms])
     columns = (
         lengths_to_offsets(np.array([h.size for h in hashes], np.int64)),
         np.concatenate(hashes),
-        lengths_to_offsets(np.array([len(s) for s in shapes], np.int64)),
-        np.concatenate(shapes),
+        *np.array(weights).T.copy(),
+        np.concatenate(idfs),
     )
-    return AskedRows(*map(read_only, columns))
+    return ScoredRows(*map(read_only, columns))
 
 
 def look_at_all(

@@ -27,7 +27,7 @@ def test_a_directory_is_made_and_recognised(state: StateDir) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"nonsense", b"\xff\xfe", b"[]", b'{"what":"other","version":2}', b"{}"],
+    [b"", b"nonsense", b"\xff\xfe", b"[]", b'{"what":"other","version":3}', b"{}"],
 )
 def test_an_unreadable_format_is_rejected(state: StateDir, content: bytes) -> None:
     (state.root / "FORMAT").write_bytes(content)
@@ -36,12 +36,12 @@ def test_an_unreadable_format_is_rejected(state: StateDir, content: bytes) -> No
 
 
 def test_an_old_state_is_rejected_in_one_line(state: StateDir) -> None:
-    (state.root / "FORMAT").write_bytes(b'{"what":"placewire state","version":1}')
+    (state.root / "FORMAT").write_bytes(b'{"what":"placewire state","version":2}')
     for use in (state.open, state.check_made):
         with pytest.raises(Unusable) as caught:
             use()
         assert str(caught.value) == (
-            f"state {state.root}: has format 1, and this version of placewire reads format 2;"
+            f"state {state.root}: has format 2, and this version of placewire reads format 3;"
             " start with a new state directory"
         )
 

@@ -33,8 +33,9 @@ from placewire.kernels.json.timestamps import timestamp_of_bytes
 from placewire.kernels.text.term_map import TermMap
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_KEYWORDS, MOST_TERMS
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
-from placewire.model.regions import CIRCLE, EVERYWHERE
-from placewire.model.subscriptions import BOOLEAN, NEAREST, NEVER_US, RELEVANT
+from placewire.model.kinds import number_of_kind
+from placewire.model.regions import EVERYWHERE
+from placewire.model.subscriptions import NEVER_US
 
 SUBSCRIBE_WORD, UNSUBSCRIBE_WORD = b'subscribe"', b'unsubscribe"'
 ANY_WORD, ALL_WORD = b'any"', b'all"'
@@ -47,12 +48,14 @@ RANKED_KEYS = LON | LAT | KEYWORDS | K
 NUMBER_KEYS = LON | LAT | WITHIN | ALPHA | REACH
 
 # The fast path knows the three kinds whose subscriptions usually consist of plain values: the name
-# and number of each, the keys that it needs and the keys that it may have. Every other kind is read
-# by the strict decoder, as any line is that is not plain.
+# and number of each, the keys that it needs, the keys that it may have, and whether it weighs each
+# of its terms. Such terms are in code-point order and all of them in the cover. Every other kind is
+# read by the strict decoder, as any line is that is not plain.
 KIND_WORDS = (b'boolean"', b'nearest"', b'relevant"')
-KIND_NUMBERS = (BOOLEAN, NEAREST, RELEVANT)
+KIND_NUMBERS = tuple(number_of_kind(word[:-1].decode()) for word in KIND_WORDS)
 NEEDED_KEYS = (0, RANKED_KEYS, RANKED_KEYS | ALPHA)
 OPTIONAL_KEYS = (REGION | WHERE, MODE | WITHIN, REACH)
+WEIGHS_TERMS = (False, False, True)
 
 TYPE_KEY, ID_KEY, TS_KEY, KIND_KEY = b'type"', b'id"', b'ts"', b'kind"'
 EXPIRES_KEY, REGION_KEY, WHERE_KEY = b'expires"', b'region"', b'where"'
@@ -126,12 +129,26 @@ def keys_complete(seen: int, subscribes: bool, place: int) -> bool:
     return own != 0 and own & needed == needed and own & ~(needed | OPTIONAL_KEYS[place]) == 0
 
 
+class PlainNumbers(NamedTuple):
+    """The number of each key, by row: infinite or the default where a row has no limit or reach."""
+
+    lon: npt.NDArray[np.float64]
+    lat: npt.NDArray[np.float64]
+    within_m: npt.NDArray[np.float64]
+    alpha: npt.NDArray[np.float64]
+    reach_m: npt.NDArray[np.float64]
+
+
+NUMBERS = len(PlainNumbers._fields)
+LON_AT, LAT_AT, WITHIN_AT, ALPHA_AT, REACH_AT = range(NUMBERS)
+
+
 class PlainChanges(NamedTuple):
     """The plain changes of a block, in line order.
 
-    `subscribes` marks those that make a row; the columns after it have one entry a row. `numbers`
-    holds a box, or lon, lat and radius of a circle; for `nearest` lon, lat and within_m, for
-    `relevant` lon, lat, alpha and reach_m. `literal_offsets` are CSR offsets of the literals.
+    `subscribes` marks those that make a row; the columns after it have one entry a row. `region`
+    f64[n, 4] holds a box, or lon, lat and radius of a circle. `numbers` f64[n, NUMBERS] are defined
+    in rows with keywords only. `literal_offsets` are CSR offsets of the literals.
     """
 
     line: Positions
@@ -143,6 +160,7 @@ class PlainChanges(NamedTuple):
     k: npt.NDArray[np.uint16]
     expires_us: npt.NDArray[np.int64]
     region_kind: npt.NDArray[np.uint8]
+    region: npt.NDArray[np.float64]
     numbers: npt.NDArray[np.float64]
     cover_mode: npt.NDArray[np.uint8]
     literal_offsets: npt.NDArray[np.int64]
@@ -154,7 +172,8 @@ class PlainChanges(NamedTuple):
 class _Change(NamedTuple):
     """One change: the place of its line feed (FAILED if it is not plain), its keys and values.
 
-    Its numbers and terms are written to the columns directly.
+    `place` is that of its kind in the table. Its region, numbers and terms are written to the
+    columns directly.
     """
 
     end: int
@@ -163,7 +182,7 @@ class _Change(NamedTuple):
     id_start: int
     id_end: int
     expires_us: int
-    kind: int
+    place: int
     k: int
     region_kind: int
     words: int
@@ -175,16 +194,16 @@ def _number_of_key(raw: Bytes, at: int, key: int, numbers: npt.NDArray[np.float6
     """Read the value of one key to its place in `numbers`; return the place after it or FAILED."""
     at, value = number_at_byte(raw, at)
     if key == LON:
-        numbers[0] = value
+        numbers[LON_AT] = value
         fits = abs(value) <= 180.0
     elif key == LAT:
-        numbers[1] = value
+        numbers[LAT_AT] = value
         fits = abs(value) <= 90.0
     elif key == ALPHA:
-        numbers[2] = value
+        numbers[ALPHA_AT] = value
         fits = 0.0 <= value <= 1.0
     else:
-        numbers[2 if key == WITHIN else 3] = value
+        numbers[WITHIN_AT if key == WITHIN else REACH_AT] = value
         fits = value > 0.0
     return at if fits else FAILED
 
@@ -197,6 +216,7 @@ def _change_of_line(
     k1: np.uint64,
     mapping: TermMap | None,
     reach_m: float,
+    region: npt.NDArray[np.float64],
     numbers: npt.NDArray[np.float64],
     terms: Terms,
     first: int,
@@ -207,7 +227,6 @@ def _change_of_line(
     ts_us = id_start = id_end = words = operator = k = 0
     expires_us = NEVER_US
     place = 0
-    kind = KIND_NUMBERS[place]
     region_kind = EVERYWHERE
     subscribes = all_of_them = False
     seen = 0
@@ -226,7 +245,7 @@ def _change_of_line(
         if at < 0:
             return failed
         if key == REGION:
-            region_kind, at = region_at(raw, at, numbers)
+            region_kind, at = region_at(raw, at, region)
         elif key == KEYWORDS:
             at, words = keywords_at(raw, at, k0, k1, mapping, terms, first, starts)
         elif key == K:
@@ -246,10 +265,7 @@ def _change_of_line(
                     return failed
             elif key == KIND:
                 place = kind_at(raw, at)
-                if place < 0:
-                    return failed
-                kind = KIND_NUMBERS[place]
-                if kind == RELEVANT and reach_m <= 0.0:
+                if place < 0 or (WEIGHS_TERMS[place] and reach_m <= 0.0):
                     return failed
             elif key == MODE:
                 all_of_them = starts_with(raw, at, ALL_WORD)
@@ -279,19 +295,17 @@ def _change_of_line(
             break
     if byte_at(raw, at) != ord("}") or not keys_complete(seen, subscribes, place):
         return failed
-    if subscribes and kind == NEAREST:
+    if seen & KEYWORDS:
         operator = BY_AND if all_of_them else BY_OR
-        region_kind = CIRCLE if seen & WITHIN else EVERYWHERE
+        if WEIGHS_TERMS[place]:
+            sort_terms(raw, starts, terms, first, words)
         if not seen & WITHIN:
-            numbers[2] = np.inf
-    elif subscribes and kind == RELEVANT:
-        operator = BY_OR
-        sort_terms(raw, starts, terms, first, words)
+            numbers[WITHIN_AT] = np.inf
         if not seen & REACH:
-            numbers[3] = reach_m
+            numbers[REACH_AT] = reach_m
     at = skip_blanks(raw, at + 1)
     return _Change(
-        at, seen, ts_us, id_start, id_end, expires_us, kind, k, region_kind, words, operator
+        at, seen, ts_us, id_start, id_end, expires_us, place, k, region_kind, words, operator
     )
 
 
@@ -317,7 +331,8 @@ def _scan_closed_lines(
     wanted = np.empty(size, np.uint16)
     expires_us = np.empty(size, np.int64)
     region_kind = np.empty(size, np.uint8)
-    numbers = np.zeros((size + 1, 4), np.float64)
+    region = np.zeros((size + 1, 4), np.float64)
+    numbers = np.empty((size + 1, NUMBERS), np.float64)
     cover_mode = np.empty(size, np.uint8)
     offsets = np.zeros(size + 1, np.int64)
     terms = np.empty(room, np.uint64)
@@ -333,7 +348,17 @@ def _scan_closed_lines(
         plain = False
         if last >= start and byte_at(raw, last) == LINE_FEED:
             found = _change_of_line(
-                raw, start, k0, k1, mapping, reach_m, numbers[row], terms, first, starts
+                raw,
+                start,
+                k0,
+                k1,
+                mapping,
+                reach_m,
+                region[row],
+                numbers[row],
+                terms,
+                first,
+                starts,
             )
             plain = found.end == last
         if not plain:
@@ -346,13 +371,13 @@ def _scan_closed_lines(
         subscribes[change] = found.seen != UNSUBSCRIBE_KEYS
         if found.seen != UNSUBSCRIBE_KEYS:
             words, by_or = found.words, found.operator == BY_OR
-            kind[row] = found.kind
+            kind[row] = KIND_NUMBERS[found.place]
             wanted[row] = found.k
             expires_us[row] = found.expires_us
             region_kind[row] = found.region_kind
             if words == 0:
                 cover_mode[row] = COVER_ANY
-            elif by_or and (words > 1 or found.kind == RELEVANT):
+            elif by_or and (words > 1 or WEIGHS_TERMS[found.place]):
                 cover_mode[row] = COVER_ALL
             else:
                 cover_mode[row] = COVER_ONE
@@ -360,7 +385,7 @@ def _scan_closed_lines(
                 onward = w + 1 if w + 1 < words else (REJECT if by_or else ACCEPT)
                 on_true[first + w] = ACCEPT if by_or else onward
                 on_false[first + w] = onward if by_or else REJECT
-                if found.kind != BOOLEAN:  # only a list of terms: there is nothing to jump to
+                if found.seen & KEYWORDS:  # only a list of terms: there is nothing to jump to
                     on_true[first + w] = on_false[first + w] = 0
             row += 1
             offsets[row] = first + words
@@ -376,6 +401,7 @@ def _scan_closed_lines(
         wanted[:row],
         expires_us[:row],
         region_kind[:row],
+        region[:row],
         numbers[:row],
         cover_mode[:row],
         offsets[: row + 1],

@@ -22,7 +22,15 @@ from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.shard import AdmittedRows, KindResults, MatchedPiece, SettleBatch, Shard
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
-from placewire.model.kinds import AnswerSources, Arrays, ExplainedPair, Kind, KindForm, TracedObject
+from placewire.model.kinds import (
+    BOOLEAN,
+    AnswerSources,
+    Arrays,
+    ExplainedPair,
+    Kind,
+    KindForm,
+    TracedObject,
+)
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import PieceEntry
@@ -31,7 +39,7 @@ from placewire.storage.manifest import PieceEntry
 class BooleanKind(Kind):
     """Matches are final where they are found: workers decide them alone."""
 
-    number, name = 0, "boolean"
+    number, name = BOOLEAN, "boolean"
     optional = ("region", "where")
     query_needed, query_optional = (), ("region", "where", "limit")
     exact = True

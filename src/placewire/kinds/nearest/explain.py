@@ -20,7 +20,7 @@ from placewire.kinds.explanation import (
 )
 from placewire.kinds.nearest.match import find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestResults, no_neighbours
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.expression import COVER_ONE
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import make_segment
@@ -36,7 +36,7 @@ def explain_nearest(
 ) -> dict[str, Any]:
     """Explain distance and keywords, whether the object is a candidate, and its rank."""
     rows = subscription.rows
-    lon, lat, within_m = rows.shape.tolist()
+    lon, lat, within_m = (float(column[0]) for column in nearest_columns(rows))
     alone = make_segment(
         subscription.kind, rows._replace(expires_us=np.array([NEVER_US])), no_neighbours(rows.k)
     )
@@ -56,7 +56,7 @@ def explain_nearest(
     if location is None or context.state is None:
         return facts
     segment, deltas = location.opened.segment, location.opened.entry.deltas
-    within = read_points(segment.rows).within_m
+    within = nearest_columns(segment.rows).within_m
     results = NearestResults(segment.held, segment.index.radius, within, deltas, context.state.file)
     first = int(results.neighbours.offsets[location.row])
     count = int(results.neighbours.counts[location.row])

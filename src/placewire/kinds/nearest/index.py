@@ -17,7 +17,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_boxes, points_to_units
 from placewire.kinds.boolean.index import BooleanIndex, build_index
 from placewire.kinds.boolean.kernels.postings import ROW
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 
@@ -67,7 +67,7 @@ def index_circles(
     rows: SubscriptionRows, radius: NDArray[np.float64], deal: RowPartition
 ) -> CircleIndex:
     """Index `nearest` rows by their circles."""
-    lon, lat, _ = read_points(rows)
+    lon, lat, _ = nearest_columns(rows)
     circles = rows._replace(
         region_kind=np.where(np.isinf(radius), EVERYWHERE, CIRCLE).astype(np.uint8),
         box=circles_to_boxes(lon, lat, radius),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, read_mode
 from placewire.ingest.queries import Query, read_ranked
+from placewire.kernels.json.changes import PlainNumbers
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
@@ -38,12 +39,13 @@ from placewire.kinds.nearest.results import (
     read_radii,
     take_neighbours,
 )
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import NO_NEAREST, NearestRows, nearest_columns
 from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entrants
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
 from placewire.model.kinds import (
+    NEAREST,
     AnswerSources,
     Arrays,
     ExplainedPair,
@@ -64,12 +66,13 @@ from placewire.storage.manifest import DeltaEntry
 class NearestKind(Kind):
     """Workers look for objects in the circle that a full result leaves; settling is by seq."""
 
-    number, name = 1, "nearest"
+    number, name = NEAREST, "nearest"
     needed, optional = POINT, ("mode", "within_m")
     query_needed, query_optional = POINT, ("mode", "within_m")
 
     left_out = "the object is not near enough any more"
     verdicts = ("A candidate", "Not a candidate")
+    own_columns = NO_NEAREST
     form = KindForm(
         {"kind": "nearest", "lon": -73.98, "lat": 40.75, "keywords": ["bagel"], "k": 3},
         lists="objects",
@@ -77,10 +80,7 @@ class NearestKind(Kind):
     )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
-        """The circle in which a subscription looks, perhaps the world, and its terms.
-
-        Its program is only a list of terms and a cover: there is nothing to jump to.
-        """
+        """The program is only a list of terms and a cover: there is nothing to jump to."""
         k = read_k(event.k)
         lon, lat = reader.point(event)
         every = read_mode(event.mode)
@@ -88,15 +88,18 @@ class NearestKind(Kind):
         nowhere = [0] * len(terms)
         mode = COVER_ONE if every or len(terms) == 1 else COVER_ALL
         program = Program(terms, nowhere, nowhere, mode, list(range(len(terms))))
-        if event.within_m is UNSET:
-            return RowFields(k, WHOLE_WORLD._replace(shape=(lon, lat, math.inf)), program)
-        within = read_metres(event.within_m, "within_m")
-        region = Region(CIRCLE, circle_bounds(lon, lat, within), (lon, lat, within))
-        return RowFields(k, region, program)
+        within = math.inf
+        if event.within_m is not UNSET:
+            within = read_metres(event.within_m, "within_m")
+        own = {"lon": lon, "lat": lat, "within_m": within}
+        return RowFields(k, WHOLE_WORLD, program, own)
+
+    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> NearestRows:
+        return NearestRows(numbers.lon, numbers.lat, numbers.within_m)
 
     def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
         return index_circles(
-            rows, radii_of(held, read_points(rows).within_m), parts or one_part(rows.total)
+            rows, radii_of(held, nearest_columns(rows).within_m), parts or one_part(rows.total)
         )
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
@@ -111,7 +114,7 @@ class NearestKind(Kind):
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
     ) -> NearestResults:
-        within_m = read_points(segment.rows).within_m
+        within_m = nearest_columns(segment.rows).within_m
         return NearestResults(segment.held, segment.index.radius, within_m, deltas, context.path)
 
     def merge(self, merged: MergedRows) -> MergedResults:

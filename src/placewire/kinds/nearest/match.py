@@ -19,6 +19,7 @@ from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.nearest.index import CircleIndex
 from placewire.kinds.nearest.kernels.match import objects_near_postings, objects_near_rows
 from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.subscriptions import NEVER_US, take_slices
 
 LEAST_ROOM = 4_096
@@ -102,7 +103,7 @@ def find_near(probe: Probe, target: Target) -> Matches:
                 rows.cover_mode,
                 rows.literal_offsets,
                 rows.literal_term,
-                rows.shape,
+                nearest_columns(rows),
                 index.centres,
                 read_only(target.thresholds),
                 read_only(target.dead),
@@ -133,7 +134,7 @@ def scan_near(probe: Probe, target: Target) -> Matches:
         rows.cover_mode,
         rows.literal_offsets,
         rows.literal_term,
-        rows.shape,
+        nearest_columns(rows),
         read_only(target.dead),
     )
     return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)

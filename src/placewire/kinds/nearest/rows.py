@@ -1,4 +1,4 @@
-"""The columns of `nearest` rows by name."""
+"""The own columns of `nearest` rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import read_only
+from placewire.model.kinds import NEAREST
 from placewire.model.subscriptions import SubscriptionRows
 
 
-class NearestPoints(NamedTuple):
+class NearestRows(NamedTuple):
     """The point of each row and the largest distance of a result, infinite if there is no limit."""
 
     lon: NDArray[np.float64]
@@ -18,7 +20,9 @@ class NearestPoints(NamedTuple):
     within_m: NDArray[np.float64]
 
 
-def read_points(rows: SubscriptionRows) -> NearestPoints:
-    """Return the points of rows that are all `nearest`: f64[n] each, contiguous copies."""
-    shape = rows.shape.reshape(-1, len(NearestPoints._fields))
-    return NearestPoints(*(column.copy() for column in shape.T))
+NO_NEAREST = NearestRows(*3 * (read_only(np.empty(0)),))
+
+
+def nearest_columns(rows: SubscriptionRows) -> NearestRows:
+    """Return the own columns of `nearest` rows: f64[n] each, read-only."""
+    return NearestRows(*map(read_only, rows.own.get(NEAREST, NO_NEAREST)))

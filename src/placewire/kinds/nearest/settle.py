@@ -21,7 +21,7 @@ from placewire.kinds.candidates import ObjectBlock, Target
 from placewire.kinds.nearest.index import RowPartition
 from placewire.kinds.nearest.match import LogChunks, find_near, probe_some, scan_near
 from placewire.kinds.nearest.results import NearestEntrants, NearestResults, no_neighbours
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.kinds.object_ids import ResultObjectFiles, read_batch_objects, take_texts
 from placewire.kinds.shard import Changed, SettleBatch, Shard, began_before, read_candidates
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
@@ -107,7 +107,7 @@ def enter_new_rows(
     """Let the batch's objects enter the results of its own rows; gives their segment too."""
     segment = make_segment(kind, rows, no_neighbours(rows.k))
     results = NearestResults(
-        segment.held, segment.index.radius, read_points(rows).within_m, (), no_file
+        segment.held, segment.index.radius, nearest_columns(rows).within_m, (), no_file
     )
     bases = first_objects(facts)
     parts = []

@@ -23,7 +23,7 @@ from placewire.kinds.relevant.kernels.groups import (
     rows_to_facts,
     rows_to_weights,
 )
-from placewire.kinds.relevant.rows import read_idf, read_points
+from placewire.kinds.relevant.rows import relevant_columns, scored_rows
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
@@ -82,24 +82,21 @@ def build_groups(
     wanted = np.arange(rows.total, dtype=np.int64) if picked is None else picked
     _, literals = take_slices(rows.literal_offsets, wanted)
     mask = ALL_POSTED if posted is None or posted[literals].all() else posted
-    table, numbers, idf = number_terms(rows, wanted, literals, often)
+    table, numbers, idf = number_terms(rows, literals, often)
     literal_number = np.zeros(rows.literal_term.size, np.uint32)
     literal_number[literals] = numbers
-    shape_offsets, shape = read_only(rows.shape_offsets), read_only(rows.shape)
+    scored = scored_rows(rows)
     post_literal, post_row, near, later, hints = rows_to_weights(
         read_only(wanted),
-        shape_offsets,
-        shape,
-        read_only(rows.literal_offsets),
-        read_only(rows.literal_term),
+        scored,
         literal_number,
         read_only(mask),
         often is not None,
         read_only(theta),
         dropping,
     )
-    facts = rows_to_facts(post_row, near, later, shape_offsets, shape, read_only(theta))
-    codes = points_to_codes(*read_points(rows))[post_row]
+    facts = rows_to_facts(post_row, near, later, scored, read_only(theta))
+    codes = points_to_codes(scored.lon, scored.lat)[post_row]
     list_offsets, order = numbers_to_groups(literal_number[post_literal], idf.size)
     term_cells, cell_offsets = lists_to_cells(list_offsets, order, codes, leaf_rows)
     cell_groups, group_offsets, group_chunks = cells_to_groups(
@@ -128,11 +125,10 @@ def build_groups(
 
 def number_terms(
     rows: SubscriptionRows,
-    picked: NDArray[np.int64],
     literals: NDArray[np.int64],
     often: NDArray[np.float64] | None,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
-    """Number the terms of the picked rows' literals from the rarest to the most frequent.
+    """Number the terms of some literals from the rarest to the most frequent.
 
     Returns the table of hashes, the number of each literal and the idf of each term.
     """
@@ -149,7 +145,7 @@ def number_terms(
     table[2 * filled + 1] = rank[table[2 * filled + 1].astype(np.int64)]
     numbers = rank[numbers]
     idf = np.zeros(distinct.size, np.float64)
-    np.maximum.at(idf, numbers, read_idf(rows, picked))
+    np.maximum.at(idf, numbers, relevant_columns(rows).literal_idf[literals])
     return table, numbers, idf
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_alpha, read_k, read_reach
 from placewire.ingest.queries import Query, read_ranked
+from placewire.kernels.json.changes import PlainNumbers
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.relevant.answer import answer_relevant
@@ -34,11 +35,13 @@ from placewire.kinds.relevant.results import (
     read_delta,
     take_buffers,
 )
+from placewire.kinds.relevant.rows import NO_RELEVANT, RelevantRows
 from placewire.kinds.relevant.settle import WindowSlide, gather_candidates, resolve_window_updates
 from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
 from placewire.model.kinds import (
+    RELEVANT,
     AnswerSources,
     Arrays,
     ExplainedPair,
@@ -61,7 +64,7 @@ from placewire.text.words import weigh_terms
 class RelevantKind(Kind):
     """Rows hold more than k objects, so that the window can slide before a refill is needed."""
 
-    number, name = 3, "relevant"
+    number, name = RELEVANT, "relevant"
     needed, optional = (*POINT, "alpha"), ("reach_m",)
     query_needed, query_optional = (*POINT, "alpha"), ("reach_m",)
     uses_window = True
@@ -69,6 +72,7 @@ class RelevantKind(Kind):
     looks_back = True
     left_out = "the object's score is below what it still needs"
     verdicts = ("A candidate", "Not a candidate")
+    own_columns = NO_RELEVANT
     form = KindForm(
         {
             "kind": "relevant",
@@ -92,9 +96,15 @@ class RelevantKind(Kind):
         terms = sorted(reader.keywords(event))
         weights, norm = weigh_terms(terms, reader.lexicon)
         nowhere = [0] * len(terms)
-        shape = (lon, lat, alpha, reach, norm, *weights)
         program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
-        return RowFields(k, WHOLE_WORLD._replace(shape=shape), program)
+        own = {"lon": lon, "lat": lat, "alpha": alpha, "reach_m": reach, "norm": norm}
+        return RowFields(k, WHOLE_WORLD, program, own | {"literal_idf": weights})
+
+    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> RelevantRows:
+        """Lines are plain only without a lexicon: every idf is 1."""
+        idf = np.ones(int(literals.sum()))
+        lon, lat, _, alpha, reach_m = numbers
+        return RelevantRows(lon, lat, alpha, reach_m, np.sqrt(literals), idf)
 
     def build_index(
         self, rows: SubscriptionRows, held: Buffers, parts: TermPartition | None

@@ -24,6 +24,7 @@ from placewire.kinds.relevant.kernels.score import (
     candidates_reaching_rows,
     objects_relevant_to_rows,
 )
+from placewire.kinds.relevant.rows import scored_rows
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.segments.segment import NONE_DEAD
 
@@ -54,16 +55,6 @@ class Relevance(NamedTuple):
     counters: NDArray[np.int64]
 
 
-class Scored(NamedTuple):
-    """The columns of rows that scoring reads."""
-
-    expires_us: NDArray[np.int64]
-    shape_offsets: NDArray[np.int64]
-    shape: NDArray[np.float64]
-    literal_offsets: NDArray[np.int64]
-    literal_term: NDArray[np.uint64]
-
-
 def find_relevant(
     block: RelevanceBlock,
     rows: SubscriptionRows,
@@ -88,6 +79,7 @@ def find_relevant(
         index.posted.size == 0,
         prunings,
     )
+    scored = scored_rows(rows)
     units = points_to_units(block.lon, block.lat)
     room = max(room, int(index.longest[0]))
     objects, of_row = np.empty(room, np.uint32), np.empty(room, np.uint32)
@@ -114,21 +106,22 @@ def find_relevant(
             cursor,
             counters,
         )
-        reached, scored = candidates_reaching_rows(
+        reached, verified = candidates_reaching_rows(
             objects[:count],
             of_row[:count],
             by_number[:count],
             bound[:count],
             *block[1:],
             term_number,
-            *columns_of(rows),
+            read_only(rows.expires_us),
+            scored,
             index.posted,
             read_only(theta),
             read_only(dead),
             nano,
         )
-        counters[RAISED] += count - scored
-        counters[VERIFIED] += scored
+        counters[RAISED] += count - verified
+        counters[VERIFIED] += verified
         found.append([column[:reached].copy() for column in (objects, of_row, nano)])
         if cursor[0] == numbers.size:
             break
@@ -144,18 +137,15 @@ def scan_relevant(
 ) -> Relevance:
     """The same by looking at every pair."""
     block = RelevanceBlock(*map(read_only, block))
+    scored = scored_rows(rows)
     objects, of_row, nano = objects_relevant_to_rows(
         *block[1:],
-        *columns_of(rows),
+        read_only(rows.expires_us),
+        scored,
         read_only(theta),
         read_only(dead),
     )
     return Relevance(objects, of_row, nano, np.zeros(len(COUNTER_NAMES), np.int64))
-
-
-def columns_of(rows: SubscriptionRows) -> Scored:
-    """What scoring reads of rows."""
-    return Scored(*(read_only(getattr(rows, name)) for name in Scored._fields))
 
 
 NO_MATCHES = Matches(

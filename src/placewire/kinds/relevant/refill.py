@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
+from placewire.kinds.relevant.rows import scored_rows
 from placewire.kinds.threads import run_in_portions
 from placewire.model.kinds import KindMemory
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.objects.index import Retained
 from placewire.objects.kernels.best_of_rows import (
-    AskedRows,
     best_objects_of_rows,
     objects_above_rows,
     postings_of_rows,
@@ -150,7 +150,7 @@ class WindowSearch(KindMemory):
                 best_objects_of_rows(
                     read_only(picked[begin:end]),
                     *SearchWindows(*(read_only(column[begin:end]) for column in wanted)),
-                    make_asked_rows(rows),
+                    scored_rows(rows),
                     columns,
                     page_layers,
                     layered,
@@ -184,7 +184,7 @@ class WindowSearch(KindMemory):
                     read_only(after_seq),
                     read_only(before_seq),
                     read_only(theta),
-                    make_asked_rows(rows),
+                    scored_rows(rows),
                     file.columns,
                     *self._choose_layers(file, rows, picked),
                     self.by_time,
@@ -214,16 +214,6 @@ class WindowSearch(KindMemory):
             return NO_NAMED_OBJECTS
         named = concat_named_objects(parts)
         return named.take(np.argsort(named.seq, kind="stable"))
-
-
-def make_asked_rows(rows: SubscriptionRows) -> AskedRows:
-    """Return the columns of rows that search kernels take."""
-    return AskedRows(
-        *map(
-            read_only,
-            (rows.literal_offsets, rows.literal_term, rows.shape_offsets, rows.shape),
-        )
-    )
 
 
 def count_postings(

@@ -1,7 +1,4 @@
-"""The columns of `relevant` rows by name.
-
-The shape of a row is lon, lat, alpha, reach_m, norm, and then the idf of each of its terms.
-"""
+"""The own columns of `relevant` rows."""
 
 from __future__ import annotations
 
@@ -10,51 +7,36 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH
-from placewire.model.subscriptions import SubscriptionRows, take_slices
+from placewire.kernels.jit import read_only
+from placewire.model.kinds import RELEVANT
+from placewire.model.subscriptions import SubscriptionRows
+from placewire.objects.kernels.best_of_rows import ScoredRows
 
 
-class RelevantPoints(NamedTuple):
-    """The point of each row: f64[n] each."""
+class RelevantRows(NamedTuple):
+    """What the score of a row depends on: f64[n] each, and the idf of each literal.
 
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-
-
-class RelevantWeights(NamedTuple):
-    """What the score of a row depends on: f64[n] each, `idf` f64[literals]."""
+    The literals of a row are its terms in code-point order. `norm` is the root of the sum of the
+    squares of their idf, added in that order.
+    """
 
     lon: NDArray[np.float64]
     lat: NDArray[np.float64]
     alpha: NDArray[np.float64]
     reach_m: NDArray[np.float64]
     norm: NDArray[np.float64]
-    idf: NDArray[np.float64]
+    literal_idf: NDArray[np.float64]
 
 
-def read_points(rows: SubscriptionRows) -> RelevantPoints:
-    """Return the points of rows that are all `relevant`."""
-    starts = rows.shape_offsets[:-1]
-    return RelevantPoints(rows.shape[starts + LON], rows.shape[starts + LAT])
+NO_RELEVANT = RelevantRows(*6 * (read_only(np.empty(0)),))
 
 
-def read_weights(rows: SubscriptionRows) -> RelevantWeights:
-    """Return the weights of rows that are all `relevant`."""
-    starts = rows.shape_offsets[:-1]
-    return RelevantWeights(
-        lon=rows.shape[starts + LON],
-        lat=rows.shape[starts + LAT],
-        alpha=rows.shape[starts + ALPHA],
-        reach_m=rows.shape[starts + REACH],
-        norm=rows.shape[starts + NORM],
-        idf=read_idf(rows, np.arange(rows.total)),
-    )
+def relevant_columns(rows: SubscriptionRows) -> RelevantRows:
+    """Return the own columns of `relevant` rows, read-only."""
+    return RelevantRows(*map(read_only, rows.own.get(RELEVANT, NO_RELEVANT)))
 
 
-def read_idf(rows: SubscriptionRows, picked: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the idf of each literal of the picked rows, in order."""
-    _, literals = take_slices(rows.literal_offsets, picked)
-    lengths = np.diff(rows.literal_offsets)[picked]
-    # Literal i of a row has its idf IDF + i after the start of the row's shape.
-    ahead = rows.shape_offsets[:-1][picked] + IDF - rows.literal_offsets[:-1][picked]
-    return rows.shape[literals + np.repeat(ahead, lengths)]
+def scored_rows(rows: SubscriptionRows) -> ScoredRows:
+    """Return the columns of `relevant` rows that kernels take to score objects, read-only."""
+    literals = read_only(rows.literal_offsets), read_only(rows.literal_term)
+    return ScoredRows(*literals, *relevant_columns(rows))

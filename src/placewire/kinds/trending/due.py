@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
-from placewire.kinds.trending.rows import read_times
+from placewire.kinds.trending.rows import trending_columns
 from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_rows,
@@ -44,7 +44,7 @@ def find_due(
     first_seq: int,
 ) -> DueRows:
     """Find the rows with a due time in the batch; `end_seq` is NEVER_SEQ for rows that go on."""
-    times = read_times(rows)
+    times = trending_columns(rows)
     last_us = int(advances.to_us[-1]) if advances.to_us.size else advances.before_us
     lo = np.full(rows.total, advances.before_us)
     new = rows.begin_seq >= first_seq
@@ -63,7 +63,7 @@ def find_due(
 
 def hash_regions(rows: SubscriptionRows) -> NDArray[np.int64]:
     """Hash the region and window of each row."""
-    window = read_times(rows).window_us
+    window = trending_columns(rows).window_us
     edges = rows.shape_offsets.tolist()
     return np.fromiter(
         (
@@ -125,7 +125,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
         np.concatenate([getattr(due, name) for due in found])
         for name in ("region_key", "first_us", "until_us")
     )
-    times = read_times(rows)
+    times = trending_columns(rows)
     after = find_after_seqs(rows.begin_seq, first - times.window_us, store)
     order = np.lexsort((after, region_key))
     region_key, after = region_key[order], after[order]
@@ -133,7 +133,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
     begins[1:] = (region_key[1:] != region_key[:-1]) | (after[1:] != after[:-1])
     heads = np.flatnonzero(begins)
     rows = take_rows(rows, order)
-    times = read_times(rows)
+    times = trending_columns(rows)
     shape_offsets, at = take_slices(rows.shape_offsets, heads)
     return DueGroups(
         rows.region_kind[heads],
@@ -146,7 +146,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
         np.maximum.reduceat(until[order], heads),
         np.append(heads, order.size),
         rows.k.astype(np.int64),
-        times.every_us.copy(),
+        times.every_us,
         first[order],
         until[order],
         rows.id_offsets,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placewire.kinds.trending.rows import read_times
+from placewire.kinds.trending.rows import trending_columns
 from placewire.model.subscriptions import NEVER_US
 from placewire.model.times import format_timestamp
 
@@ -21,7 +21,7 @@ def explain_trending(
 ) -> dict[str, Any]:
     """List the reports whose window has the object's time, and the terms that it adds."""
     rows = subscription.rows
-    begun_us, window_us, every_us = (int(column[0]) for column in read_times(rows))
+    begun_us, window_us, every_us = (int(column[0]) for column in trending_columns(rows))
     facts: dict[str, Any] = {
         "k": int(rows.k[0]),
         "adds_terms": sorted(obj.words.values()),

@@ -15,11 +15,11 @@ from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
 from placewire.kinds.trending.due import DueRows, find_due, hash_regions
 from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
-from placewire.kinds.trending.rows import read_times, without_begin
+from placewire.kinds.trending.rows import NO_TRENDING, trending_columns
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
-from placewire.model.kinds import AnswerSources, ExplainedPair, Kind, KindForm, RowResults
+from placewire.model.kinds import TRENDING, AnswerSources, ExplainedPair, Kind, KindForm, RowResults
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.frequent import count_section, top_terms
 from placewire.objects.sections import region_of
@@ -28,7 +28,7 @@ from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import DeltaEntry
 
 
-class TrendingRows(RowResults):
+class TrendingResults(RowResults):
     """Rows hold no results; those of one region and window have one number, found once."""
 
     def __init__(self, rows: SubscriptionRows) -> None:
@@ -43,30 +43,32 @@ class TrendingRows(RowResults):
         return self._region_keys
 
     def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
-        assert isinstance(source, TrendingRows)
+        assert isinstance(source, TrendingResults)
         self._region_keys = source.region_keys[rows]
 
 
 class TrendingKind(Kind):
     """Nothing is matched: reports count retained objects when they are due."""
 
-    number, name = 2, "trending"
+    number, name = TRENDING, "trending"
     needed, optional = ("k", "window", "every"), ("region",)
     query_needed, query_optional = ("k",), ("region",)
     matched = False
+    own_columns = NO_TRENDING
     verdicts = ("Counted", "Not counted")
     form = KindForm({"kind": "trending", "k": 10, "window": "PT1H", "every": "PT5M"}, lists="terms")
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
         k = read_k(event.k)
         region = reader.region(event)
-        times = (ts_us, *read_window(event.window, event.every))  # type: ignore[arg-type]
-        return RowFields(k, region, ANY_TEXT, times)
+        window_us, every_us = read_window(event.window, event.every)  # type: ignore[arg-type]
+        own = {"begun_us": ts_us, "window_us": window_us, "every_us": every_us}
+        return RowFields(k, region, ANY_TEXT, own)
 
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
-    ) -> TrendingRows:
-        return TrendingRows(segment.rows)
+    ) -> TrendingResults:
+        return TrendingResults(segment.rows)
 
     def settle(self, shard: Shard, batch: SettleBatch) -> DueRows:
         live = shard.live
@@ -82,7 +84,7 @@ class TrendingKind(Kind):
     def admit_new(
         self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
     ) -> AdmittedRows:
-        results = TrendingRows(rows)
+        results = TrendingResults(rows)
         all_rows = np.ones(rows.total, np.bool_)
         due = find_due(
             rows, results.region_keys, all_rows, row_end, batch.advances, batch.first_seq
@@ -95,7 +97,7 @@ class TrendingKind(Kind):
     def retention_us(self, live: Sequence[LiveSegment]) -> int:
         """The longest window; that of an ended row counts until it is merged away."""
         return max(
-            (int(read_times(one.segment.rows).window_us.max(initial=0)) for one in live),
+            (int(trending_columns(one.segment.rows).window_us.max(initial=0)) for one in live),
             default=0,
         )
 
@@ -114,9 +116,9 @@ class TrendingKind(Kind):
 
     def same_subscription(self, a: SubscriptionRows, b: SubscriptionRows) -> bool:
         """Compare all but the time at which the subscriptions began."""
-        if not np.array_equal(a.kind, b.kind):
-            return False
-        return super().same_subscription(without_begin(a), without_begin(b))
+        begun_us = trending_columns(b).begun_us
+        own = {self.number: trending_columns(a)._replace(begun_us=begun_us)}
+        return super().same_subscription(a._replace(own=own), b)
 
     def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
         add_trending_reasons(explanation[self.name], bool(explanation["matches"]), good, bad)

@@ -1,7 +1,4 @@
-"""The columns of `trending` rows by name.
-
-These rows have no words: the terms of their three literals hold times instead.
-"""
+"""The own columns of `trending` rows."""
 
 from __future__ import annotations
 
@@ -10,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.model.kinds import TRENDING
 from placewire.model.subscriptions import SubscriptionRows
 
 
-class TrendingTimes(NamedTuple):
+class TrendingRows(NamedTuple):
     """When rows report: at begun + n * every, on the objects of the window before."""
 
     begun_us: NDArray[np.int64]
@@ -21,14 +19,10 @@ class TrendingTimes(NamedTuple):
     every_us: NDArray[np.int64]
 
 
-def read_times(rows: SubscriptionRows) -> TrendingTimes:
-    """Return the times of rows that are all `trending`: i64[n] each, views."""
-    times = rows.literal_term.view(np.int64).reshape(-1, len(TrendingTimes._fields))
-    return TrendingTimes(*times.T)
+NO_TRENDING = TrendingRows(*3 * (np.empty(0, np.int64),))
 
 
-def without_begin(rows: SubscriptionRows) -> SubscriptionRows:
-    """Return rows whose subscriptions all began at 0, so that only what they ask for differs."""
-    times = rows.literal_term.copy().reshape(-1, len(TrendingTimes._fields))
-    times[:, 0] = 0
-    return rows._replace(literal_term=times.reshape(-1))
+def trending_columns(rows: SubscriptionRows) -> TrendingRows:
+    """Return the own columns of `trending` rows: i64[n] each."""
+    own: TrendingRows = rows.own.get(TRENDING, NO_TRENDING)
+    return own

@@ -21,17 +21,20 @@ from placewire.objects.kernels.score import (
 )
 from placewire.objects.kernels.score_layers import PageLayers
 
-LON, LAT, ALPHA, REACH, NORM, WEIGHTS = 0, 1, 2, 3, 4, 5  # where in a `relevant` row's shape
 FIRST_US = np.int64(-(1 << 63))
 
 
-class AskedRows(NamedTuple):
-    """What `relevant` rows ask: columns of `SubscriptionRows`."""
+class ScoredRows(NamedTuple):
+    """What the scores of `relevant` rows depend on: their terms, the idf of these, and weights."""
 
     literal_offsets: np.ndarray
     literal_term: np.ndarray
-    shape_offsets: np.ndarray
-    shape: np.ndarray
+    lon: np.ndarray
+    lat: np.ndarray
+    alpha: np.ndarray
+    reach_m: np.ndarray
+    norm: np.ndarray
+    literal_idf: np.ndarray
 
 
 @subkernel
@@ -50,7 +53,7 @@ def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> in
 
 
 @subkernel
-def most_words(rows: AskedRows, picked: np.ndarray) -> int:
+def most_words(rows: ScoredRows, picked: np.ndarray) -> int:
     """How many words a picked row asks for at most."""
     most = 1
     for i in range(picked.size):
@@ -59,31 +62,8 @@ def most_words(rows: AskedRows, picked: np.ndarray) -> int:
 
 
 @subkernel
-def asked_words(
-    row: int,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    hashes: np.ndarray,
-    order: np.ndarray,
-    asked: np.ndarray,
-    weights: np.ndarray,
-) -> int:
-    """The words of a section that a row asks for, and their idf; gives how many."""
-    count = 0
-    for at in range(literal_offsets[row], literal_offsets[row + 1]):
-        word = word_of_hash(hashes, order, literal_term[at])
-        if word >= 0:
-            asked[count] = word
-            weights[count] = shape[shape_offsets[row] + WEIGHTS + at - literal_offsets[row]]
-            count += 1
-    return count
-
-
-@subkernel
 def ask_of_row(
-    rows: AskedRows,
+    rows: ScoredRows,
     row: int,
     file: Columns,
     asked: np.ndarray,
@@ -93,24 +73,21 @@ def ask_of_row(
     before_seq: int,
 ) -> Ask:
     """What a row asks of a file; `asked` and `weights` are room for its words."""
-    count = asked_words(
-        row,
-        rows.literal_offsets,
-        rows.literal_term,
-        rows.shape_offsets,
-        rows.shape,
-        file.word_hash,
-        file.word_order,
-        asked,
-        weights,
-    )
-    base = rows.shape_offsets[row]
+    literal_term, literal_idf = rows.literal_term, rows.literal_idf
+    word_hash, word_order = file.word_hash, file.word_order
+    count = 0
+    for at in range(rows.literal_offsets[row], rows.literal_offsets[row + 1]):
+        word = word_of_hash(word_hash, word_order, literal_term[at])
+        if word >= 0:
+            asked[count] = word
+            weights[count] = literal_idf[at]
+            count += 1
     return Ask(
-        rows.shape[base + LON],
-        rows.shape[base + LAT],
-        rows.shape[base + ALPHA],
-        rows.shape[base + REACH],
-        rows.shape[base + NORM],
+        rows.lon[row],
+        rows.lat[row],
+        rows.alpha[row],
+        rows.reach_m[row],
+        rows.norm[row],
         asked[:count],
         weights[:count],
         np.int64(after_us),
@@ -126,7 +103,7 @@ def best_objects_of_rows(
     after_us: np.ndarray,
     after_seq: np.ndarray,
     before_seq: np.ndarray,
-    rows: AskedRows,
+    rows: ScoredRows,
     file: Columns,
     page_layers: PageLayers,
     layered: bool,
@@ -206,7 +183,7 @@ def objects_above_rows(
     after_seq: np.ndarray,
     before_seq: np.ndarray,
     theta: np.ndarray,
-    rows: AskedRows,
+    rows: ScoredRows,
     file: Columns,
     page_layers: PageLayers,
     layered: bool,

@@ -14,8 +14,9 @@ from placewire.kernels.ids import mark_bits
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.expression import ACCEPT, COVER_ONE, REJECT
+from placewire.model.kinds import BOOLEAN
 from placewire.model.regions import BOX
-from placewire.model.subscriptions import BOOLEAN, NEVER_US, SubscriptionRows, lengths_to_offsets
+from placewire.model.subscriptions import NEVER_US, SubscriptionRows, lengths_to_offsets
 from placewire.plans.cost.choice import Prices
 from placewire.plans.cost.model import LoadModel
 from placewire.segments.segment import Segment, make_segment

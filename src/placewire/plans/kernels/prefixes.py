@@ -5,36 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import kernel
-from placewire.kinds.relevant.kernels.score import ALPHA, IDF, NORM
+from placewire.objects.kernels.best_of_rows import ScoredRows
 
 PADDING = 1e-7  # more than any rounding of a score
 
 
 @kernel
-def rows_to_prefixes(
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    frequency: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    theta: np.ndarray,
-) -> np.ndarray:
+def rows_to_prefixes(rows: ScoredRows, frequency: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Which literals are in the loose prefix of their row: bool[literals].
 
     Terms are taken from the rarest on, by (`frequency` f64[literals], hash), until those left
     cannot make up the threshold any more, even at the row's own place. An object's weights make a
     vector of length 1, so they are worth the length of the row's own weights at most.
     """
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    literal_idf, alphas, norms = rows.literal_idf, rows.alpha, rows.norm
     prefix = np.zeros(frequency.size, np.bool_)
     for row in range(theta.size):
         first, last = literal_offsets[row], literal_offsets[row + 1]
-        base = shape_offsets[row]
-        alpha, norm = shape[base + ALPHA], shape[base + NORM]
+        alpha, norm = alphas[row], norms[row]
         needed = theta[row] / 1e9 - alpha - PADDING
         left = 0.0
         if norm > 0.0:
             for at in range(first, last):
-                weight = shape[base + IDF + at - first] / norm
+                weight = literal_idf[at] / norm
                 left += weight * weight
         while True:
             rarest = -1
@@ -54,7 +48,7 @@ def rows_to_prefixes(
                 break
             prefix[rarest] = True
             if norm > 0.0:
-                weight = shape[base + IDF + rarest - first] / norm
+                weight = literal_idf[rarest] / norm
                 left -= weight * weight
                 if left < 1e-12:
                     left = 0.0

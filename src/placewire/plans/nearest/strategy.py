@@ -27,9 +27,10 @@ from placewire.kinds.nearest.index import (
     one_part,
 )
 from placewire.kinds.nearest.match import find_near
-from placewire.kinds.nearest.rows import read_points
+from placewire.kinds.nearest.rows import nearest_columns
+from placewire.model.kinds import NEAREST
 from placewire.model.regions import CIRCLE
-from placewire.model.subscriptions import NEAREST, SubscriptionRows, take_rows, take_slices
+from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
 from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_partition
 from placewire.plans.cost.measures import Objects, PlanWork
@@ -83,7 +84,7 @@ class NearestStrategy(PartitionStrategy):
         if self.rule is None:
             owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
             return RowPartition(self.workers, owner, np.zeros(rows.total, np.float32))
-        lon, lat, _ = read_points(rows)
+        lon, lat, _ = nearest_columns(rows)
         owner, cost, self.loads = assign_new(
             self.rule,
             self.loads,
@@ -170,7 +171,7 @@ class NearestStrategy(PartitionStrategy):
 
     def divide_objects(self, seen: PlanInput) -> Leaves:
         """SSTD: divide objects among the leaves of a quadtree over the circles."""
-        lon, lat, _ = read_points(seen.rows)
+        lon, lat, _ = nearest_columns(seen.rows)
         circles = seen.rows._replace(
             region_kind=np.full(seen.rows.total, CIRCLE, np.uint8),
             box=circles_to_boxes(lon, lat, radii_of(seen.segments)),
@@ -199,7 +200,7 @@ def make_circle_sample(
 
     Objects are at the centres of their cells, some hundred metres off at most.
     """
-    lon, lat, _ = read_points(rows)
+    lon, lat, _ = nearest_columns(rows)
     object_lon, object_lat = codes_to_points(objects.codes)
     return CircleSample(
         lon,
@@ -218,10 +219,8 @@ def make_circle_sample(
 def post_circles(rows: SubscriptionRows, circles: CircleIndex, workers: int) -> MapPosts:
     """Post each row under its least frequent terms, in the cells that its circle touches."""
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
-    shape = rows.shape.reshape(-1, 3)
-    boxes = circles_to_boxes(
-        np.ascontiguousarray(shape[:, 0]), np.ascontiguousarray(shape[:, 1]), circles.radius
-    )
+    lon, lat, _ = nearest_columns(rows)
+    boxes = circles_to_boxes(lon, lat, circles.radius)
     offsets, cells = cells_of_ranges(boxes_to_ranges(boxes), MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
     owner = circles.partition.owner % workers
     return MapPosts(post_row, post_term, owner, offsets, cells, CELL_LEVEL)
@@ -275,7 +274,7 @@ def match_sample(
     """Match some of the objects against some of the rows."""
     step = max(1, -(-rows.total // SAMPLED_ROWS))
     picked = np.arange(0, rows.total, step)
-    some = SubscriptionRows(*map(read_only, take_rows(rows, picked)))
+    some = map_columns(take_rows(rows, picked), read_only)
     circles = index_circles(some, radius[picked], one_part(some.total))
     chosen = np.arange(0, objects.codes.size, max(1, -(-objects.codes.size // SAMPLED_OBJECTS)))
     offsets, at = take_slices(objects.term_offsets, chosen)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.model.subscriptions import BOOLEAN
+from placewire.model.kinds import BOOLEAN
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.messages import WorkerSummary

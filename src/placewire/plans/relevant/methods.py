@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kinds.relevant.rows import read_points
+from placewire.kinds.relevant.rows import relevant_columns, scored_rows
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.kernels.prefixes import rows_to_prefixes
 from placewire.plans.relevant.parts import PointTree, RelevantPairs, cut_vocabulary, grow_point_tree
@@ -76,7 +76,7 @@ class RelevantRule(NamedTuple):
         lengths = np.diff(rows.literal_offsets)
         if self.name == "hash":
             return np.repeat((rows.id_hash % np.uint64(self.workers)).astype(np.int32), lengths)
-        lon, lat = read_points(rows)
+        lon, lat = relevant_columns(rows)[:2]
         if self.name == "location":
             return np.repeat(self.trees[0].leaves_of(lon, lat), lengths)
         if self.name in ("keyword", "prefix"):
@@ -120,12 +120,7 @@ def prefixes_of(
 ) -> NDArray[np.bool_]:
     """Which literals are in their rows' loose prefixes, by the frequencies of known terms."""
     prefixes: NDArray[np.bool_] = rows_to_prefixes(
-        read_only(rows.literal_offsets),
-        read_only(rows.literal_term),
-        frequencies_of(rows, terms, frequency),
-        read_only(rows.shape_offsets),
-        read_only(rows.shape),
-        read_only(theta),
+        scored_rows(rows), frequencies_of(rows, terms, frequency), read_only(theta)
     )
     return prefixes
 
@@ -143,7 +138,7 @@ def plan_relevant(
     if name == "hash":
         return rule
     rows, offsets = sample.rows, sample.rows.literal_offsets
-    points = np.stack(read_points(rows), axis=1)
+    points = np.stack(relevant_columns(rows)[:2], axis=1)
     objects = np.stack([sample.lon, sample.lat], axis=1)
     if name == "location":
         return rule._replace(trees=(grow_point_tree(points, objects, workers),))

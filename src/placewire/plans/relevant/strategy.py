@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.relevant.index import TermPartition
-from placewire.model.subscriptions import RELEVANT, SubscriptionRows, take_rows, take_slices
+from placewire.kinds.relevant.rows import relevant_columns
+from placewire.model.kinds import RELEVANT
+from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_partition
 from placewire.plans.cost.measures import PlanWork
 from placewire.plans.kernels.nearest import WIDE_CELL
@@ -130,7 +132,7 @@ def rebalance_rule(
     cost = np.zeros(owner.size)
     cost[posted] = scale_costs(owner[posted], often[posted] + 1.0, counted)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    points = np.stack([rows.shape[rows.shape_offsets[:-1] + axis] for axis in (0, 1)], axis=1)
+    points = np.stack(relevant_columns(rows)[:2], axis=1)
 
     def cut_places(here: NDArray[np.bool_], leaves: int) -> PointTree:
         costs = sum_loads(row[here], cost[here], rows.total)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from placewire.ingest.queries import Query, read_query
-from placewire.kinds.trending.rows import read_times
+from placewire.kinds.trending.rows import trending_columns
 from placewire.model.events import QueryEvent, decode_event
 from placewire.model.expression import COVER_ALL
 from placewire.model.regions import circle_bounds
@@ -82,7 +82,7 @@ def ask_trending(segments: Sequence[LiveSegment]) -> Questions | None:
                 np.zeros(count + 1, np.int64),
                 np.empty(0, np.uint64),
                 np.ones(count, np.bool_),
-                read_times(rows).window_us[picked] / SECOND_US,
+                trending_columns(rows).window_us[picked] / SECOND_US,
             )
         )
     return join_questions(parts, MOST_TRENDING) if parts else None

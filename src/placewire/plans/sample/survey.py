@@ -16,11 +16,12 @@ from placewire.ingest.sources import LogSource, decode_block
 from placewire.kernels.ids import changes_to_chains
 from placewire.kernels.jit import read_only
 from placewire.model.errors import Unusable
+from placewire.model.kinds import BOOLEAN
 from placewire.model.subscriptions import (
-    BOOLEAN,
     SubscriptionRows,
     concat_offsets,
     concat_rows,
+    map_columns,
     no_rows,
     take_rows,
 )
@@ -132,7 +133,7 @@ def survey_files(
     rows, live, others = surveyor.live_rows(sample_subscriptions)
     return Survey(
         Objects(*surveyor.objects.in_order()),
-        SubscriptionRows(*map(read_only, rows)),
+        map_columns(rows, read_only),
         surveyor.objects.seen,
         live,
         others,

@@ -17,16 +17,16 @@ from placewire.kernels.space.cells import points_to_codes
 from placewire.kinds.relevant.index import GroupIndex, build_groups
 from placewire.kinds.relevant.kernels import groups as prunings
 from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS, COUNT_POSTINGS, COUNTER_NAMES
-from placewire.kinds.relevant.kernels.score import LAT, LON
 from placewire.kinds.relevant.match import (
     Relevance,
     RelevanceBlock,
     find_relevant,
     scan_relevant,
 )
+from placewire.kinds.relevant.rows import RelevantRows, relevant_columns
+from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import (
     NEVER_US,
-    RELEVANT,
     SubscriptionRows,
     lengths_to_offsets,
     no_rows,
@@ -96,24 +96,19 @@ def draw_world(seed: int, subscriptions: int = 300, objects: int = 40) -> World:
     idf[rng.random(VOCABULARY) < rng.choice([0.0, 0.2])] = 0.0
     n = subscriptions
     offsets, words = draw_terms(rng, n, 1, 5)
-    lengths = np.diff(offsets)
     lon, lat = draw_places(rng, n)
     alpha = np.where(rng.random(n) < 0.4, rng.choice([0.0, 0.5, 1.0], n), rng.random(n))
     reach = rng.choice(REACHES, n)
-    shape_offsets = lengths_to_offsets(lengths + 5)
-    shape = np.empty(int(shape_offsets[-1]))
-    for place, column in enumerate((lon, lat, alpha, reach, norms_of(offsets, idf[words]))):
-        shape[shape_offsets[:-1] + place] = column
-    shape[np.arange(words.size) + 5 * np.repeat(np.arange(1, n + 1), lengths)] = idf[words]
+    norm = norms_of(offsets, idf[words])
     rows = no_rows()._replace(
         kind=np.full(n, RELEVANT, np.uint8),
         k=np.ones(n, np.uint16),
         begin_seq=np.zeros(n, np.int64),
         expires_us=np.where(rng.random(n) < 0.2, rng.integers(0, 100, n), NEVER_US),
-        shape_offsets=shape_offsets,
-        shape=shape,
+        shape_offsets=np.zeros(n + 1, np.int64),
         literal_offsets=offsets,
         literal_term=HASHES[words],
+        own={RELEVANT: RelevantRows(lon, lat, alpha, reach, norm, idf[words])},
     )
     lon, lat = draw_places(rng, objects)
     codes = points_to_codes(lon, lat)
@@ -274,10 +269,9 @@ def test_nothing_and_little(subscriptions: int, objects: int) -> None:
 def test_many_rows_in_one_place_want_the_same() -> None:
     """A cell that cannot be divided, however small cells should be."""
     world = draw_world(11, 700, 20)
-    shape = world.rows.shape.copy()
-    starts = world.rows.shape_offsets[:-1]
-    shape[starts + LON], shape[starts + LAT] = -74.0, 40.7
-    rows = world.rows._replace(shape=shape)
+    lon, lat = np.full(700, -74.0), np.full(700, 40.7)
+    own = relevant_columns(world.rows)._replace(lon=lon, lat=lat)
+    rows = world.rows._replace(own={RELEVANT: own})
     index = build_groups(rows, world.theta, leaf_rows=10)
     assert int(np.diff(index.cell_offsets).max()) > 100
     found = find_relevant(world.block, rows, index, world.theta, world.dead, room=10)

@@ -17,7 +17,7 @@ from placewire import Unusable, run
 from placewire.batch import resize as resizing
 from placewire.cli.main import app
 from placewire.demo import CityLife, write_log
-from placewire.model.subscriptions import BOOLEAN
+from placewire.model.kinds import BOOLEAN
 from placewire.plans.rebalance.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.storage.manifest import WorkersEntry
 from profiles import examples

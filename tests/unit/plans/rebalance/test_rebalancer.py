@@ -17,8 +17,8 @@ from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.model.errors import Unusable
+from placewire.model.kinds import NEAREST, RELEVANT
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import NEAREST, RELEVANT
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.cost.calibrate import draw_rows
 from placewire.plans.cost.measures import post_rows

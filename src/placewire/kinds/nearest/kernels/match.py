@@ -28,6 +28,7 @@ from placewire.kinds.boolean.kernels.postings import (
     WEST_SOUTH,
     WORDS,
 )
+from placewire.kinds.nearest.rows import NearestRows
 from placewire.model.expression import COVER_ONE
 
 
@@ -115,7 +116,7 @@ def objects_near_postings(
     cover_mode: np.ndarray,
     literal_offsets: np.ndarray,
     literal_term: np.ndarray,
-    shape: np.ndarray,
+    points: NearestRows,
     centres: np.ndarray,
     limits: np.ndarray,
     dead: np.ndarray,
@@ -131,10 +132,11 @@ def objects_near_postings(
     """Write every (object, row, distance) that may enter a result.
 
     `centres` f32[n, 3] and `limits` f32[n] are the circles as known now; row r's point and farthest
-    distance are shape[3 r:3 r + 3]. `cursor` i64[5] holds the group, run and position to begin at,
+    distance are in `points`. `cursor` i64[5] holds the group, run and position to begin at,
     how many candidates are written and how many postings were looked at; when there is no more
     room it returns with the cursor at the list it could not do.
     """
+    row_lon, row_lat, within_m = points.lon, points.lat, points.within_m
     words = postings.reshape(-1)
     hit_object = np.empty(AHEAD, np.uint32)
     hit_cell = np.empty(AHEAD, np.int64)
@@ -216,7 +218,8 @@ def objects_near_postings(
                     aside_row[left] = row
                     left += dx * dx + dy * dy + dz * dz <= limits[row]
                 for k in range(left):
-                    touched ^= np.uint32(shape[3 * np.int64(aside_row[k])] > 0.0)
+                    row = np.int64(aside_row[k])
+                    touched ^= np.uint32(row_lon[row] + row_lat[row] + within_m[row] > 0.0)
                 for k in range(left):
                     o = aside_object[k]
                     row = np.int64(aside_row[k])
@@ -233,8 +236,8 @@ def objects_near_postings(
                         literal_offsets[row + 1],
                     ):
                         continue
-                    distance = distance_m(shape[3 * row], shape[3 * row + 1], lons[o], lats[o])
-                    if distance > shape[3 * row + 2]:
+                    distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
+                    if distance > within_m[row]:
                         continue
                     out_object[found] = o
                     out_row[found] = row
@@ -262,10 +265,11 @@ def objects_near_rows(
     cover_mode: np.ndarray,
     literal_offsets: np.ndarray,
     literal_term: np.ndarray,
-    shape: np.ndarray,
+    points: NearestRows,
     dead: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
     """The same by looking at every pair, circles or not: object u32, row u32, distance f64."""
+    row_lon, row_lat, within_m = points.lon, points.lat, points.within_m
     room = 1024
     objects = np.empty(room, np.uint32)
     rows = np.empty(room, np.uint32)
@@ -286,8 +290,8 @@ def objects_near_rows(
                 wanted = literal_offsets[row + 1] - literal_offsets[row]
             if shared < wanted:
                 continue
-            distance = distance_m(shape[3 * row], shape[3 * row + 1], lons[o], lats[o])
-            if distance > shape[3 * row + 2]:
+            distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
+            if distance > within_m[row]:
                 continue
             if found == room:
                 objects = np.append(objects, np.empty(room, np.uint32))

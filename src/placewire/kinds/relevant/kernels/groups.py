@@ -12,8 +12,8 @@ import numpy as np
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.term_sets import signature_of_term
-from placewire.kinds.relevant.kernels.score import ALPHA, IDF, LAT, LON, NORM, REACH
 from placewire.model.regions import EARTH_RADIUS_M
+from placewire.objects.kernels.best_of_rows import ScoredRows
 
 # Prunings, each a bit.
 CELL_PRUNING = 1  # Lemma 6
@@ -59,10 +59,7 @@ MOST_PULL = 1e30  # a reach of nothing at all, still a number
 @kernel
 def rows_to_weights(
     picked: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
+    rows: ScoredRows,
     literal_number: np.ndarray,
     posted: np.ndarray,
     in_place: bool,
@@ -76,6 +73,8 @@ def rows_to_weights(
     has one of them before. If `dropping`, a posting is left out whose row could not reach `theta`
     by it even with an object at its place.
     """
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    literal_idf, alphas, norms = rows.literal_idf, rows.alpha, rows.norm
     total = 0
     longest = 1
     for row in picked:
@@ -91,8 +90,7 @@ def rows_to_weights(
     k = 0
     for row in picked:
         first, last = literal_offsets[row], literal_offsets[row + 1]
-        at = shape_offsets[row]
-        alpha, norm = shape[at + ALPHA], shape[at + NORM]
+        alpha, norm = alphas[row], norms[row]
         for i in range(last - first):
             its = np.int64(literal_number[first + i])
             if posted.size and not posted[first + i] and not in_place:
@@ -106,7 +104,7 @@ def rows_to_weights(
         hints = np.uint64(0)
         for to in range(last - first - 1, -1, -1):
             i = place[to]
-            weight = shape[at + IDF + i] / norm if norm != 0.0 else 0.0
+            weight = literal_idf[first + i] / norm if norm != 0.0 else 0.0
             squares += weight * weight
             reached = alpha + (1.0 - alpha) * math.sqrt(squares) + NEED_PADDING >= 1e-9 * theta[row]
             here = posted.size == 0 or posted[first + i]
@@ -127,22 +125,21 @@ def rows_to_facts(
     post_row: np.ndarray,
     post_near: np.ndarray,
     post_later: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
+    rows: ScoredRows,
     theta: np.ndarray,
 ) -> np.ndarray:
     """The facts f32[FACTS, p] of postings."""
+    lon, lat, alphas, reach_m = rows.lon, rows.lat, rows.alpha, rows.reach_m
     facts = np.empty((FACTS, post_row.size), np.float32)
     for p in range(post_row.size):
         row = np.int64(post_row[p])
-        at = shape_offsets[row]
-        alpha = shape[at + ALPHA]
+        alpha = alphas[row]
         facts[NEED, p] = 1e-9 * theta[row] - alpha - NEED_PADDING
         facts[NEAR, p] = post_near[p]
         facts[LATER, p] = post_later[p]
-        facts[PULL, p] = min(alpha * (EARTH_RADIUS_M / shape[at + REACH]), MOST_PULL)
+        facts[PULL, p] = min(alpha * (EARTH_RADIUS_M / reach_m[row]), MOST_PULL)
         facts[ALPHA_OF, p] = alpha
-        phi, turn = math.radians(shape[at + LAT]), math.radians(shape[at + LON])
+        phi, turn = math.radians(lat[row]), math.radians(lon[row])
         facts[UNIT_X, p] = math.cos(phi) * math.cos(turn)
         facts[UNIT_Y, p] = math.cos(phi) * math.sin(turn)
         facts[UNIT_Z, p] = math.sin(phi)

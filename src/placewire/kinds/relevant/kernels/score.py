@@ -1,7 +1,6 @@
 """Relevance: the score of an object for a `relevant` row, and every pair by looking at each.
 
-Scores are whole billionths ("nano", i32), as the specification rounds them. A row's shape is lon,
-lat, alpha, reach_m, norm and the idf of each of its terms (`model.subscriptions`).
+Scores are whole billionths ("nano", i32), as the specification rounds them.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import numpy as np
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.term_sets import place_of_term
+from placewire.objects.kernels.best_of_rows import ScoredRows
 
-LON, LAT, ALPHA, REACH, NORM, IDF = 0, 1, 2, 3, 4, 5  # places in a row's shape
 BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
 TOUCHED = 128  # rows touched before they are read
 
@@ -37,14 +36,13 @@ def row_similarity(
     posted: np.ndarray,
     first: int,
     last: int,
-    shape: np.ndarray,
-    shape_at: int,
+    literal_idf: np.ndarray,
+    row_norm: float,
 ) -> float:
     """TSim of the specification's section 7, in the order of the row's terms; -1 if not asked for.
 
     That is, if none is shared, or one that is posted and whose number is below `number`.
     """
-    row_norm = shape[shape_at + NORM]
     textual = -1.0
     for at in range(first, last):
         place = place_of_term(terms, first_term, last_term, literal_term[at])
@@ -54,19 +52,15 @@ def row_similarity(
             return -1.0
         textual = max(textual, 0.0)
         if row_norm != 0.0 and norm != 0.0:
-            idf = shape[shape_at + IDF + at - first]
+            idf = literal_idf[at]
             textual += (idf / row_norm) * (idf / norm)
     return textual
 
 
 @subkernel
-def score_nano(
-    lon: float, lat: float, textual: float, shape: np.ndarray, shape_at: int
-) -> np.int32:
+def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
     """The score of the specification's section 7 in billionths."""
-    alpha = shape[shape_at + ALPHA]
-    distance = distance_m(shape[shape_at + LON], shape[shape_at + LAT], lon, lat)
-    spatial = max(0.0, 1.0 - distance / shape[shape_at + REACH])
+    spatial = max(0.0, 1.0 - distance / reach_m)
     return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
 
 
@@ -79,10 +73,7 @@ def objects_relevant_to_rows(
     terms: np.ndarray,
     norms: np.ndarray,
     expires_us: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
+    scored: ScoredRows,
     theta: np.ndarray,
     dead: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
@@ -90,6 +81,13 @@ def objects_relevant_to_rows(
 
     By looking at each pair: the oracle of the index, and its null form.
     """
+    literal_offsets, literal_term, literal_idf = (
+        scored.literal_offsets,
+        scored.literal_term,
+        scored.literal_idf,
+    )
+    lon, lat, norm = scored.lon, scored.lat, scored.norm
+    alpha, reach_m = scored.alpha, scored.reach_m
     room = 1024
     objects = np.empty(room, np.uint32)
     rows = np.empty(room, np.uint32)
@@ -112,12 +110,13 @@ def objects_relevant_to_rows(
                 all_posted,
                 literal_offsets[row],
                 literal_offsets[row + 1],
-                shape,
-                shape_offsets[row],
+                literal_idf,
+                norm[row],
             )
             if textual < 0.0:
                 continue
-            nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+            distance = distance_m(lon[row], lat[row], lons[o], lats[o])
+            nano = score_nano(distance, textual, alpha[row], reach_m[row])
             if nano < theta[row]:
                 continue
             if found == room:
@@ -148,10 +147,7 @@ def candidates_reaching_rows(
     term_number: np.ndarray,
     # the rows
     expires_us: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
+    scored: ScoredRows,
     posted: np.ndarray,
     theta: np.ndarray,
     dead: np.ndarray,
@@ -163,6 +159,13 @@ def candidates_reaching_rows(
     a bound f32 of its score; one whose first posted term is another one is found by that. Returns
     how many reach and how many were scored.
     """
+    literal_offsets, literal_term, literal_idf = (
+        scored.literal_offsets,
+        scored.literal_term,
+        scored.literal_idf,
+    )
+    lon, lat, norm = scored.lon, scored.lat, scored.norm
+    alpha, reach_m = scored.alpha, scored.reach_m
     # What is needed of rows is all over memory: let it come before it is read.
     felt = np.int64(0)
     left = 0
@@ -177,12 +180,11 @@ def candidates_reaching_rows(
             to += 1e9 * (bounds[k] + BOUND_PADDING) >= theta[np.int64(rows[k])]
         for k in range(begin, to):
             row = np.int64(rows[k])
-            felt += literal_offsets[row] + shape_offsets[row] + expires_us[row]
+            felt += literal_offsets[row] + expires_us[row]
+            felt += np.int64(lon[row] + lat[row] + alpha[row] + reach_m[row] + norm[row] > 0.0)
         for k in range(begin, to):
-            row = np.int64(rows[k])
-            at = shape_offsets[row]
-            felt += np.int64(shape[at] + shape[at + NORM] > 0.0)
-            felt += np.int64(literal_term[literal_offsets[row]] & np.uint64(1))
+            at = literal_offsets[np.int64(rows[k])]
+            felt += np.int64(literal_term[at] & np.uint64(1)) + np.int64(literal_idf[at] > 0.0)
         left += to - begin
         for k in range(begin, to):
             o = np.int64(objects[k])
@@ -200,12 +202,13 @@ def candidates_reaching_rows(
                 posted,
                 literal_offsets[row],
                 literal_offsets[row + 1],
-                shape,
-                shape_offsets[row],
+                literal_idf,
+                norm[row],
             )
             if textual < 0.0:
                 continue
-            nano = score_nano(lons[o], lats[o], textual, shape, shape_offsets[row])
+            distance = distance_m(lon[row], lat[row], lons[o], lats[o])
+            nano = score_nano(distance, textual, alpha[row], reach_m[row])
             if nano >= theta[row]:
                 objects[found], rows[found], nanos[found] = o, row, nano
                 found += 1
