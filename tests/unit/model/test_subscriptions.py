@@ -99,6 +99,6 @@ def test_a_kind_without_rows_has_empty_columns() -> None:
         assert all(column.size == 0 for column in own)
 
 
-@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", list(all_kinds()), ids=lambda kind: kind.name)
 def test_own_columns_have_names_of_their_own(kind: Any) -> None:
     assert not set(kind.own_columns._fields) & set(SubscriptionRows._fields)

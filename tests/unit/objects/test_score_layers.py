@@ -17,6 +17,8 @@ from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.relevant.answer import answer_relevant
 from placewire.kinds.relevant.refill import SearchWindows, WindowFile, WindowSearch
+from placewire.kinds.relevant.rows import RelevantRows
+from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
 from placewire.objects import score_layers as module
 from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
@@ -297,7 +299,11 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         make_asking(i, count)._replace(after_seq=FIRST, before_seq=LAST) for i in range(total)
     ]
     asked = rows_of_askings(file, askings, None)
-    rows = no_rows()._replace(**asked._asdict())
+    rows = no_rows()._replace(
+        literal_offsets=asked.literal_offsets,
+        literal_term=asked.literal_term,
+        own={RELEVANT: RelevantRows(*asked[2:])},
+    )
     wanted = SearchWindows(*(np.array([a[i] for a in askings], np.int64) for i in (5, 6, 7)))
     sizes = np.full(total, 25)
     found = []
