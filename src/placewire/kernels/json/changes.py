@@ -33,7 +33,7 @@ from placewire.kernels.json.timestamps import timestamp_of_bytes
 from placewire.kernels.text.term_map import TermMap
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_KEYWORDS, MOST_TERMS
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ANY, COVER_ONE, REJECT
-from placewire.model.kinds import number_of_kind
+from placewire.model.kinds import BOOLEAN, NEAREST, RELEVANT
 from placewire.model.regions import EVERYWHERE
 from placewire.model.subscriptions import NEVER_US
 
@@ -52,7 +52,7 @@ NUMBER_KEYS = LON | LAT | WITHIN | ALPHA | REACH
 # of its terms. Such terms are in code-point order and all of them in the cover. Every other kind is
 # read by the strict decoder, as any line is that is not plain.
 KIND_WORDS = (b'boolean"', b'nearest"', b'relevant"')
-KIND_NUMBERS = tuple(number_of_kind(word[:-1].decode()) for word in KIND_WORDS)
+KIND_NUMBERS = (BOOLEAN, NEAREST, RELEVANT)
 NEEDED_KEYS = (0, RANKED_KEYS, RANKED_KEYS | ALPHA)
 OPTIONAL_KEYS = (REGION | WHERE, MODE | WITHIN, REACH)
 WEIGHS_TERMS = (False, False, True)
