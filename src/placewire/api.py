@@ -20,7 +20,7 @@ from placewire.ingest.sources import LogSource
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
-from placewire.model.settings import Settings, parse_settings
+from placewire.model.settings import Settings, check_settings
 from placewire.model.times import parse_duration
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
@@ -78,17 +78,9 @@ def explain(
     docs/how-to/explain.md describes the result. Raises InvalidEvent or Unusable.
     """
     place = None if state is None else open_state(Path(state))
-    return explain_pair(place, object, subscription, read_options(settings))
-
-
-def read_options(settings: Settings | dict[str, Any] | None) -> Settings | None:
-    """Read settings from a dict; raises Unusable."""
-    if settings is None or isinstance(settings, Settings):
-        return settings
-    try:
-        return parse_settings(settings)
-    except InvalidEvent as error:
-        raise Unusable(f"settings: {error}") from None
+    return explain_pair(
+        place, object, subscription, None if settings is None else check_settings(settings)
+    )
 
 
 def replay(
@@ -131,11 +123,11 @@ def replay(
     for name, number in numbers.items():
         if number is not None and number < 1:
             raise Unusable(f"{name}: must be 1 or more, got {number}")
-    settings = read_options(settings)
+    checked = check_settings(settings)
     with state_directory(state) as root:
         coordinator = Coordinator(
             StateDir(root),
-            settings or Settings(),
+            checked,
             identify_log(path),
             plan,
             span if span is None or span.most > span.least else span.least,

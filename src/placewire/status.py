@@ -6,6 +6,7 @@ Reading it needs no lock. It is printed as JSON or Prometheus metrics; the live 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,13 +35,13 @@ from placewire.storage.manifest import (
     PlanEntry,
     WorkersEntry,
     read_latest,
+    retry_reading,
 )
 from placewire.storage.runtime_files import Lag, PlanRequest, read_lag, read_pending_request
 
 MOST_OBJECTS = 20_000  # that a map shows
 WORLD = [-180.0, -90.0, 180.0, 90.0]
 MOST_LEAVES = 1_000
-TRIES = 3  # a writer may delete a file between the manifest and our reading it
 
 
 class LeafLoads(NamedTuple):
@@ -105,13 +106,7 @@ class StateStatus(NamedTuple):
 def read_status(root: Path) -> StateStatus:
     """Read the status of a state; raises Unusable."""
     state = open_state(root)
-    for left in range(TRIES, 0, -1):
-        try:
-            return read_once(state)
-        except Unusable:
-            if left == 1:
-                raise
-    raise AssertionError("unreachable")
+    return retry_reading(partial(read_once, state))
 
 
 def open_state(root: Path) -> StateDir:

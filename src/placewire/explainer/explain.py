@@ -22,13 +22,12 @@ from placewire.kinds.explanation import (
     join_words,
     quote_term,
 )
-from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.errors import InvalidEvent
 from placewire.model.kinds import ExplainedPair, kind_named, kind_numbered, name_of_kind
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp
 from placewire.storage.layout import StateDir
-
-TRIES = 5  # a writer may delete a file after the manifest is read and before it is mapped
+from placewire.storage.manifest import retry_reading
 
 
 def explain(
@@ -43,13 +42,11 @@ def explain(
     an id. Seqs and ids need a state, whose settings then apply. Raises InvalidEvent for malformed
     input, NotRetained for what the state does not have, Unusable for a state or setting.
     """
-    for left in range(TRIES, 0, -1):
-        try:
-            return explain_pair(open_context(state, settings), object, subscription)
-        except Unusable:
-            if state is None or left == 1:
-                raise
-    raise AssertionError("unreachable")
+
+    def explain_once() -> dict[str, Any]:
+        return explain_pair(open_context(state, settings), object, subscription)
+
+    return explain_once() if state is None else retry_reading(explain_once)
 
 
 def explain_pair(

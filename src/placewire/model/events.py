@@ -45,10 +45,10 @@ class ObjectEvent(Event, tag="object"):
     data: Any = UNSET
 
 
-class SubscribeEvent(Event, tag="subscribe"):
+class RequestEvent(Event):
+    """The fields that subscriptions and queries share."""
+
     kind: str
-    expires: str | Unset = UNSET
-    data: Any = UNSET
     region: Any = UNSET
     where: Any = UNSET
     lon: float | Unset = UNSET
@@ -59,6 +59,11 @@ class SubscribeEvent(Event, tag="subscribe"):
     within_m: float | Unset = UNSET
     alpha: float | Unset = UNSET
     reach_m: float | Unset = UNSET
+
+
+class SubscribeEvent(RequestEvent, tag="subscribe"):
+    expires: str | Unset = UNSET
+    data: Any = UNSET
     window: str | Unset = UNSET
     every: str | Unset = UNSET
 
@@ -67,19 +72,8 @@ class UnsubscribeEvent(Event, tag="unsubscribe"):
     pass
 
 
-class QueryEvent(Event, tag="query"):
-    kind: str
+class QueryEvent(RequestEvent, tag="query", kw_only=True):
     last: str
-    region: Any = UNSET
-    where: Any = UNSET
-    lon: float | Unset = UNSET
-    lat: float | Unset = UNSET
-    keywords: list[str] | Unset = UNSET
-    k: int | Unset = UNSET
-    mode: str | Unset = UNSET
-    within_m: float | Unset = UNSET
-    alpha: float | Unset = UNSET
-    reach_m: float | Unset = UNSET
     limit: int | Unset = UNSET
 
 
@@ -240,7 +234,7 @@ def check_unique_keys(line: bytes) -> None:
     except InvalidEvent:
         raise
     except (ValueError, RecursionError) as error:
-        raise InvalidEvent(f"JSON is describe_malformed: {error}") from None
+        raise InvalidEvent(f"JSON is malformed: {error}") from None
 
 
 def compact_data(value: Any) -> bytes:

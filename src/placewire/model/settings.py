@@ -54,16 +54,27 @@ def read_settings(path: Path | None) -> Settings:
     """Return the settings of a TOML file, the defaults without one; raises Unusable."""
     if path is None:
         return Settings()
+    return check_settings(read_toml(path, f"settings {path}"), f"settings {path}")
+
+
+def read_toml(path: Path, label: str) -> dict[str, Any]:
+    """Read a TOML file; raises Unusable with a message that begins with `label`."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise Unusable(f"settings {path}: cannot be read: {error.strerror}") from None
+        raise Unusable(f"{label}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"settings {path}: is not TOML: {error}") from None
+        raise Unusable(f"{label}: is not TOML: {error}") from None
+
+
+def check_settings(given: Settings | dict[str, Any] | None, label: str = "settings") -> Settings:
+    """Return settings that are given as such, as a table or not at all; raises Unusable."""
+    if given is None or isinstance(given, Settings):
+        return given or Settings()
     try:
-        return parse_settings(table)
+        return parse_settings(given)
     except InvalidEvent as error:
-        raise Unusable(f"settings {path}: {error}") from None
+        raise Unusable(f"{label}: {error}") from None
 
 
 def parse_settings(table: dict[str, Any]) -> Settings:

@@ -13,13 +13,12 @@ from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import QueryEvent, check_unique_keys, decode_event
 from placewire.model.settings import Settings
 from placewire.model.times import format_timestamp, parse_timestamp
-from placewire.objects.sections import Json, Span, open_sections
+from placewire.objects.sections import Json, Section, Span, open_sections
 from placewire.queries.answer import answer_query, encode_line, without_data
 from placewire.storage.layout import StateDir, open_lexicon
-from placewire.storage.manifest import Manifest, read_latest
+from placewire.storage.manifest import Manifest, read_latest, retry_reading
 from placewire.text.analyzer import open_analyzer
 
-TRIES = 5  # a writer may delete a file after the manifest is read and before the file is mapped
 NO_TS = "0001-01-01T00:00:00Z"
 NO_ID = "query"
 
@@ -38,23 +37,16 @@ class Snapshot:
 
     def refresh(self) -> None:
         """Move to the latest commit."""
-        for left in range(TRIES, 0, -1):
-            try:
-                manifest = read_latest(self.state)
-                store = manifest.store if manifest is not None else []
-                sections = open_sections(self.state, store)
-            except Unusable:
-                if left == 1:
-                    raise
-                continue
-            self.closed = False
-            self.manifest: Manifest | None = manifest
-            self.sections = sections
-            self.settings = manifest.settings if manifest is not None else Settings()
-            # Only for its tokens: the store knows words, not hashes.
-            self.analyzer = open_analyzer(self.settings, (0, 0))
-            self.lexicon = open_lexicon(self.state, self.settings)
-            return
+        self.manifest, self.sections = retry_reading(self._open_latest)
+        self.closed = False
+        self.settings = self.manifest.settings if self.manifest is not None else Settings()
+        # Only for its tokens: the store knows words, not hashes.
+        self.analyzer = open_analyzer(self.settings, (0, 0))
+        self.lexicon = open_lexicon(self.state, self.settings)
+
+    def _open_latest(self) -> tuple[Manifest | None, list[Section]]:
+        manifest = read_latest(self.state)
+        return manifest, open_sections(self.state, manifest.store if manifest is not None else [])
 
     @property
     def now_us(self) -> int | None:

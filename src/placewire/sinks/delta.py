@@ -123,10 +123,10 @@ class DeltaSink:
 def sync_file(file: Path, folder: Path) -> None:
     """Flush a file, if it still exists, and its folders up to the table's."""
     if file.exists():
-        sync(str(file))
+        sync(file)
     for parent in file.parents:
         if parent.exists():
-            sync(str(parent))
+            sync(parent)
         if parent in (folder, folder.parent):
             return
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, parse_settings, read_settings
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings, check_settings, read_settings, read_toml
 from placewire.storage.filesystem import without_secrets
 
 NAME = re.compile(r"[\w][\w.-]*")
@@ -82,13 +81,7 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 def read_config(path: Path) -> RunConfig:
     """Read a configuration; its paths are relative to its folder. Raises Unusable."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise Unusable(f"config {path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"config {path}: is not TOML: {error}") from None
-    try:
-        config = msgspec.convert(table, RunConfig)
+        config = msgspec.convert(read_toml(path, f"config {path}"), RunConfig)
     except msgspec.ValidationError as error:
         raise Unusable(f"config {path}: {rewrite_error(str(error))}") from None
     if not config.source:
@@ -178,12 +171,9 @@ def resolve_paths(config: RunConfig, folder: Path) -> RunConfig:
 
 def read_run_settings(config: RunConfig) -> Settings:
     """Read the settings that change results; raises Unusable."""
-    if config.settings is None or isinstance(config.settings, str):
-        return read_settings(None if config.settings is None else Path(config.settings))
-    try:
-        return parse_settings(config.settings)
-    except InvalidEvent as error:
-        raise Unusable(f"settings: {error}") from None
+    if isinstance(config.settings, str):
+        return read_settings(Path(config.settings))
+    return check_settings(config.settings)
 
 
 def rewrite_error(error: str) -> str:

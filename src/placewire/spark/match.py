@@ -28,9 +28,9 @@ from placewire.ingest.sources import MOST_ROWS, identify_stream, next_blocks
 from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
-from placewire.model.errors import InvalidEvent, Unusable
+from placewire.model.errors import Unusable
 from placewire.model.kinds import kind_numbered
-from placewire.model.settings import Settings, complete_settings, parse_settings
+from placewire.model.settings import Settings, check_settings, complete_settings
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.segment import Segment, open_segments
 from placewire.sinks.outbox import dead_letters
@@ -95,12 +95,7 @@ def match(
     if objects.isStreaming or subscriptions.isStreaming:
         raise Unusable("match: takes tables; for streaming DataFrames there is Stream")
     check_kept(objects, keep)
-    if settings is not None and not isinstance(settings, Settings):
-        try:
-            settings = parse_settings(settings)
-        except InvalidEvent as error:
-            raise Unusable(f"settings: {error}") from None
-    settings = complete_settings(settings or Settings())
+    settings = complete_settings(check_settings(settings))
     index = StateDir.given(state if state is not None else make_temporary_folder())
     changes = select_changes(subscriptions, subscription_columns, timeless=True)
     manifest = index_subscriptions(spark, changes, index, settings)

@@ -16,8 +16,8 @@ from pyspark.sql.streaming import StreamingQuery
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import block_rows, identify_stream, next_blocks
 from placewire.kinds.relevant.results import read_rule
-from placewire.model.errors import InvalidEvent, Unusable
-from placewire.model.settings import Settings, parse_settings
+from placewire.model.errors import Unusable
+from placewire.model.settings import Settings, check_settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.sinks.delivery import Delivered, Delivery, Sink
@@ -68,11 +68,7 @@ class Stream:
     ) -> None:
         if batch_rows < 1:
             raise Unusable(f"batch_rows: must be 1 or more, got {batch_rows}")
-        if settings is not None and not isinstance(settings, Settings):
-            try:
-                settings = parse_settings(settings)
-            except InvalidEvent as error:
-                raise Unusable(f"settings: {error}") from None
+        checked = check_settings(settings)
         span = read_workers(workers or spark.sparkContext.defaultParallelism)
         self.spark = spark
         if cache is None and not on_cluster(spark):
@@ -82,7 +78,7 @@ class Stream:
         self.with_data = with_data
         self._open: Callable[[], Coordinator] = lambda: Coordinator(
             self.state,
-            settings or Settings(),
+            checked,
             identify_stream,
             plan,
             span if span.most > span.least else span.least,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
+from placewire.storage.filesystem import write_all
 from placewire.storage.mirror import fetch_local, mirror_of, temporary_path
 
 MAGIC = b"PLWARRAY"
@@ -66,7 +67,7 @@ def write_arrays(
     written = path if mirror is None else temporary_path(path)
     with open(written, "xb", buffering=0) as file:
         for part in parts:
-            write_whole(file.fileno(), part)
+            write_all(file.fileno(), part)
         if mirror is None:
             os.fdatasync(file.fileno())
     if mirror is not None:
@@ -94,13 +95,6 @@ def join_small(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
         small = []
     joined.append(b"".join(small))
     return joined
-
-
-def write_whole(descriptor: int, part: bytes | memoryview) -> None:
-    """Write all of `part`: one call writes at most 2 GiB."""
-    view = memoryview(part)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def map_arrays(path: Path) -> ArrayFile:

@@ -187,7 +187,14 @@ def allow_single_request(uri: str) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"
 
 
-def sync(path: str) -> None:
+def write_all(descriptor: int, content: bytes | memoryview) -> None:
+    """Write all bytes: one call writes at most 2 GiB. Raises OSError."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def sync(path: str | Path) -> None:
     """Flush a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.model.errors import Unusable
+from placewire.storage.filesystem import sync, write_all
 from placewire.storage.layout import StateDir, write_file
 
 NAME = re.compile(r"(\d{15})-(\d{18})\.jsonl$")
@@ -209,7 +210,7 @@ class JournalWriter:
         except OSError:
             os.close(lines)
             raise
-        sync_folder(self.folder)
+        sync(self.folder)
         self._lines, self._notes = lines, notes
         self.notes_size = os.fstat(self._notes).st_size
 
@@ -350,18 +351,3 @@ def read_notes(folder: Path, first_seq: int) -> Iterator[Note]:
             note = msgspec.json.decode(line, type=Note)
             if max(note.end_seq, note.seq + 1) > first_seq:
                 yield note
-
-
-def write_all(descriptor: int, content: bytes) -> None:
-    """Write all bytes; raises OSError."""
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -27,7 +27,7 @@ import msgspec
 
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.storage.filesystem import as_uri, without_secrets
+from placewire.storage.filesystem import as_uri, sync, without_secrets
 from placewire.storage.mirror import (
     MOST_BYTES,
     Mirrored,
@@ -226,11 +226,7 @@ def write_file(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path.parent)
 
 
 def keep_lexicon(state: StateDir, settings: Settings) -> None:

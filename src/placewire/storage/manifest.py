@@ -6,10 +6,11 @@ A manifest describes the whole state after one batch. Its entries say which file
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +21,9 @@ from placewire.storage.layout import FORMAT, StateDir, check_format, write_file
 from placewire.storage.mirror import list_names, read_file, remove_file
 
 KEEP_MANIFESTS = 3
+READ_TRIES = 5
 BATCH_FILE = re.compile(r"b(\d{9})-.*\.plw$")
+T = TypeVar("T")
 
 
 class Offset(NamedTuple):
@@ -353,6 +356,14 @@ def read_latest(state: StateDir) -> Manifest | None:
     """Read the newest manifest; None before the first commit."""
     batches = committed_batches(state)
     return read_manifest(state, batches[-1]) if batches else None
+
+
+def retry_reading(read: Callable[[], T]) -> T:
+    """Call `read` again if it fails: a writer may delete a file after its manifest was read."""
+    for _ in range(READ_TRIES - 1):
+        with contextlib.suppress(Unusable):
+            return read()
+    return read()
 
 
 def write_manifest(state: StateDir, manifest: Manifest) -> None:

@@ -45,6 +45,9 @@ from placewire.model.settings import CJK_BIGRAM, SNOWBALL, Settings, check_analy
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.text.codepoints import CJK_SCRIPTS, code_points, cut_token
 
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64] | NDArray[np.uint32]  # where texts start or end in a buffer
+
 
 class TermSets(NamedTuple):
     """The terms of text i are `hashes[offsets[i]:offsets[i + 1]]`, ascending and distinct."""
@@ -107,12 +110,7 @@ class Analyzer:
         starts[1:] = ends[:-1]
         return slices_hash(np.frombuffer(b"".join(words), np.uint8), starts, ends, self.k0, self.k1)
 
-    def analyse(
-        self,
-        raw: NDArray[np.uint8],
-        starts: NDArray[np.int64] | NDArray[np.uint32],
-        ends: NDArray[np.int64] | NDArray[np.uint32],
-    ) -> TermSets:
+    def analyse(self, raw: Bytes, starts: Places, ends: Places) -> TermSets:
         """Return the terms of the texts `raw[starts[i]:ends[i]]`, which are valid UTF-8."""
         raw = read_only(np.ascontiguousarray(raw))  # one type for mapped and other buffers
         begins, stops = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
@@ -160,13 +158,7 @@ class Analyzer:
         hashes.resize(int(offsets[-1]), refcheck=False)  # frees the rest without a copy
         return TermSets(offsets, hashes)
 
-    def find_words(
-        self,
-        terms: TermSets,
-        raw: NDArray[np.uint8],
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-    ) -> TermWords:
+    def find_words(self, terms: TermSets, raw: Bytes, starts: Places, ends: Places) -> TermWords:
         """Find the words of terms in the texts that have them."""
         table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
@@ -322,12 +314,7 @@ class StemmingAnalyzer(Analyzer):
             stems = self._stem(words)
             self._vocabulary.add(hashes, self.hash_words(stems), stems)
 
-    def analyse(
-        self,
-        raw: NDArray[np.uint8],
-        starts: NDArray[np.int64] | NDArray[np.uint32],
-        ends: NDArray[np.int64] | NDArray[np.uint32],
-    ) -> TermSets:
+    def analyse(self, raw: Bytes, starts: Places, ends: Places) -> TermSets:
         """Return the stems of the texts `raw[starts[i]:ends[i]]`."""
         terms = super().analyse(raw, starts, ends)
         with self._lock:
@@ -343,12 +330,7 @@ class StemmingAnalyzer(Analyzer):
         return TermSets(terms.offsets, stems[: int(terms.offsets[-1])])
 
     def _learn_from(
-        self,
-        terms: TermSets,
-        new: NDArray[np.bool_],
-        raw: NDArray[np.uint8],
-        starts: NDArray[np.int64] | NDArray[np.uint32],
-        ends: NDArray[np.int64] | NDArray[np.uint32],
+        self, terms: TermSets, new: NDArray[np.bool_], raw: Bytes, starts: Places, ends: Places
     ) -> None:
         """Add the marked terms of texts to the vocabulary."""
         edges = lengths_to_offsets(new.astype(np.int64))[terms.offsets]
@@ -362,13 +344,7 @@ class StemmingAnalyzer(Analyzer):
         words = [buffer[begin:end] for begin, end in pairwise(found.offsets.tolist())]
         self._learn(found.hashes, words)
 
-    def find_words(
-        self,
-        terms: TermSets,
-        raw: NDArray[np.uint8],
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-    ) -> TermWords:
+    def find_words(self, terms: TermSets, raw: Bytes, starts: Places, ends: Places) -> TermWords:
         """Find stems in the vocabulary, which analysing the texts has filled."""
         _, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         while True:

@@ -131,7 +131,7 @@ def generate(
         float,
         number_option(float, "Share of subscriptions that come, change or go.", 0, 1),
     ] = 0.0,
-    bad: Annotated[int, number_option(int, "How many describe_malformed lines.", 0)] = 0,
+    bad: Annotated[int, number_option(int, "How many malformed lines.", 0)] = 0,
     queries: Annotated[
         int, number_option(int, "How many queries; four of them are readable.", 0)
     ] = 40,
