@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from placewire.model.errors import Unusable
 from placewire.model.kinds import kind_numbered
 from placewire.objects.store import open_retained
-from placewire.plans.cost.calibrate import calibrate
-from placewire.plans.cost.model import LoadModel, read_cost
+from placewire.plans.allocation import imbalance
+from placewire.plans.cost.model import LoadModel, calibrate, read_cost
 from placewire.plans.leaves import Leaves
 from placewire.plans.names import UNPLANNED
-from placewire.plans.rebalance.adjustment import imbalance
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.tally import BY_LEAF
-from placewire.plans.ref import read_plan
+from placewire.plans.route.leaf_route import read_plan
 from placewire.plans.sample.sample import SIDE
 from placewire.segments.segment import SubscriptionCounts
 from placewire.sinks.delivery import SinkCursor, read_cursor

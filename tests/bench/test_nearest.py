@@ -19,7 +19,7 @@ from bench.papers.dkm_sks.plans import OURS, PAPER, Plans, find_subsets, run_pla
 from placewire.kernels.space.circles import circles_to_rectangles
 from placewire.kinds.nearest.kernels.match import objects_near_rows
 from placewire.kinds.nearest.rows import nearest_columns
-from placewire.plans.nearest.baselines.sop import plan_sop
+from placewire.plans.nearest.baselines import plan_sop
 
 INITIAL, SUBSCRIPTIONS, TICKS, WORKERS = 4_000, 600, 3, 5
 

@@ -24,7 +24,7 @@ from bench.papers.tornado.queries import (
 )
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import match_segment, scan_segment
-from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.space_methods import plan_agrid
 from placewire.plans.leaves import NOTHING, check_leaves
 
 OBJECTS, SUBSCRIPTIONS = 600, 300

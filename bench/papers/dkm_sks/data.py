@@ -31,8 +31,12 @@ from placewire.model.subscriptions import (
     lengths_to_offsets,
     take_slices,
 )
-from placewire.plans.nearest.counts import ObjectCounts, count_objects_by_term, find_terms
-from placewire.plans.nearest.sample import CircleSample
+from placewire.plans.nearest.sample import (
+    CircleSample,
+    ObjectCounts,
+    count_objects_by_term,
+    find_terms,
+)
 from placewire.text.analyzer import Analyzer
 
 VENUES, MADE_UP = "venues", "generated"

@@ -26,8 +26,8 @@ from bench.papers.dkm_sks.plans import (
     deal_out,
     warm_up,
 )
-from placewire.plans.nearest.baselines.sop import plan_sop
-from placewire.plans.nearest.dkm import GAMMA1, GAMMA2, plan_dkm
+from placewire.plans.nearest.baselines import plan_sop
+from placewire.plans.nearest.methods import GAMMA1, GAMMA2, plan_dkm
 
 NAMES = (*PAPER, "dkm balls", "shared")
 THETAS = (5, 10, 20, 40, 80)

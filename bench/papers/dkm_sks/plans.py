@@ -33,7 +33,7 @@ from placewire.model.regions import CIRCLE
 from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.leaves import NOTHING
 from placewire.plans.nearest.assignment import Assignment
-from placewire.plans.nearest.baselines.sop import split_space
+from placewire.plans.nearest.baselines import split_space
 from placewire.plans.nearest.methods import NEAREST_METHODS
 from placewire.plans.nearest.sample import CircleSample, enclose_circles, place_circles
 from placewire.plans.route.leaf_route import LeafRoute, make_tables

@@ -10,11 +10,9 @@ from bench.figures import BarPlot, Figures, LinePlot, Table
 from bench.harness import Setup
 from bench.papers.ps2stream.queries import QuerySet, draw, query_set
 from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import post_rows
-from placewire.plans.cost.model import LoadModel
-from placewire.plans.cost.posting_work import count_near
-from placewire.plans.sample.sample import Sample, make_sample
+from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.sample.sample import Sample, count_near, make_sample
 
 SETS = ("Q1", "Q2", "Q3", "Q2 rare", "Q3 rare")
 SCALED_SETS = ("Q1", "Q2", "Q3")

@@ -40,7 +40,7 @@ from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import format_timestamp
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.model import calibrate
 from placewire.plans.leaves import NOTHING
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms

@@ -46,10 +46,9 @@ from placewire.objects.index import Rows, join_retained, rows_of
 from placewire.objects.sections import Section
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.boolean.qt import plan_qt
-from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.cost.model import calibrate
 from placewire.plans.leaves import Leaves
-from placewire.plans.sample.batch_queries import ask_query, join_questions
-from placewire.plans.sample.questions import Questions, add_questions
+from placewire.plans.sample.questions import Questions, add_questions, ask_query, join_questions
 from placewire.plans.sample.sample import Sample, make_sample
 from placewire.queries.answer import answer_query
 from placewire.queries.snapshot import Snapshot

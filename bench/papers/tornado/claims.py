@@ -52,7 +52,7 @@ from bench.papers.tornado.sweeps import (
     vary_ranges,
     vary_workers,
 )
-from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.space_methods import plan_agrid
 
 ROUTED = 5_000  # ranges: scanning a grid takes a tenth of a millisecond for the widest
 SCATTER_KM = 20.0

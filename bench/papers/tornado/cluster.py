@@ -19,11 +19,10 @@ from bench.papers.tornado.routing import UNITS, plan_uniform
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import Probe, match_segment, scan_segment
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.boolean.agrid import plan_agrid
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.boolean.space_methods import plan_agrid
 from placewire.plans.cost.measures import post_rows
-from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.leaves import BY_WORKER, NOTHING, Leaves
 from placewire.plans.sample.sample import Sample, make_sample
 

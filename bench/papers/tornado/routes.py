@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, read_only, subkernel
-from placewire.plans.boolean.fine_grid import FineGrid
-from placewire.plans.kernels.overlapping_leaves import found_with_room
+from placewire.plans.cost.tornado import FineGrid
+from placewire.plans.kernels.leaves import found_with_room
 from placewire.plans.leaves import Leaves
 
 FANOUT = 8

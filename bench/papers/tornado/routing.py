@@ -20,9 +20,9 @@ from placewire.kernels.space.cells import (
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.match import Probe
 from placewire.model.subscriptions import SubscriptionRows, take_slices
-from placewire.plans.boolean.agrid import plan_agrid
-from placewire.plans.boolean.fine_grid import FineGrid, make_grid, spread_lines
-from placewire.plans.kernels.owners import GOLDEN, MIX, posts_into_maps
+from placewire.plans.boolean.space_methods import plan_agrid
+from placewire.plans.cost.tornado import FineGrid, make_grid, spread_lines
+from placewire.plans.kernels.term_maps import GOLDEN, MIX, posts_into_maps
 from placewire.plans.leaves import NO_SPLIT, Leaves, make_leaves
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
 from placewire.plans.sample.sample import PLAN_LEVEL, Sample

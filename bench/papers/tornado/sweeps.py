@@ -25,7 +25,7 @@ from bench.papers.tornado.queries import (
 )
 from bench.papers.tornado.routing import PARTITIONS
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.boolean.agrid import plan_agrid
+from placewire.plans.boolean.space_methods import plan_agrid
 from placewire.plans.leaves import NOTHING
 
 RANGES = (0.01, 0.05, 0.1, 0.5, 1.0, 1.5)

@@ -23,19 +23,13 @@ from placewire.batch.local_runner import run_blocks
 from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.plans.boolean.fine_grid import fit_grid
+from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.tornado import fit_grid
 from placewire.plans.leaves import Leaves
 from placewire.plans.planners import Planners
-from placewire.plans.rebalance.adjustment import (
-    Adjustment,
-    PartLoads,
-    cells_of,
-    imbalance,
-    sum_loads,
-)
-from placewire.plans.rebalance.migration import SELECTS
-from placewire.plans.rebalance.ps2 import GRID, Ps2Rule, adjust_ps2, refine
+from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of
+from placewire.plans.rebalance.ps2 import GRID, SELECTS, Ps2Rule, adjust_ps2, refine
 from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, Rebalancer, RebalanceRule
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.sstd import SstdRule, adjust_sstd

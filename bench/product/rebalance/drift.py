@@ -26,7 +26,7 @@ from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.plans.cost.choice import Prices
+from placewire.plans.cost.model import Prices
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, RebalanceRule
 from placewire.spark.replay import replay_on_spark

@@ -24,8 +24,8 @@ from bench.harness import Setup
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import Probe, make_probe, match_all
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import find_holders, post_rows
+from placewire.plans.cost.model import calibrate
 from placewire.plans.rebalance.prefetch import gained_ranges, touch
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.route.live_terms import make_dominant_route

@@ -31,7 +31,7 @@ from placewire.plans.names import parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
-from placewire.plans.sample.batch_queries import note_queries
+from placewire.plans.sample.questions import note_queries
 from placewire.plans.sample.sampler import (
     RECENT,
     SAMPLE_A_BLOCK,

@@ -24,7 +24,7 @@ from placewire.objects.store import describe, write_retained
 from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
 from placewire.plans.route.leaf_route import place_objects
 from placewire.plans.route.protocol import Route
-from placewire.plans.sample.sampler import choose_evenly
+from placewire.plans.sample.sample import choose_evenly
 from placewire.storage.arrays import forget_deleted, write_arrays
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import StoreEntry

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from placewire.cli.format import count_noun
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
+from placewire.plans.allocation import imbalance
 from placewire.plans.cost.measures import Measures
 from placewire.plans.leaves import Leaves
-from placewire.plans.rebalance.adjustment import imbalance
 from placewire.plans.sample.sample import SIDE
 from placewire.status import LeafLoads
 

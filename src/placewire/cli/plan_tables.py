@@ -14,11 +14,10 @@ from placewire.cli.output import print_table
 from placewire.plans.cost.choice import Choice, Score
 from placewire.plans.cost.measures import Measures
 from placewire.plans.cost.model import LoadModel
-from placewire.plans.cost.sstd import SSTD
+from placewire.plans.cost.sstd import SSTD, cell_statistics, gather_statistics
 from placewire.plans.cost.tornado import TORNADO
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.sample import CRQ, SIDE, Sample
-from placewire.plans.sample.statistics import cell_statistics, gather_statistics
 from placewire.plans.sample.survey import Survey
 
 SHARED = "shared"

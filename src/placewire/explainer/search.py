@@ -13,7 +13,8 @@ from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.model.kinds import TracedObject, kind_numbered
-from placewire.plans.ref import PlanRef, read_plan, route_of_entry
+from placewire.plans.route.leaf_route import PlanRef, read_plan
+from placewire.plans.route.worker_map import route_of_entry
 from placewire.plans.sample.sample import SIDE
 from placewire.segments.segment import NONE_DEAD, make_segment
 from placewire.segments.thresholds import current_thresholds

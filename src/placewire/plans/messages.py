@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from placewire.ingest.clock import LeapEntry
 from placewire.kinds.candidates import ObjectBlock, PieceSummary
 from placewire.model.settings import Settings
-from placewire.plans.ref import PlanRef, PreviousRef, RouteRef
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef
+from placewire.plans.route.protocol import RouteRef
 from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 

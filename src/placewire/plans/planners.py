@@ -18,12 +18,12 @@ from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
 from placewire.plans.nearest.strategy import NearestStrategy
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
-from placewire.plans.rebalance.row_counts import RowCounts
-from placewire.plans.rebalance.signals import Signals
-from placewire.plans.ref import PlanRef, PreviousRef, RouteRef
+from placewire.plans.rebalance.signals import RowCounts, Signals
 from placewire.plans.relevant.strategy import RelevantStrategy
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef
+from placewire.plans.route.protocol import RouteRef
 from placewire.plans.row_planner import RowPlanner
-from placewire.plans.sample.batch_queries import ask_trending
+from placewire.plans.sample.questions import ask_trending
 from placewire.plans.sample.sampler import Columns, Sampler
 from placewire.plans.strategy import PartitionStrategy
 from placewire.segments.live import LiveSegments

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from placewire.model.subscriptions import SubscriptionRows, concat_rows
 from placewire.plans.boolean.methods import memory_of_machine
-from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.choice import spread_workers
 from placewire.plans.cost.measures import Objects
+from placewire.plans.cost.model import calibrate
 from placewire.plans.leaves import NOTHING
 from placewire.plans.names import UNPLANNED
 from placewire.plans.rebalance.rebalancer import Rebalancer
-from placewire.plans.ref import PartitionRef, PlanRef, write_plan
+from placewire.plans.route.leaf_route import PlanRef, write_plan
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.worker_map import WorkerMap
+from placewire.plans.route.worker_map import PartitionRef, WorkerMap
 from placewire.plans.sample.sampler import FEW, Sampler
 from placewire.plans.strategy import PartitionStrategy, PartsOf, PlanInput
 from placewire.segments.compaction import divide_by

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.cost.choice import Machines, PlanChoice, Prices
+from placewire.plans.cost.choice import Machines, PlanChoice
 from placewire.plans.cost.measures import Objects
+from placewire.plans.cost.model import Prices
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.worker_map import MapPosts
 from placewire.segments.live_segment import LiveSegment

@@ -38,14 +38,12 @@ from placewire.kernels.space.cells import points_to_codes
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.plans.boolean.methods import CANDIDATES, METHODS
-from placewire.plans.cost.calibrate import Calibration
-from placewire.plans.cost.choice import Prices
-from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.model import Calibration, LoadModel, Prices
+from placewire.plans.cost.sstd import gather_statistics
 from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_leaves, make_leaves
 from placewire.plans.names import PLANS, PlanNames, parse_plans
-from placewire.plans.ref import read_plan, write_plan
+from placewire.plans.route.leaf_route import read_plan, write_plan
 from placewire.plans.sample.sample import SIDE
-from placewire.plans.sample.statistics import gather_statistics
 from placewire.plans.sample.survey import Survey, survey_files
 from placewire.storage import arrays
 from placewire.storage.layout import StateDir

@@ -9,23 +9,37 @@ the workers are not level the heaviest node is cut in two.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.allocation import MergedParts, merge_subsets
-from placewire.plans.boolean.space_parts import cut_space, find_cut, make_cut, price_space
+from placewire.plans.boolean.cuts import (
+    cut_space,
+    find_cut,
+    make_cut,
+    price_space,
+    price_text,
+    share_terms,
+    split_by_parts,
+    weigh_terms,
+)
 from placewire.plans.boolean.subset import (
     SampleSubset,
     divide_by_text,
+    measure_subset,
     text_similarity,
     weigh_subset,
     whole_sample,
 )
-from placewire.plans.boolean.text_parts import price_text, share_terms, split_by_parts, weigh_terms
 from placewire.plans.cost.model import LoadModel
+from placewire.plans.kernels.parts import (
+    WORD_BITS,
+    rows_given_to_worker,
+    rows_held_by_workers,
+)
 from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import Sample
 
@@ -291,3 +305,87 @@ def join_parts(sample: Sample, parts: list[KdtNode]) -> TextSplit:
     for part, node in enumerate(parts):
         part_of_term[node.terms] = part
     return split_by_parts(sample, part_of_term, len(parts))
+
+
+Loads = NDArray[np.float64]
+
+
+class MergedParts(NamedTuple):
+    """The worker of each part i32[parts], and the load of each worker f64[workers]."""
+
+    worker: NDArray[np.int32]
+    loads: Loads
+
+    @property
+    def balance(self) -> float:
+        """The largest load over the smallest; infinite if a worker has none of the load."""
+        return _balance(self.loads)
+
+
+def merge_subsets(
+    sample: Sample, subsets: Sequence[SampleSubset], workers: int, cost: LoadModel
+) -> MergedParts:
+    """Portions, where a worker counts an object or a subscription of several of its parts once."""
+    words = -(-workers // WORD_BITS)
+    objects = np.zeros((sample.objects, words), np.uint64)
+    subscriptions = np.zeros((sample.subscriptions, words), np.uint64)
+    object_counts = np.zeros(workers)  # objects, or what they cost
+    subscription_counts = np.zeros(workers, np.int64)
+    works = [measure_subset(sample, p) for p in subsets]
+
+    def weigh(part: int, _: Loads) -> Loads:
+        rows = subsets[part]
+        held = rows_held_by_workers(objects, rows.objects, workers)
+        held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
+        heavier: Loads = cost.of_counts(
+            object_counts + works[part] - held,
+            subscription_counts + rows.subscriptions.size - held_too,
+        )
+        return heavier
+
+    def give(part: int, worker: int) -> None:
+        rows = subsets[part]
+        given = rows_given_to_worker(objects, rows.objects, worker)
+        object_counts[worker] += works[part] - (rows.objects.size - given)
+        subscription_counts[worker] += rows_given_to_worker(
+            subscriptions, rows.subscriptions, worker
+        )
+
+    loads = np.array([weigh_subset(sample, p, cost) for p in subsets])
+    return _merge(loads, workers, weigh, give)
+
+
+def _merge(
+    loads: Loads,
+    workers: int,
+    weigh: Callable[[int, Loads], Loads],
+    give: Callable[[int, int], None],
+) -> MergedParts:
+    """`weigh` says what each worker would carry with a part, `give` that one takes it."""
+    carried = np.zeros(workers)
+    chosen = np.zeros(loads.size, np.int32)
+    for part in np.argsort(-loads, kind="stable").tolist():
+        worker = int(np.argmin(carried))
+        if carried[worker] <= 0.0:
+            carried[worker] = loads[part]
+        else:
+            heavier = weigh(part, carried)
+            least = int(np.lexsort((carried, heavier - carried))[0])
+            if _balance_with(carried, least, heavier) <= _balance(carried):
+                worker = least
+            carried[worker] = heavier[worker]
+        give(part, worker)
+        chosen[part] = worker
+    return MergedParts(chosen, carried)
+
+
+def _balance_with(carried: Loads, worker: int, heavier: Loads) -> float:
+    after = carried.copy()
+    after[worker] = heavier[worker]
+    return _balance(after)
+
+
+def _balance(loads: Loads) -> float:
+    if loads.max() <= 0.0:
+        return 1.0
+    return float(loads.max() / loads.min()) if loads.min() > 0.0 else np.inf

@@ -12,29 +12,26 @@ from numpy.typing import NDArray
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plans.boolean.agrid import plan_agrid
-from placewire.plans.boolean.baselines.frequency import plan_frequency
 from placewire.plans.boolean.baselines.hypergraph import plan_hypergraph
-from placewire.plans.boolean.baselines.metric import plan_metric
 from placewire.plans.boolean.baselines.rtree import plan_rtree
-from placewire.plans.boolean.grid import plan_grid
+from placewire.plans.boolean.baselines.terms import plan_frequency, plan_metric, plan_termhash
 from placewire.plans.boolean.kdt import plan_kdt
-from placewire.plans.boolean.kdtree import plan_kdtree
 from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
-from placewire.plans.cost.calibrate import calibrate
+from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree
 from placewire.plans.cost.choice import choose_plan, spread_workers
 from placewire.plans.cost.measures import Objects, measure_plan, post_rows
-from placewire.plans.cost.model import LoadModel
-from placewire.plans.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
-from placewire.plans.leaves import NO_SPLIT as NO_TERMS
+from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.leaves import Leaves
 from placewire.plans.sample.questions import Questions, add_questions
-from placewire.plans.sample.sample import SIDE, Sample, make_sample
+from placewire.plans.sample.sample import Sample, make_sample
 from placewire.plans.sample.sampler import Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000
+
 OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
+
 CANDIDATES = (
     "grid",
     "kdtree",
@@ -121,15 +118,6 @@ def live_rows(
 
 Method = Callable[[Sample, int, LoadModel], Leaves]
 
-
-def plan_termhash(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
-    """Terms by their hash alone: what a keyed stream does without a plan."""
-    split = TextSplit(workers, NO_TERMS.terms, NO_TERMS.part)
-    return make_leaves(
-        "termhash", workers, BY_LEAF, [(0, 0, SIDE, SIDE)], [split], list(range(workers))
-    )
-
-
 METHODS: dict[str, Method] = {
     "grid": plan_grid,
     "kdtree": plan_kdtree,
@@ -144,5 +132,7 @@ METHODS: dict[str, Method] = {
     "quadtree": lambda sample, workers, cost: plan_quadtree(sample, workers),
     "text": lambda sample, workers, cost: plan_text(sample, workers),
 }
+
 SPACE_METHODS = ("grid", "kdtree", "rtree")
+
 TEXT_METHODS = ("frequency", "hypergraph", "metric")

@@ -6,16 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from placewire.model.errors import Unusable
-from placewire.plans.boolean.grid import plan_stripes
 from placewire.plans.boolean.methods import METHODS, make_plan
-from placewire.plans.cost.calibrate import calibrate
-from placewire.plans.cost.model import LoadModel, read_cost
+from placewire.plans.boolean.space_methods import plan_stripes
+from placewire.plans.cost.model import LoadModel, calibrate, read_cost
 from placewire.plans.leaves import Leaves
 from placewire.plans.names import PLANS, UNPLANNED, is_file
-from placewire.plans.rebalance.change import NextPlan, PlanChanger
-from placewire.plans.rebalance.dual_plan import PreviousPlan, read_previous
+from placewire.plans.rebalance.change import NextPlan, PlanChanger, PreviousPlan, read_previous
 from placewire.plans.rebalance.rebalancer import Rebalancer
-from placewire.plans.ref import PlanRef, SavedPlan, read_plan, write_plan
+from placewire.plans.route.leaf_route import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.sample.questions import Questions
 from placewire.plans.sample.sampler import Sampler

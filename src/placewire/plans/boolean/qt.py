@@ -20,23 +20,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.allocation import allocate
+from placewire.plans.allocation import allocate
 from placewire.plans.boolean.subset import (
     WORLD,
     Box,
     SampleSubset,
     needs_no_term,
+    quarter_box,
     take_box,
     whole_sample,
 )
-from placewire.plans.cost.sstd import SSTD, SstdCost
+from placewire.plans.cost.sstd import SSTD, CellStatistics, SstdCost, describe_cell
 from placewire.plans.kernels.leaves import rows_to_likely_parts
-from placewire.plans.kernels.parts import rows_to_parts, terms_present
-from placewire.plans.kernels.quadtree import terms_to_objects, terms_to_parts
+from placewire.plans.kernels.parts import (
+    rows_to_parts,
+    terms_present,
+    terms_to_objects,
+    terms_to_parts,
+)
 from placewire.plans.leaves import BY_LEAF, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.questions import assume_kind, traits_of
 from placewire.plans.sample.sample import SKQ, SRQ, Sample
-from placewire.plans.sample.statistics import CellStatistics, describe_cell, quarter_box
 
 TEXT_PARTS = 4
 ROUNDING = 1e-9  # relative: workloads are sums of floats

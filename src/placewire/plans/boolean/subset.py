@@ -20,6 +20,7 @@ from placewire.plans.kernels.parts import (
 from placewire.plans.sample.sample import SIDE, Sample
 
 Box = tuple[int, int, int, int]
+
 WORLD: Box = (0, 0, SIDE, SIDE)
 
 
@@ -121,6 +122,7 @@ def needs_no_term(sample: Sample, subset: SampleSubset) -> bool:
 
 
 MOST_ROWS = 50_000  # of each side are compared: an angle needs no more
+
 NOTHING_TO_COMPARE = 1.0
 
 
@@ -144,3 +146,15 @@ def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 
 def _thin(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[:: -(-rows.size // MOST_ROWS) or 1]
+
+
+def quarter_box(box: Box) -> list[Box]:
+    """The four equal squares of a square of plan cells, more than one wide."""
+    west, south, east, north = box
+    column, row = (west + east) // 2, (south + north) // 2
+    return [
+        (west, south, column, row),
+        (column, south, east, row),
+        (west, row, column, north),
+        (column, row, east, north),
+    ]

@@ -1,1 +1,7 @@
-"""Estimate and measure what a plan costs, and choose the cheapest."""
+"""Estimate what plans cost, measure them on a sample, and choose the cheapest.
+
+- model: PS2Stream's load model, prices in nanoseconds, and their calibration
+- sstd, tornado: the cost models of SSTD and Tornado
+- measures: what a plan sends, holds and costs on a sample
+- choice: the cheapest of some plans, and why
+"""

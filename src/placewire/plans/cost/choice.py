@@ -16,20 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.cost.measures import Measures, PlanWork
+from placewire.plans.cost.model import Prices
 from placewire.plans.leaves import Leaves
 
 BYTES_A_SUBSCRIPTION = 220.0
-
-
-class Prices(NamedTuple):
-    """Nanoseconds for each thing that happens; by default as measured on one core in 2026."""
-
-    probe: float = 300.0  # an object at a worker
-    candidate: float = 8.0  # a posting that an object meets
-    shuffle: float = 900.0  # an object packed, moved and unpacked
-    insert: float = 1_500.0  # a subscription indexed at a worker
-    inserts: float = 0.1  # that come with each object
-    fault: float = 40_000.0  # the postings of an object read back from disk
 
 
 class Score(NamedTuple):

@@ -13,13 +13,16 @@ from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coa
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.cost.model import CostModel
-from placewire.plans.cost.posting_work import NearPosts, count_near, note_posts
-from placewire.plans.kernels.holders import owners_to_work, rows_to_holders
-from placewire.plans.kernels.owners import NO_WORKER, owners_to_workers
+from placewire.plans.kernels.owners import (
+    NO_WORKER,
+    owners_to_work,
+    owners_to_workers,
+    rows_to_holders,
+)
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, Owners, RouteTables, make_tables
 from placewire.plans.route.live_terms import DominantRoute, LiveTerms, make_dominant_route
-from placewire.plans.sample.sample import PLAN_LEVEL, Sample
+from placewire.plans.sample.sample import PLAN_LEVEL, NearPosts, Sample, count_near, note_posts
 
 
 class Objects(NamedTuple):

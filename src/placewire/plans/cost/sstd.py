@@ -1,15 +1,101 @@
-"""SSTD's workload: what a random query of six kinds costs a part of a plan."""
+"""SSTD's cost model: statistics of the queries of each cell, and the workload they make.
+
+There are six kinds of queries: range, nearest and trending ones, each answered once (snapshot) or
+standing (continuous).
+"""
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.kernels.parts import terms_present
+from placewire.plans.boolean.subset import quarter_box, take_box, whole_sample
+from placewire.plans.kernels.parts import rows_to_histograms, terms_counted, terms_present
+from placewire.plans.sample.questions import traits_of
 from placewire.plans.sample.sample import CRQ, KINDS, LONGEST, SKQ, SRQ, Sample
-from placewire.plans.sample.statistics import CellStatistics, describe_cell
+
+LIVES = 32  # classes of duration: class i ends at 2^i
+
+
+class CellStatistics(NamedTuple):
+    """The objects of one cell, which came in `span`, and its rows of `total` in the whole sample.
+
+    By kind: `lengths` i64[6, LONGEST + 1] counts rows by their number of keywords, `lives` and
+    `lived` (i64 and f64[6, LIVES]) count rows and sum durations by class of duration. Keywords of
+    kind k are keyword_offsets[k]:keyword_offsets[k + 1], ascending, with their number of rows.
+    """
+
+    objects: int
+    span: float
+    total: int
+    lengths: NDArray[np.int64]
+    lives: NDArray[np.int64]
+    lived: NDArray[np.float64]
+    keyword_offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    keyword_counts: NDArray[np.int64]
+
+    @property
+    def rate(self) -> float:
+        """The objects that arrive in a unit of time: E_obj."""
+        return self.objects / self.span
+
+    @property
+    def kinds(self) -> NDArray[np.int64]:
+        """i64[6]: the rows of each kind."""
+        counts: NDArray[np.int64] = self.lengths.sum(axis=1)
+        return counts
+
+    @property
+    def durations(self) -> NDArray[np.float64]:
+        """f64[6]: the mean duration of each kind, 0 where there are no rows."""
+        means: NDArray[np.float64] = self.lived.sum(axis=1) / np.maximum(self.kinds, 1)
+        return means
+
+    @property
+    def chances(self) -> NDArray[np.float64]:
+        """f64[6, LONGEST + 1]: how probable each number of keywords is in a row of a kind."""
+        shares: NDArray[np.float64] = self.lengths / np.maximum(self.kinds, 1)[:, None]
+        return shares
+
+    def keywords_of(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The keywords of the rows of a kind and how many rows have each."""
+        of_kind = slice(*self.keyword_offsets[kind : kind + 2])
+        return self.keywords[of_kind], self.keyword_counts[of_kind]
+
+
+def describe_cell(
+    sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
+) -> CellStatistics:
+    """The statistics of some objects and rows of a sample."""
+    traits = traits_of(sample)
+    shape = (KINDS, LONGEST + 1, LIVES)
+    lengths, lives, lived = rows_to_histograms(
+        subscriptions, traits.kind, traits.length, traits.duration, shape
+    )
+    kind = traits.kind[subscriptions]
+    found = [np.empty(0, np.int64)] * KINDS
+    counts = list(found)
+    for k in np.flatnonzero(lengths.any(axis=1)):
+        of_kind = terms_counted(
+            traits.keyword_offsets, traits.keywords, subscriptions[kind == k], sample.lexicon.size
+        )
+        found[k] = np.flatnonzero(of_kind)
+        counts[k] = of_kind[found[k]]
+    return CellStatistics(
+        objects=int(objects.size),
+        span=traits.span,
+        total=sample.subscriptions,
+        lengths=lengths,
+        lives=lives,
+        lived=lived,
+        keyword_offsets=np.cumsum([0, *(terms.size for terms in found)], dtype=np.int64),
+        keywords=np.concatenate(found).astype(np.int32),
+        keyword_counts=np.concatenate(counts),
+    )
 
 
 class SstdCost(NamedTuple):
@@ -79,3 +165,86 @@ def cover_keywords(cell: CellStatistics, present: NDArray[np.bool_]) -> NDArray[
         share = counts[present[keywords]].sum() / max(counts.sum(), 1)
         chance[kind] = (cell.chances[kind] * share ** np.arange(LONGEST + 1)).sum()
     return chance
+
+
+class Statistics(NamedTuple):
+    """A quadtree of cells, the first of them the world.
+
+    `box` i32[cells, 4] as in a plan; the four children of a cell follow one another from
+    `first_child`, -1 where there are none. The other columns are those of `CellStatistics`, with
+    keyword_offsets i64[cells * 6 + 1].
+    """
+
+    total: int
+    span: float
+    box: NDArray[np.int32]
+    first_child: NDArray[np.int32]
+    objects: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    lives: NDArray[np.int64]
+    lived: NDArray[np.float64]
+    keyword_offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    keyword_counts: NDArray[np.int64]
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """f64[cells, 6]: how probable it is that a query of a kind touches a cell."""
+        touching = self.lengths.sum(axis=2)
+        shares: NDArray[np.float64] = touching / np.maximum(touching[0], 1)
+        return shares
+
+
+def gather_statistics(sample: Sample, *, capacity: int = 4096, most: int = 1024) -> Statistics:
+    """Build the tree, always quartering the fullest cell.
+
+    It ends when no cell has more than `capacity` objects and rows, or with `most` cells.
+    """
+    sample = sample._replace(traits=traits_of(sample))
+    whole = whole_sample(sample)
+    boxes, first_child = [whole.box], [-1]
+    cells = [describe_cell(sample, whole.objects, whole.subscriptions)]
+    heap = [(-(whole.objects.size + whole.subscriptions.size), 0, whole)]
+    while heap and len(cells) + 4 <= most:
+        fullness, at, subset = heapq.heappop(heap)
+        if -fullness <= capacity:
+            break
+        if subset.box[2] - subset.box[0] == 1:
+            continue
+        first_child[at] = len(cells)
+        for box in quarter_box(subset.box):
+            part = take_box(sample, subset, box)
+            heapq.heappush(heap, (-(part.objects.size + part.subscriptions.size), len(cells), part))
+            boxes.append(box)
+            first_child.append(-1)
+            cells.append(describe_cell(sample, part.objects, part.subscriptions))
+    lengths = np.concatenate([np.diff(cell.keyword_offsets) for cell in cells])
+    return Statistics(
+        total=sample.subscriptions,
+        span=traits_of(sample).span,
+        box=np.array(boxes, np.int32),
+        first_child=np.array(first_child, np.int32),
+        objects=np.array([cell.objects for cell in cells], np.int64),
+        lengths=np.stack([cell.lengths for cell in cells]),
+        lives=np.stack([cell.lives for cell in cells]),
+        lived=np.stack([cell.lived for cell in cells]),
+        keyword_offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        keywords=np.concatenate([cell.keywords for cell in cells]),
+        keyword_counts=np.concatenate([cell.keyword_counts for cell in cells]),
+    )
+
+
+def cell_statistics(statistics: Statistics, at: int) -> CellStatistics:
+    """One cell of the tree."""
+    offsets = statistics.keyword_offsets[at * KINDS : (at + 1) * KINDS + 1]
+    return CellStatistics(
+        objects=int(statistics.objects[at]),
+        span=statistics.span,
+        total=statistics.total,
+        lengths=statistics.lengths[at],
+        lives=statistics.lives[at],
+        lived=statistics.lived[at],
+        keyword_offsets=offsets - offsets[0],
+        keywords=statistics.keywords[offsets[0] : offsets[-1]],
+        keyword_counts=statistics.keyword_counts[offsets[0] : offsets[-1]],
+    )

@@ -1,9 +1,6 @@
-"""Routing: the one worker that owns each (place, term) of an object, and what is live there.
+"""Route by leaves: the one worker that owns each (place, term) of an object or of a row.
 
-Objects come in code order, so their ranges are found by walking, not by searching. What is live is
-a map of hashed (scope, term) keys, a Bloom filter whose bits of a key share a word: a clear bit
-proves that no subscription is posted there; all set may be by chance, which costs a little work
-and never a result.
+Objects come in code order, so their ranges are found by walking, not by searching.
 """
 
 from __future__ import annotations
@@ -11,51 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import kernel, subkernel
-from placewire.kernels.space.cells import spread_bits
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MIX = np.uint64(0xD6E8FEB86659FD93)
-ONE = np.uint64(1)
-IN_WORD = np.uint64(63)
-HALF = np.uint64(32)
+from placewire.plans.kernels.term_maps import GOLDEN, HALF, ONE, WIDE, key_is_set, key_of_scope_term
 
 # What the bitmap's scopes are.
 ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
-WIDE = -1  # the scope of a region that spans too many others
+
 NO_WORKER = -1
+
 SEVERAL = -2
-
-
-@subkernel
-def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
-    """A mixed key of a term in a scope."""
-    return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
-
-
-@subkernel
-def word_of_key(key: np.uint64, words: int) -> np.uint64:
-    """The word of a map of so many words that holds a key's bits, by the key's first half."""
-    return ((key >> HALF) * np.uint64(words)) >> HALF
-
-
-@subkernel
-def bits_of_key(key: np.uint64) -> np.uint64:
-    """The four bits of a key in its word: one look at one word tells all but one key in 200."""
-    return (
-        (ONE << (key & IN_WORD))
-        | (ONE << ((key >> np.uint64(6)) & IN_WORD))
-        | (ONE << ((key >> np.uint64(12)) & IN_WORD))
-        | (ONE << ((key >> np.uint64(18)) & IN_WORD))
-    )
-
-
-@subkernel
-def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
-    """Whether a map has all bits of a key."""
-    bits = bits_of_key(key)
-    return bool(words[word_of_key(key, words.size)] & bits == bits)
 
 
 @subkernel
@@ -112,39 +74,6 @@ def leaf_terms_to_table(
             table[entry] = key
             table[entry + ONE] = np.uint64(term_part[at])
     return table
-
-
-@kernel
-def posts_into_maps(
-    post_row: np.ndarray,
-    post_term: np.ndarray,
-    scope_offsets: np.ndarray,
-    scopes: np.ndarray,
-    live: np.ndarray,
-    wide: np.ndarray,
-    needless: np.ndarray,
-) -> int:
-    """Set the keys of every post in every scope of its row; gives how many were set.
-
-    The scopes of row r are scopes[scope_offsets[r]:scope_offsets[r + 1]], WIDE for everywhere.
-    `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last one everywhere.
-    """
-    keys = 0
-    for p in range(post_row.size):
-        row = post_row[p]
-        term = post_term[p]
-        for at in range(scope_offsets[row], scope_offsets[row + 1]):
-            scope = np.int64(scopes[at])
-            if term == ANY_TERM:
-                needless[scope] = 1  # WIDE is the last
-            else:
-                key = key_of_scope_term(scope, term)
-                if scope == WIDE:
-                    wide[word_of_key(key, wide.size)] |= bits_of_key(key)
-                else:
-                    live[word_of_key(key, live.size)] |= bits_of_key(key)
-            keys += 1
-    return keys
 
 
 @subkernel
@@ -314,36 +243,69 @@ def objects_to_share(
 
 
 @kernel
-def cells_of_ranges(ranges: np.ndarray, shift: int, most: int) -> tuple:  # type: ignore[type-arg]
-    """The cells that ranges i32[m, 4] touch, coarser by `shift` bits, as Z-codes.
+def rows_to_holders(
+    leaf_offsets: np.ndarray,
+    leaves: np.ndarray,
+    post_offsets: np.ndarray,
+    post_term: np.ndarray,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+    workers: int,
+) -> tuple:  # type: ignore[type-arg]
+    """The rows that each worker must hold, ascending: offsets i64[workers + 1] and rows i64.
 
-    Offsets i64[m + 1] and codes i32; a range that touches more than `most` has the one WIDE.
+    Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
+    post_term[post_offsets[r]:post_offsets[r + 1]].
     """
-    side = np.int64(1) << (16 - shift)
-    offsets = np.zeros(ranges.shape[0] + 1, np.int64)
-    for i in range(ranges.shape[0]):
-        rows = (ranges[i, 3] >> shift) - (ranges[i, 1] >> shift) + 1
-        columns = (ranges[i, 2] >> shift) - (ranges[i, 0] >> shift) + 1
-        if ranges[i, 0] > ranges[i, 2]:
-            columns += side
-        columns = min(columns, side)
-        offsets[i + 1] = offsets[i] + (rows * columns if rows * columns <= most else 1)
-    codes = np.empty(offsets[-1], np.int32)
-    for i in range(ranges.shape[0]):
-        to = offsets[i]
-        first_row, last_row = ranges[i, 1] >> shift, ranges[i, 3] >> shift
-        first = ranges[i, 0] >> shift
-        rows = last_row - first_row + 1
-        columns = (ranges[i, 2] >> shift) - first + 1
-        if ranges[i, 0] > ranges[i, 2]:
-            columns += side
-        columns = min(columns, side)
-        if rows * columns > most:
-            codes[to] = WIDE
-            continue
-        for row in range(first_row, last_row + 1):
-            for k in range(columns):
-                column = (first + k) % side
-                codes[to] = spread_bits(column) | (spread_bits(row) << 1)
-                to += 1
-    return offsets, codes
+    rows = leaf_offsets.size - 1
+    offsets = np.zeros(workers + 1, np.int64)
+    cursor = np.zeros(workers, np.int64)
+    held = np.empty(0, np.int64)
+    seen = np.full(workers, -1, np.int64)
+    for writing in (False, True):
+        for row in range(rows):
+            for k in range(leaf_offsets[row], leaf_offsets[row + 1]):
+                leaf = np.int64(leaves[k])
+                single = part_offsets[leaf + 1] - part_offsets[leaf] == 1
+                for p in range(post_offsets[row], post_offsets[row + 1]):
+                    worker = part_worker[part_offsets[leaf]]
+                    if not single and post_term[p] != ANY_TERM:
+                        worker = owner_of_term(
+                            leaf, post_term[p], part_offsets, part_worker, term_table
+                        )
+                    if seen[worker] != row:
+                        seen[worker] = row
+                        if writing:
+                            held[cursor[worker]] = row
+                            cursor[worker] += 1
+                        else:
+                            offsets[worker + 1] += 1
+                    if single:
+                        break
+        if not writing:
+            for worker in range(workers):
+                offsets[worker + 1] += offsets[worker]
+            cursor[:] = offsets[:-1]
+            held = np.empty(offsets[workers], np.int64)
+            seen[:] = -1
+    return offsets, held
+
+
+@kernel
+def owners_to_work(
+    pair_worker: np.ndarray,
+    any_worker: np.ndarray,
+    of_pair: np.ndarray,
+    alone: np.ndarray,
+    workers: int,
+) -> np.ndarray:
+    """The sum over each worker's probed pairs and objects: f64[workers]."""
+    work = np.zeros(workers, np.float64)
+    for at in range(pair_worker.size):
+        if pair_worker[at] != NO_WORKER:
+            work[pair_worker[at]] += of_pair[at]
+    for o in range(any_worker.size):
+        if any_worker[o] != NO_WORKER:
+            work[any_worker[o]] += alone[o]
+    return work

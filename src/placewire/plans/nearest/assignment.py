@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.nearest.counts import ObjectCounts, freeze_counts
+from placewire.plans.nearest.sample import ObjectCounts, freeze_counts
 
 # What a subscription costs that no initial object would update. Not 0, so that these spread over
 # workers by their number, also from one call to the next; far below 1 / |O_init|, the least else.

@@ -1,9 +1,11 @@
-"""What `nearest` subscriptions are divided by: their circles, and the objects seen when that is
-done.
+"""What `nearest` plans are made from: circles of subscriptions, and counts of initial objects.
 
-The circle B(s) of a subscription has its place as centre and reaches as far as the k-th nearest of
-the objects it has; an object outside cannot enter its result. While it has fewer than k objects its
-circle is the world.
+The circle of a subscription is centred on its place and reaches its k-th nearest object; an object
+outside cannot enter its result. With fewer than k objects its circle is the world.
+
+Objects are numbered along a fine Z-curve and listed under each of their terms, so that a rectangle
+is counted in a list by its edges: about the square root of the list's length where it is even, and
+never more than all of it. The lists are also where the k nearest objects of a place are found.
 """
 
 from __future__ import annotations
@@ -14,10 +16,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_rectangles, rectangles_enclosed
-from placewire.kernels.space.z_curve import points_to_curve
+from placewire.kernels.space.z_curve import (
+    points_counted_in_rectangles,
+    points_to_curve,
+    rows_met_in_rectangle,
+    rows_summed,
+    terms_counted_in_rectangle,
+)
+from placewire.kernels.text.hash_table import hashes_to_numbers, numbers_to_groups
+from placewire.model.subscriptions import lengths_to_offsets, take_slices
+from placewire.plans.kernels.nearest import places_to_kth_distances
 
 Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
+
 Rows = NDArray[np.int64]
 
 
@@ -90,3 +103,217 @@ def quarter_rows(circles: Circles, rows: Rows) -> list[slice]:
     edges = np.array([cell + quarter << shift for quarter in (1, 2, 3)], np.int64)
     cuts = [0, *np.searchsorted(codes, edges).tolist(), rows.size]
     return [slice(begin, end) for begin, end in pairwise(cuts) if begin < end]
+
+
+NOT_COUNTED = -1
+
+PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one list is looked up in
+
+
+class ObjectCounts(NamedTuple):
+    """m objects in curve order and t terms in the order of their hashes.
+
+    The objects of term i are members[list_offsets[i]:list_offsets[i + 1]], ascending. Counts
+    by term alone have the lengths of the lists, no members, and of objects only the number.
+    """
+
+    objects: int
+    code: NDArray[np.int64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    terms: NDArray[np.uint64]
+    list_offsets: NDArray[np.int64]
+    members: NDArray[np.int32]
+
+    @property
+    def frequency(self) -> NDArray[np.int64]:
+        """How many objects have each term: |O_lambda|."""
+        return np.diff(self.list_offsets)
+
+
+def count_terms(sample: CircleSample) -> ObjectCounts:
+    """Count objects by term alone."""
+    terms, numbers = _number_objects(sample.object_terms)
+    offsets = lengths_to_offsets(np.bincount(numbers, minlength=terms.size))
+    nothing = np.empty(0, np.float64)
+    return freeze_counts(
+        ObjectCounts(
+            sample.objects,
+            np.empty(0, np.int64),
+            nothing,
+            nothing,
+            terms,
+            offsets,
+            np.empty(0, np.int32),
+        )
+    )
+
+
+def count_objects_by_term(sample: CircleSample) -> ObjectCounts:
+    """Count objects by term and place."""
+    codes = points_to_curve(sample.object_lon, sample.object_lat)
+    order = np.argsort(codes, kind="stable")
+    terms, numbers = _number_objects(sample.object_terms)
+    term_offsets, positions = take_slices(sample.object_term_offsets, order)
+    owners = np.repeat(np.arange(order.size, dtype=np.int32), np.diff(term_offsets))
+    list_offsets, pairs = numbers_to_groups(numbers[positions], terms.size)
+    return freeze_counts(
+        ObjectCounts(
+            sample.objects,
+            codes[order],
+            sample.object_lon[order],
+            sample.object_lat[order],
+            terms,
+            list_offsets,
+            owners[pairs],
+        )
+    )
+
+
+def freeze_counts(object_counts: ObjectCounts) -> ObjectCounts:
+    """The counts as read-only arrays, like those from a file."""
+    return ObjectCounts(object_counts.objects, *map(read_only, object_counts[1:]))
+
+
+def find_terms(object_counts: ObjectCounts, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The list of each term hash, -1 if no object has it: i64[terms]."""
+    if object_counts.terms.size == 0:
+        return np.full(terms.size, -1, np.int64)
+    # Looked up in order of hashes: neighbours then lie in cache.
+    order = np.argsort(terms)
+    found = np.empty(terms.size, np.int64)
+    found[order] = np.searchsorted(object_counts.terms, terms[order])
+    found[found == object_counts.terms.size] = 0
+    return np.where(object_counts.terms[found] == terms, found, -1)
+
+
+def count_inside(object_counts: ObjectCounts, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
+    """|O_R| of each rectangle of f64[r, 4]: i64[r]."""
+    counts: NDArray[np.int64] = points_counted_in_rectangles(
+        object_counts.code,
+        object_counts.lon,
+        object_counts.lat,
+        list_all_objects(object_counts),
+        rectangles,
+    )
+    return counts
+
+
+def list_all_objects(object_counts: ObjectCounts) -> NDArray[np.int32]:
+    """The list of all objects."""
+    return np.arange(object_counts.lon.size, dtype=np.int32)
+
+
+class ObjectTerms(NamedTuple):
+    """The terms i32 of each object, as a CSR column: the lists of `ObjectCounts` inverted."""
+
+    offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+
+
+def list_object_terms(object_counts: ObjectCounts) -> ObjectTerms:
+    """The terms of each object."""
+    offsets, places = numbers_to_groups(object_counts.members, object_counts.objects)
+    terms = np.repeat(np.arange(object_counts.terms.size, dtype=np.int32), object_counts.frequency)
+    return ObjectTerms(read_only(offsets), read_only(terms[places]))
+
+
+class RowObjectCounter:
+    """Counts |O_R,lambda| over the terms of rows; `lists` i64 (CSR) is what `find_terms` gave.
+
+    A rectangle is looked up in the list of every term of the rows or, given `pairs`, looked through
+    with all the terms of its objects, whichever is less work.
+    """
+
+    def __init__(
+        self,
+        object_counts: ObjectCounts,
+        offsets: NDArray[np.int64],
+        lists: NDArray[np.int64],
+        pairs: ObjectTerms | None = None,
+    ) -> None:
+        self.object_counts = object_counts
+        self.offsets = read_only(offsets)
+        self.lists = read_only(lists)
+        self.pairs = pairs
+        self._memo = np.full(object_counts.terms.size, NOT_COUNTED, np.int64)
+        self._everyone = list_all_objects(object_counts)
+
+    def count(self, rows: Rows, rectangle: Rectangle) -> NDArray[np.int64]:
+        """The sum of |O_R,lambda| over the terms of each of the rows: i64[rows]."""
+        object_counts = self.object_counts
+        if self.pairs is not None and self._looks_through(self.pairs, rows, rectangle):
+            counts = terms_counted_in_rectangle(
+                object_counts.code,
+                object_counts.lon,
+                object_counts.lat,
+                self._everyone,
+                self.pairs.offsets,
+                self.pairs.terms,
+                object_counts.terms.size,
+                rectangle,
+            )
+            return rows_summed(rows, self.offsets, self.lists, counts)
+        met: NDArray[np.int64] = rows_met_in_rectangle(
+            object_counts.code,
+            object_counts.lon,
+            object_counts.lat,
+            object_counts.list_offsets,
+            object_counts.members,
+            rows,
+            self.offsets,
+            self.lists,
+            rectangle,
+            self._memo,
+        )
+        return met
+
+    def count_everywhere(self) -> NDArray[np.int64]:
+        """The sum of |O_lambda| over the terms of every row: i64[n]."""
+        return rows_summed(
+            np.arange(self.offsets.size - 1), self.offsets, self.lists, self.object_counts.frequency
+        )
+
+    def _looks_through(self, pairs: ObjectTerms, rows: Rows, rectangle: Rectangle) -> bool:
+        asked = int((self.offsets[rows + 1] - self.offsets[rows]).sum())
+        inside = int(count_inside(self.object_counts, rectangle[None])[0])
+        return inside * pairs.terms.size < asked * PAIRS_A_LOOKUP * self.object_counts.objects
+
+
+def find_radii(
+    object_counts: ObjectCounts,
+    lon: NDArray[np.float64],
+    lat: NDArray[np.float64],
+    k: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    lists: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """The distance to the k-th nearest object that shares a term, inf if there are fewer: f64[n].
+
+    A term takes a descent to the place and the cells around it that the circle touches; one of
+    fewer than k objects is read whole.
+    """
+    radii: NDArray[np.float64] = places_to_kth_distances(
+        object_counts.code,
+        object_counts.lon,
+        object_counts.lat,
+        object_counts.list_offsets,
+        object_counts.members,
+        read_only(lon),
+        read_only(lat),
+        read_only(k),
+        read_only(offsets),
+        read_only(lists),
+    )
+    return radii
+
+
+def _number_objects(
+    hashes: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The distinct hashes, ascending, and the place of each hash among them."""
+    _, numbers, distinct = hashes_to_numbers(read_only(hashes))
+    order = np.argsort(distinct)
+    rank = np.empty(distinct.size, np.int64)
+    rank[order] = np.arange(distinct.size)
+    return distinct[order], rank[numbers]

@@ -31,10 +31,12 @@ from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.kinds import NEAREST
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
+from placewire.plans.allocation import hand_over, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
-from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_partition
+from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
 from placewire.plans.cost.measures import Objects, PlanWork
-from placewire.plans.kernels.owners import cells_of_ranges
+from placewire.plans.cost.model import Prices
+from placewire.plans.kernels.term_maps import cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
 from placewire.plans.nearest.assignment import (
     Assignment,
@@ -45,8 +47,6 @@ from placewire.plans.nearest.assignment import (
 )
 from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
 from placewire.plans.nearest.sample import CircleSample
-from placewire.plans.rebalance.adjustment import sum_loads
-from placewire.plans.rebalance.handover import hand_over, scale_costs
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
 from placewire.plans.route.worker_map import MapPosts, WorkerMap, WorkerMapRoute
 from placewire.plans.sample.questions import assume_kind

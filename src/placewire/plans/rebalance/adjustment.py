@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.plans.allocation import sum_loads
 from placewire.plans.boolean.subset import Box, SampleSubset, divide_by_text, take_box, weigh_subset
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit, make_leaves
@@ -89,19 +90,6 @@ def sum_by_worker(cells: list[Cell], workers: int) -> NDArray[np.float64]:
         np.concatenate([cell.load for cell in cells]),
         workers,
     )
-
-
-def sum_loads(
-    owner: NDArray[np.integer[Any]], load: NDArray[np.float64], workers: int
-) -> NDArray[np.float64]:
-    """The sums of loads by worker."""
-    sums: NDArray[np.float64] = np.bincount(owner, load, workers).astype(np.float64)
-    return sums
-
-
-def imbalance(loads: NDArray[np.float64]) -> float:
-    """The largest load, the mean being 1."""
-    return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
 def weigh_cell(

@@ -17,19 +17,25 @@ from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
-from placewire.plans.cost.calibrate import calibrate
 from placewire.plans.cost.measures import Objects, post_rows
-from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import reweigh
 from placewire.plans.rebalance.rebalancer import LoadSource, Rebalancer
-from placewire.plans.ref import write_plan
-from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.leaf_route import (
+    LeafRoute,
+    PlanRef,
+    PreviousRef,
+    make_tables,
+    read_plan,
+    write_plan,
+)
 from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
+from placewire.storage.manifest import PreviousPlanEntry
 from placewire.storage.runtime_files import PlanRequest, read_request
 
 
@@ -155,3 +161,56 @@ def simulate_plan(
         looked = sum(found.candidates for found in match_all(probe, pairs))
         loads[share.worker] = cost.per_object * at.size + cost.per_posting * looked
     return loads
+
+
+FEW = 0.1  # of all live subscriptions: below it the previous plan is dropped
+
+
+class PreviousPlan(NamedTuple):
+    """The previous plan, and the names of the segments that still use it."""
+
+    plan: PlanRef
+    leaves: Leaves
+    version: int
+    segments: frozenset[str]
+
+    @property
+    def ref(self) -> PreviousRef:
+        return PreviousRef(self.plan, tuple(sorted(self.segments)))
+
+    def select(self, segments: Sequence[LiveSegment]) -> list[LiveSegment]:
+        """Those of the segments that use the previous plan."""
+        return [live for live in segments if live.name in self.segments]
+
+    def is_nearly_empty(self, segments: Sequence[LiveSegment]) -> bool:
+        """Whether few subscriptions still use the previous plan."""
+        older, all_in_all = (
+            sum(map(count_live, some)) for some in (self.select(segments), segments)
+        )
+        return older <= FEW * all_in_all
+
+    def without_removed(self, segments: Sequence[LiveSegment]) -> PreviousPlan:
+        """The previous plan without segments that no longer exist."""
+        return self._replace(segments=frozenset(live.name for live in self.select(segments)))
+
+    def entry(self, segments: Sequence[LiveSegment]) -> PreviousPlanEntry:
+        """Return the plan's entry for the manifest."""
+        return PreviousPlanEntry(
+            method=self.leaves.name,
+            version=self.version,
+            file=self.plan.file,
+            live=self.plan.live,
+            segments=sorted(self.segments),
+            subscriptions=sum(map(count_live, self.select(segments))),
+        )
+
+
+def read_previous(state: StateDir, workers: int, entry: PreviousPlanEntry) -> PreviousPlan:
+    """Read the previous plan of a manifest entry."""
+    leaves = read_plan(state.file(entry.file)).leaves
+    plan = PlanRef(workers, leaves.summary, entry.file, entry.live)
+    return PreviousPlan(plan, leaves, entry.version, frozenset(entry.segments))
+
+
+def count_live(live: LiveSegment) -> int:
+    return live.segment.rows.total - live.ended

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
 from placewire.model.kinds import kind_numbered
-from placewire.plans.ref import PlanRef, RouteRef
-from placewire.plans.route.leaf_route import RouteTables
+from placewire.plans.route.leaf_route import PlanRef, RouteTables
+from placewire.plans.route.protocol import RouteRef
 from placewire.segments.segment import Segment
 
 PAGE = 4_096  # bytes

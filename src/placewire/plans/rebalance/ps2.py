@@ -1,18 +1,19 @@
-"""PS2Stream's local adjustment between the most and the least loaded worker.
+"""The cells to move from a worker: enough load, and as few subscriptions as can be.
 
-First some heavy cells are split or merged by text, where that lowers the load of both together;
-then cells move, chosen by minimum cost migration. A cell is that of a grid over the objects: leaves
-of the loaded worker are cut along its lines, and what stays together afterwards is joined again.
+PS2Stream's minimum cost migration: of cells with a load and a size each, a set whose loads come to
+`tau` at least and whose sizes sum up to least. `dp` finds the best by dynamic programming, `gr` a
+good one by relative cost; `si` and `ra` are the paper's baselines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.fine_grid import FineGrid, fit_grid
+from placewire.plans.boolean.cuts import cut_terms, split_by_parts
 from placewire.plans.boolean.subset import (
     Box,
     SampleSubset,
@@ -22,8 +23,8 @@ from placewire.plans.boolean.subset import (
     weigh_subset,
     whole_sample,
 )
-from placewire.plans.boolean.text_parts import cut_terms, split_by_parts
 from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.tornado import FineGrid, fit_grid
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import (
     Adjustment,
@@ -34,11 +35,100 @@ from placewire.plans.rebalance.adjustment import (
     parts_of_terms,
     sum_by_worker,
 )
-from placewire.plans.rebalance.migration import SELECTS
 from placewire.plans.sample.sample import Sample
 
+Select = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.int64]]
+
+MOST_STATES = 200_000_000  # of dynamic programming: beyond it sizes are counted in larger units
+
+SEED = 7
+
+
+def select_gr(
+    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
+) -> NDArray[np.int64]:
+    """Algorithm GR: cells by size over load; one that would complete the set is a candidate.
+
+    Every candidate with all cells taken before it is an answer; the cheapest is kept.
+    """
+    order = np.argsort(size / np.maximum(load, 1e-300), kind="stable")
+    taken: list[int] = []
+    have, paid = 0.0, 0.0
+    best: list[int] | None = None
+    least = np.inf
+    for cell in order.tolist():
+        if have + load[cell] < tau:
+            taken.append(cell)
+            have += load[cell]
+            paid += size[cell]
+        elif paid + size[cell] < least:
+            best, least = [*taken, cell], paid + size[cell]
+    return np.array(best if best is not None else order, np.int64)
+
+
+def select_dp(
+    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
+) -> NDArray[np.int64]:
+    """The best set, sizes in whole units; greedy's answer bounds how far it has to look."""
+    bound = float(size[select_gr(load, size, tau)].sum())
+    unit = max(1.0, bound * load.size / MOST_STATES)
+    whole = np.ceil(size / unit).astype(np.int64)
+    most = int(whole[select_gr(load, size, tau)].sum())
+    best = np.zeros(most + 1)
+    took = np.zeros((load.size, most + 1), np.bool_)
+    for cell in range(load.size):
+        step = int(whole[cell])
+        if step > most:
+            continue
+        with_it = np.full(most + 1, -np.inf)
+        with_it[step:] = best[: most + 1 - step] + load[cell]
+        took[cell] = with_it > best
+        best = np.maximum(best, with_it)
+    enough = np.flatnonzero(best >= tau)
+    if enough.size == 0:
+        return select_gr(load, size, tau)
+    left = int(enough[0])
+    chosen = []
+    for cell in range(load.size - 1, -1, -1):
+        if took[cell, left]:
+            chosen.append(cell)
+            left -= int(whole[cell])
+    return np.array(chosen[::-1], np.int64)
+
+
+def select_si(
+    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
+) -> NDArray[np.int64]:
+    """The largest cells first."""
+    return take_until(np.argsort(-size, kind="stable"), load, tau)
+
+
+def select_ra(
+    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
+) -> NDArray[np.int64]:
+    """Cells at random."""
+    return take_until(np.random.default_rng(SEED).permutation(load.size), load, tau)
+
+
+def take_until(
+    order: NDArray[np.int64], load: NDArray[np.float64], tau: float
+) -> NDArray[np.int64]:
+    """The first cells of an order whose loads come to `tau`."""
+    enough = int(np.searchsorted(np.cumsum(load[order]), tau)) + 1
+    return order[:enough]
+
+
+SELECTS: dict[str, Select] = {
+    "dp": select_dp,
+    "gr": select_gr,
+    "si": select_si,
+    "ra": select_ra,
+}
+
 GRID = 64  # cells a side, PS2Stream's granularity
+
 HEAVIEST = 8  # cells that phase I looks at
+
 MOST_LEAVES = 2_000
 
 

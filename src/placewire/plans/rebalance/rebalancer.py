@@ -16,18 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
-from placewire.plans.cost.choice import Prices
+from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.measures import (
     Objects,
     Posted,
     find_holders,
     hold_parts,
 )
-from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.model import LoadModel, Prices
 from placewire.plans.leaves import Leaves
-from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, imbalance, sum_loads
-from placewire.plans.rebalance.migration import SELECTS
-from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2
+from placewire.plans.rebalance.adjustment import Adjustment, PartLoads
+from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.sstd import adjust_sstd
 from placewire.plans.rebalance.tornado import BorderLines, adjust_tornado

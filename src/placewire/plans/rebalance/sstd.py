@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.allocation import allocate
-from placewire.plans.boolean.subset import Box, SampleSubset, take_box, whole_sample
-from placewire.plans.boolean.text_parts import cut_terms, split_by_parts
+from placewire.plans.allocation import allocate, assign_least, sum_loads
+from placewire.plans.boolean.cuts import cut_terms, split_by_parts
+from placewire.plans.boolean.subset import Box, SampleSubset, quarter_box, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit
 from placewire.plans.rebalance.adjustment import (
@@ -25,12 +25,9 @@ from placewire.plans.rebalance.adjustment import (
     cells_of,
     leaves_of,
     sum_by_worker,
-    sum_loads,
     weigh_cell,
 )
-from placewire.plans.rebalance.migration import assign_least
 from placewire.plans.sample.sample import Sample
-from placewire.plans.sample.statistics import quarter_box
 
 WAYS = ("PM", "FM", "FG")
 EPSILON = 0.5

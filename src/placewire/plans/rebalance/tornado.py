@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.plans.allocation import sum_loads
 from placewire.plans.boolean.subset import Box, halve_box
 from placewire.plans.leaves import Leaves
-from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, sum_loads
+from placewire.plans.rebalance.adjustment import Adjustment, PartLoads
 
 
 class BorderLines(NamedTuple):

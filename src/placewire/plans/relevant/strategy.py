@@ -15,23 +15,24 @@ from placewire.kinds.relevant.index import TermPartition
 from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
-from placewire.plans.cost.choice import Machines, PlanChoice, Prices, choose_partition
+from placewire.plans.allocation import hand_over, scale_costs, sum_loads
+from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
 from placewire.plans.cost.measures import PlanWork
-from placewire.plans.kernels.nearest import WIDE_CELL
-from placewire.plans.rebalance.adjustment import sum_loads
-from placewire.plans.rebalance.handover import hand_over, scale_costs
+from placewire.plans.cost.model import Prices
+from placewire.plans.kernels.term_maps import WIDE_CELL
 from placewire.plans.relevant.methods import (
     NOT_POSTED,
     RELEVANT_METHODS,
+    PointTree,
     RelevantRule,
     RelevantSample,
     TermParts,
     arrays_to_rule,
     frequencies_of,
+    grow_point_tree,
     plan_relevant,
     rule_to_arrays,
 )
-from placewire.plans.relevant.parts import PointTree, grow_point_tree
 from placewire.plans.route.worker_map import MapPosts, WorkerMap, WorkerMapRoute
 from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.segment import Segment

@@ -9,14 +9,17 @@ finds the same one without shared state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.model.errors import Unusable
+from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.kernels.leaves import objects_to_parts
 from placewire.plans.kernels.owners import (
     leaf_terms_to_table,
@@ -24,9 +27,12 @@ from placewire.plans.kernels.owners import (
     objects_to_share,
     owners_to_workers,
 )
-from placewire.plans.leaves import Leaves
+from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS, LiveTables
-from placewire.plans.route.protocol import RoutedShare, leaves_to_ranges
+from placewire.plans.route.protocol import RoutedShare
+from placewire.plans.sample.sample import PLAN_LEVEL
+from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
+from placewire.storage.layout import StateDir
 
 
 class RouteTables(NamedTuple):
@@ -133,3 +139,139 @@ def place_objects(
         read_only(tables.term_table),
     )
     return parts
+
+
+def leaves_to_ranges(
+    box: NDArray[np.int32],
+) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    """Where each range of codes begins (ascending from 0) and the leaf that it belongs to.
+
+    Goes down the quadtree level by level with the pairs of a cell and a leaf that touch; a cell
+    touched by one leaf lies in it, because leaves tile the world.
+    """
+    leaf = np.arange(box.shape[0], dtype=np.int64)
+    column = np.zeros(leaf.size, np.int64)
+    row = np.zeros(leaf.size, np.int64)
+    code = np.zeros(leaf.size, np.int64)
+    starts, owners = [], []
+    for level in range(PLAN_LEVEL + 1):
+        # Pairs of one cell stand together: children are made in order, and filtered in order.
+        first = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
+        alone = np.diff(np.append(first, code.size)) == 1
+        done = first[alone]
+        starts.append(code[done] << (2 * (MAX_LEVEL - level)))
+        owners.append(leaf[done])
+        left = np.ones(code.size, np.bool_)
+        left[done] = False
+        if not left.any():
+            break
+        code, column, row, leaf = code[left], column[left], row[left], leaf[left]
+        parts = []
+        for child in range(4):
+            c, r = 2 * column + (child & 1), 2 * row + (child >> 1)
+            size = 1 << (PLAN_LEVEL - level - 1)
+            west, south = c * size, r * size
+            touches = (
+                (box[leaf, 0] < west + size)
+                & (box[leaf, 2] > west)
+                & (box[leaf, 1] < south + size)
+                & (box[leaf, 3] > south)
+            )
+            parts.append((4 * code + child, c, r, leaf, touches))
+        kept = [tuple(column[part[4]] for column in part[:4]) for part in parts]
+        code, column, row, leaf = (np.concatenate(columns) for columns in zip(*kept, strict=True))
+        order = np.argsort(code, kind="stable")
+        code, column, row, leaf = code[order], column[order], row[order], leaf[order]
+    start, owner = np.concatenate(starts), np.concatenate(owners)
+    order = np.argsort(start)
+    start, owner = start[order], owner[order]
+    changes = np.concatenate([[True], owner[1:] != owner[:-1]])
+    return start[changes].astype(np.uint32), owner[changes].astype(np.int32)
+
+
+class PlanRef(NamedTuple):
+    """A plan version and what is live under it, as files of a state directory."""
+
+    workers: int
+    summary: str
+    file: str
+    live: str
+
+    def open(self, root: str) -> LeafRoute:
+        """The router, its tables mapped."""
+        live = open_arrays(StateDir.at(root).file(self.live)).arrays
+        return LeafRoute(self.workers, self.summary, self.tables(root), LiveTables(**live))
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """All of a segment: objects are divided, and subscriptions are not."""
+        return range(parts)
+
+    def tables(self, root: str) -> RouteTables:
+        """The plan's part of the router."""
+        plan = open_arrays(StateDir.at(root).file(self.file)).arrays
+        return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
+
+
+class PreviousRef(NamedTuple):
+    """The previous plan, and the segments that still use it."""
+
+    plan: PlanRef
+    segments: tuple[str, ...]
+
+
+class SavedPlan(NamedTuple):
+    """A plan and the key of its terms' hashes: under another key they are other terms.
+
+    `cost` is what it was made by, None if nothing was measured for it.
+    """
+
+    leaves: Leaves
+    key: tuple[int, int]
+    cost: LoadModel | None = None
+
+
+def write_plan(
+    path: Path, leaves: Leaves, key: tuple[int, int], cost: LoadModel | None = None
+) -> None:
+    """Write a plan and its router tables to a new file."""
+    arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
+    arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
+    facts: dict[str, Any] = {
+        "name": leaves.name,
+        "workers": leaves.workers,
+        "summary": leaves.summary,
+        "key": key,
+    }
+    if cost is not None:
+        facts["cost"] = cost._asdict()
+    write_arrays(path, arrays, facts)
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """The plan of a file that `write_plan` wrote; raises Unusable.
+
+    The file is mapped again each time, because users may replace it.
+    """
+    try:
+        file = map_arrays(path)
+    except Unusable as error:
+        raise Unusable(f"plan {path}: is not a plan that was saved: {error}") from None
+    arrays = {
+        name.removeprefix("leaves."): array
+        for name, array in file.arrays.items()
+        if name.startswith("leaves.")
+    }
+    try:
+        k0, k1 = (int(half) for half in file.facts["key"])
+        if not (0 <= k0 < 1 << 64 and 0 <= k1 < 1 << 64):
+            raise ValueError("its key is not one of two 64-bit numbers")
+        if file.facts["summary"] not in MANNERS:
+            raise ValueError(f"its summary is unknown, got {file.facts['summary']!r}")
+        leaves = arrays_to_leaves(
+            file.facts["name"], file.facts["workers"], file.facts["summary"], arrays
+        )
+        check_leaves(leaves)
+        cost = read_cost(file.facts["cost"]) if "cost" in file.facts else None
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise Unusable(f"plan {path}: is not a plan: {error}") from None
+    return SavedPlan(leaves, (k0, k1), cost)

@@ -17,17 +17,10 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
-from placewire.plans.boolean.fine_grid import make_grid
-from placewire.plans.kernels.overlapping_leaves import neighbours_overlapping_ranges
-from placewire.plans.kernels.owners import (
-    ALL_LIVE,
-    CELLS,
-    LEAVES,
-    WIDE,
-    WORKERS,
-    cells_of_ranges,
-    posts_into_maps,
-)
+from placewire.plans.cost.tornado import make_grid
+from placewire.plans.kernels.leaves import neighbours_overlapping_ranges
+from placewire.plans.kernels.owners import ALL_LIVE, CELLS, LEAVES, WORKERS
+from placewire.plans.kernels.term_maps import WIDE, cells_of_ranges, posts_into_maps
 from placewire.plans.leaves import BY_CELL, BY_LEAF, BY_WORKER, NOTHING, Leaves
 from placewire.plans.sample.sample import PLAN_LEVEL
 

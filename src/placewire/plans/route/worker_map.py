@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.model.subscriptions import take_slices
-from placewire.plans.kernels.nearest import objects_to_map_workers, posts_into_map
-from placewire.plans.route.live_terms import empty_map
-from placewire.plans.route.protocol import RoutedShare
+from placewire.plans.kernels.term_maps import objects_to_map_workers, posts_into_map
+from placewire.plans.leaves import NOTHING
+from placewire.plans.route.leaf_route import PlanRef
+from placewire.plans.route.live_terms import CELL_LEVEL, empty_map
+from placewire.plans.route.protocol import Route, RoutedShare
+from placewire.storage.arrays import open_arrays
+from placewire.storage.layout import StateDir
+from placewire.storage.manifest import RowPlanEntry
 
 
 class WorkerMapRoute:
@@ -110,3 +115,39 @@ class WorkerMap:
     def crowded(self) -> bool:
         """Whether the map has too many keys to be selective."""
         return 4 * self.keys > self.words.size * 64 // 3
+
+
+class PartitionRef(NamedTuple):
+    """The route of objects to rows that are partitioned, as files.
+
+    `map` is the map of what each worker holds, with cells of `level`. With `leaves`, objects are
+    divided instead, and every worker has all rows.
+    """
+
+    workers: int
+    root: str
+    level: int
+    map: str = ""
+    leaves: PlanRef | None = None
+
+    def open(self, root: str) -> Route:
+        """Open the route, its tables mapped."""
+        if self.leaves is not None:
+            return self.leaves.open(self.root)
+        words = open_arrays(StateDir.at(self.root).file(self.map)).arrays["words"]
+        return WorkerMapRoute(self.workers, words, self.level)
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """The parts of a segment that a worker probes; surplus parts go round."""
+        return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
+
+
+def route_of_entry(plan: RowPlanEntry, root: str) -> PartitionRef | None:
+    """Return the route of a plan that partitions rows; None if objects stay in place."""
+    if plan.leaves:
+        leaves = PlanRef(plan.workers, NOTHING, plan.leaves, plan.live)
+        return PartitionRef(plan.workers, root, 0, leaves=leaves)
+    for file, level in ((plan.circles, CELL_LEVEL), (plan.terms, 0)):
+        if file:
+            return PartitionRef(plan.workers, root, level, file)
+    return None

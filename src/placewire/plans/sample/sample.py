@@ -1,4 +1,7 @@
-"""Traits: which of SSTD's six kinds each row of a sample is, what it asks for and for how long."""
+"""A sample of the stream: objects, subscriptions, and about what each object costs.
+
+A subscription is a row of one of SSTD's six kinds of queries.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     boxes_to_ranges,
@@ -14,14 +18,16 @@ from placewire.kernels.space.cells import (
     ranges_coarsened,
 )
 from placewire.kernels.text.hash_table import hashes_to_numbers
-from placewire.kinds.boolean.index import cover_posts
+from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.cost.posting_work import count_near, note_posts
+from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.plans.kernels.term_maps import cells_of_ranges, pairs_near_posts, posts_to_counts
 
 # Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
 SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
+
 KINDS = 6
+
 LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
 
 
@@ -45,8 +51,11 @@ class Traits(NamedTuple):
 
 
 PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
+
 SIDE = 1 << PLAN_LEVEL
+
 ANY = -1
+
 NO_WORK = np.empty(0, np.float64)
 
 
@@ -133,3 +142,59 @@ def make_sample(
         pair_work=pair_work,
         object_work=object_work,
     )
+
+
+NEAR_LEVEL = 10  # cells of 0.35 x 0.18 degrees
+
+MOST_CELLS = 64  # of a region; one that touches more is near everything
+
+SAMPLED_ROWS = 300_000
+
+# Of the posts in a cell as wide as most regions, those that an object would really meet.
+MET = 0.25
+
+Near = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class NearPosts(NamedTuple):
+    """Counts of the posts of each (cell, term): a table, and what one count of it stands for."""
+
+    table: NDArray[np.uint64]
+    scale: float
+
+
+def note_posts(rows: SubscriptionRows) -> NearPosts:
+    """Count the posts of all rows, or of an even choice of them."""
+    step = max(1, -(-rows.total // SAMPLED_ROWS))
+    some = take_rows(rows, np.arange(0, rows.total, step)) if step > 1 else rows
+    post_row, post_term = cover_posts(some, counts_among_rows(some))
+    offsets, cells = cells_of_ranges(
+        boxes_to_ranges(read_only(some.box)), MAX_LEVEL - NEAR_LEVEL, MOST_CELLS
+    )
+    keys = int(np.diff(offsets)[post_row].sum()) if rows.total else 0
+    table = posts_to_counts(read_only(post_row), read_only(post_term), offsets, cells, keys)
+    return NearPosts(table, step * MET)
+
+
+def count_near(
+    codes: NDArray[np.uint32],
+    term_offsets: NDArray[np.int64],
+    terms: NDArray[np.uint64],
+    near: NearPosts,
+) -> Near:
+    """About how many posts each (object, term) pair and each object alone would meet."""
+    of_pair, alone = pairs_near_posts(
+        read_only(codes),
+        read_only(term_offsets),
+        read_only(terms),
+        read_only(near.table),
+        2 * (MAX_LEVEL - NEAR_LEVEL),
+    )
+    return of_pair * near.scale, alone * near.scale
+
+
+def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """At most so many of the rows, at even steps."""
+    if rows.size <= most:
+        return rows
+    return rows[np.arange(most) * rows.size // most]

@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from placewire.model.subscriptions import concat_offsets, take_slices
 from placewire.objects.store import open_retained
 from placewire.plans.sample.questions import Questions
+from placewire.plans.sample.sample import choose_evenly
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
 SAMPLE_EVENTS = 100_000
+
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
+
 FEW = 500
+
 RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the other to try it
+
 SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
 
 
@@ -105,6 +110,7 @@ class Sampler:
 
 
 CAPACITY = 100_000
+
 WAITING_SHARE = 16  # one in so many of the capacity may wait
 
 Columns = tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]
@@ -179,10 +185,3 @@ class Reservoir:
             late = late[self._random.random(late.size) * (ordinals + 1) < self.capacity]
         slots = self._random.integers(0, self.capacity, late.size)
         return np.concatenate([early, late]), np.concatenate([self._codes.size + early, slots])
-
-
-def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of the rows, at even steps."""
-    if rows.size <= most:
-        return rows
-    return rows[np.arange(most) * rows.size // most]

@@ -27,7 +27,8 @@ from placewire.model.subscriptions import (
 )
 from placewire.plans.cost.measures import Objects
 from placewire.plans.messages import BatchContext
-from placewire.plans.sample.sampler import Reservoir, choose_evenly
+from placewire.plans.sample.sample import choose_evenly
+from placewire.plans.sample.sampler import Reservoir
 from placewire.storage.manifest import Offset
 
 BATCH_ROWS = 200_000

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.agrid import cut_partitions, find_cut, plan_agrid
-from placewire.plans.boolean.fine_grid import (
+from placewire.plans.boolean.space_methods import cut_partitions, find_cut, plan_agrid
+from placewire.plans.boolean.subset import halve_box, take_box, whole_sample
+from placewire.plans.cost.tornado import (
     FineGrid,
+    TornadoCost,
     fit_grid,
     make_grid,
     sum_box,
     sum_prefixes,
     sum_sides,
 )
-from placewire.plans.boolean.subset import halve_box, take_box, whole_sample
-from placewire.plans.cost.tornado import TornadoCost
 from placewire.plans.leaves import BY_WORKER, check_leaves
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import ANY, SIDE, Sample

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.allocation import merge_subsets
+from placewire.plans.boolean.cuts import (
+    cut_space,
+    cut_terms,
+    find_cut,
+    price_space,
+    price_text,
+    split_by_parts,
+    weigh_terms,
+)
 from placewire.plans.boolean.kdt import (
     KdtNode,
     count_partitions,
@@ -19,11 +27,11 @@ from placewire.plans.boolean.kdt import (
     finish_plan,
     join_leaves,
     make_node,
+    merge_subsets,
     plan_kdt,
     price_parts,
     without_dropped,
 )
-from placewire.plans.boolean.space_parts import cut_space, find_cut, price_space
 from placewire.plans.boolean.subset import (
     NOTHING_TO_COMPARE,
     WORLD,
@@ -33,7 +41,6 @@ from placewire.plans.boolean.subset import (
     text_similarity,
     whole_sample,
 )
-from placewire.plans.boolean.text_parts import cut_terms, price_text, split_by_parts, weigh_terms
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_CELL, Leaves, check_leaves, make_leaves
 from placewire.plans.sample.sample import ANY, SIDE, Sample

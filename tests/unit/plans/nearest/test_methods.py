@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from placewire.kernels.space.circles import circles_to_rectangles, rectangles_overlapping_most
 from placewire.kernels.space.regions import distance_m
 from placewire.model.regions import WORLD, circle_bounds
-from placewire.plans.boolean.allocation import share_costs, share_heaviest_first
-from placewire.plans.kernels.leaves import rows_least_frequent
+from placewire.plans.allocation import share_costs, share_heaviest_first
+from placewire.plans.kernels.parts import rows_least_frequent
 from placewire.plans.nearest.assignment import (
     LEAST_COST,
     Assignment,
@@ -24,26 +24,25 @@ from placewire.plans.nearest.assignment import (
     release,
     rule_to_arrays,
 )
-from placewire.plans.nearest.baselines.sop import plan_sop, split_space
-from placewire.plans.nearest.counts import (
-    RowObjectCounter,
-    count_inside,
-    count_objects_by_term,
-    find_radii,
-    find_terms,
-    list_object_terms,
-)
-from placewire.plans.nearest.dkm import (
+from placewire.plans.nearest.baselines import plan_sop, split_space
+from placewire.plans.nearest.methods import (
+    NEAREST_METHODS,
     Subset,
+    assign_new,
     plan_dkm,
     split_by_cost,
     split_subscriptions,
     split_subset,
 )
-from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
 from placewire.plans.nearest.sample import (
     CircleSample,
+    RowObjectCounter,
+    count_inside,
+    count_objects_by_term,
     enclose_circles,
+    find_radii,
+    find_terms,
+    list_object_terms,
     place_circles,
     quarter_rows,
     rows_on_curve,

@@ -19,16 +19,15 @@ from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.model.errors import Unusable
 from placewire.model.kinds import NEAREST, RELEVANT
 from placewire.model.settings import Settings
+from placewire.plans.allocation import assign_least
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.cost.calibrate import draw_rows
 from placewire.plans.cost.measures import post_rows
-from placewire.plans.cost.model import LoadModel
+from placewire.plans.cost.model import LoadModel, draw_rows
 from placewire.plans.leaves import Leaves, check_leaves
 from placewire.plans.messages import WorkerSummary
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of, sum_by_worker
-from placewire.plans.rebalance.migration import SELECTS, assign_least
 from placewire.plans.rebalance.prefetch import MOST_RANGES, gained_ranges, has_worker
-from placewire.plans.rebalance.ps2 import Ps2Rule, adjust_ps2, count_touching, join_boxes
+from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2, count_touching, join_boxes
 from placewire.plans.rebalance.rebalancer import (
     ADJUSTERS,
     LoadSource,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.papers.tornado.routes import make_scan_route, make_tree_route
-from placewire.plans.boolean.fine_grid import make_grid
+from placewire.plans.cost.tornado import make_grid
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves
 from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import SIDE

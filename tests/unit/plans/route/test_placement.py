@@ -13,8 +13,8 @@ from bench.papers.sstd.cluster import nearest_part, parts_overlapping
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
 from placewire.model.subscriptions import take_slices
-from placewire.plans.boolean.grid import plan_stripes
 from placewire.plans.boolean.methods import METHODS
+from placewire.plans.boolean.space_methods import plan_stripes
 from placewire.plans.cost.measures import Objects
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves

@@ -7,7 +7,14 @@ import pytest
 
 from placewire.model.expression import COVER_ALL
 from placewire.plans.boolean.subset import take_box, whole_sample
-from placewire.plans.cost.sstd import SSTD, SstdCost, cover_keywords
+from placewire.plans.cost.sstd import (
+    SSTD,
+    CellStatistics,
+    SstdCost,
+    cell_statistics,
+    cover_keywords,
+    gather_statistics,
+)
 from placewire.plans.sample.questions import Questions, add_questions
 from placewire.plans.sample.sample import (
     ANY,
@@ -23,7 +30,6 @@ from placewire.plans.sample.sample import (
     Sample,
     make_sample,
 )
-from placewire.plans.sample.statistics import CellStatistics, cell_statistics, gather_statistics
 from plan_samples import TERMS, questions_of, sample_of
 from routes import city, rows_of
 

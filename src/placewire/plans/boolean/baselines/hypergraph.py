@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.subscriptions import lengths_to_offsets
-from placewire.plans.boolean.baselines.frequency import count_terms, list_terms, loads_without_terms
-from placewire.plans.boolean.grid import group_by_load
+from placewire.plans.allocation import group_by_load
+from placewire.plans.boolean.baselines.terms import count_terms, list_terms, loads_without_terms
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.sample import Sample

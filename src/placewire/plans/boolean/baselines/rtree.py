@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.grid import group_by_load
-from placewire.plans.boolean.space_parts import run_along
+from placewire.plans.allocation import group_by_load
+from placewire.plans.boolean.cuts import run_along
 from placewire.plans.boolean.subset import Box, SampleSubset, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, make_leaves

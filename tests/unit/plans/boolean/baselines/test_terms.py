@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from odd_samples import ODD_SAMPLES, graham, sample_of
 from placewire.plans.boolean.baselines import hypergraph
-from placewire.plans.boolean.baselines.frequency import count_terms, plan_frequency
 from placewire.plans.boolean.baselines.hypergraph import (
     Graph,
     draw_hyperedges,
     follow_neighbours,
     plan_hypergraph,
 )
-from placewire.plans.boolean.baselines.metric import (
+from placewire.plans.boolean.baselines.terms import (
     count_missing,
+    count_terms,
     note_present,
+    plan_frequency,
     plan_metric,
     share_rows,
 )

@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from odd_samples import LAST, ODD_SAMPLES, graham, sample_of
+from placewire.plans.allocation import group_by_load
 from placewire.plans.boolean.baselines.rtree import (
     TILES_PER_WORKER,
     edges_of_shares,
     loads_of_tiles,
     plan_rtree,
 )
-from placewire.plans.boolean.grid import (
+from placewire.plans.boolean.cuts import loads_of_halves
+from placewire.plans.boolean.space_methods import (
     GRID_SIDE,
+    best_cut,
     count_grid,
-    group_by_load,
     plan_grid,
+    plan_kdtree,
     plan_stripes,
 )
-from placewire.plans.boolean.kdtree import best_cut, plan_kdtree
-from placewire.plans.boolean.space_parts import loads_of_halves
 from placewire.plans.boolean.subset import Box, halve_box, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NOTHING, Leaves, check_leaves

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import CostModel
-from placewire.plans.cost.sstd import SstdCost
+from placewire.plans.cost.sstd import SstdCost, cell_statistics, describe_cell, gather_statistics
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import ANY, CRQ, KINDS, SIDE, SRQ, STQ, Sample
-from placewire.plans.sample.statistics import cell_statistics, describe_cell, gather_statistics
 from plan_samples import TERMS, sample_of, samples, traits_drawn
 from profiles import examples
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from placewire.plans.relevant.methods import halfway
-from placewire.plans.relevant.parts import RelevantPairs, cut_vocabulary, grow_point_tree
+from placewire.plans.relevant.methods import RelevantPairs, cut_vocabulary, grow_point_tree, halfway
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 5, 8])

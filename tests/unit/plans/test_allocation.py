@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.allocation import allocate
+from placewire.plans.allocation import allocate
 
 
 def sums_of(loads: list[float], workers: int) -> np.ndarray:

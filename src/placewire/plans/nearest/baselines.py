@@ -1,14 +1,19 @@
-"""Method `ps2`: PS2Stream's hybrid partitioning, extended to `nearest` subscriptions.
+"""Methods of `nearest` plans that exist for comparison with published systems: `sop` and `ps2`.
 
-What Tsuruoka et al. (see `plans/nearest/methods.py`) compare with: "we extend the original
-algorithm so that it can deal with our problem", and no more is said. Here `plans/boolean/kdt.py`
-cuts the world by space and text, with the rectangles around circles for regions and |O| |S| for
-load. A subscription then goes, once, to the worker of the leaf where its place is and of its least
-frequent term. What counts is how many subscriptions a part has, not what updating each of them
-costs.
+`sop`, the space-oriented partition of Tsuruoka et al. (section 3.2; see `methods`), quarters the
+world by what falls into the circles. A quarter without subscriptions is no subset.
+
+`ps2` is PS2Stream's hybrid partitioning, which the paper extends to `nearest` subscriptions without
+saying how. Here `plans/boolean/kdt.py` cuts the world by space and text, with the rectangles around
+circles for regions and |O| |S| for load. A subscription then goes to the worker of the leaf of its
+place and of its least frequent term. What counts is how many subscriptions a part has, not what
+updating each of them costs.
 """
 
 from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +27,16 @@ from placewire.kernels.space.cells import (
     ranges_coarsened,
 )
 from placewire.model.subscriptions import take_slices
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.leaves import (
     objects_counted_by_part,
     points_to_leaves,
-    rows_least_frequent,
     terms_to_leaf_parts,
 )
 from placewire.plans.kernels.owners import leaf_terms_to_table
+from placewire.plans.kernels.parts import rows_least_frequent
 from placewire.plans.nearest.assignment import (
     Assignment,
     Parts,
@@ -38,11 +44,79 @@ from placewire.plans.nearest.assignment import (
     make_assignment,
     price_counts,
 )
-from placewire.plans.nearest.counts import ObjectCounts, count_terms, find_terms
-from placewire.plans.nearest.sample import CircleSample, place_circles
+from placewire.plans.nearest.sample import (
+    Circles,
+    CircleSample,
+    ObjectCounts,
+    Rows,
+    count_inside,
+    count_objects_by_term,
+    count_terms,
+    enclose_circles,
+    find_terms,
+    place_circles,
+    quarter_rows,
+    rows_on_curve,
+)
 from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample
 
+
+class Quarter(NamedTuple):
+    """The rows of a cell, in curve order, and how many initial objects are around them: |O_R|."""
+
+    rows: Rows
+    objects: int
+
+
+def plan_sop(sample: CircleSample, workers: int, *, theta: int = 20) -> Assignment:
+    """Split until there are `theta` subsets a worker, and share these out whole.
+
+    C(S_r) = P(R) |S_r| (equation 3), with R around the circles of S_r; so that each subscription of
+    a subset costs P(R) = |O_R| / |O_init| (equation 2).
+    """
+    object_counts = count_objects_by_term(sample)
+    quarters = split_space(object_counts, place_circles(sample), theta * workers)
+    prices = price_counts(np.array([q.objects for q in quarters], np.int64), sample.objects)
+    sizes = np.array([q.rows.size for q in quarters], np.int64)
+    chosen = share_heaviest_first(prices * sizes, workers)
+    worker = np.empty(sample.subscriptions, np.int32)
+    cost: NDArray[np.float64] = np.empty(sample.subscriptions)
+    for quarter, price, one in zip(quarters, prices, chosen, strict=True):
+        worker[quarter.rows] = one
+        cost[quarter.rows] = price
+    return make_assignment(Rule("sop", object_counts), workers, worker, cost)
+
+
+def split_space(object_counts: ObjectCounts, circles: Circles, least: int) -> list[Quarter]:
+    """Quarter the subset of the largest cost until there are `least`, or none can be quartered."""
+    heap: list[tuple[int, int, Quarter]] = []
+    solid: list[Quarter] = []  # at one place
+    pushed = 0
+    rows = rows_on_curve(circles)
+    if rows.size:
+        whole = measure_quarter(object_counts, circles, rows)
+        heapq.heappush(heap, (-whole.objects * rows.size, pushed, whole))
+        pushed += 1
+    while heap and len(heap) + len(solid) < least:
+        _, _, heaviest = heapq.heappop(heap)
+        parts = quarter_rows(circles, heaviest.rows)
+        if len(parts) == 1:
+            solid.append(heaviest)
+            continue
+        for part in parts:
+            quarter = measure_quarter(object_counts, circles, heaviest.rows[part])
+            heapq.heappush(heap, (-quarter.objects * quarter.rows.size, pushed, quarter))
+            pushed += 1
+    return solid + [quarter for _, _, quarter in heap]
+
+
+def measure_quarter(object_counts: ObjectCounts, circles: Circles, rows: Rows) -> Quarter:
+    """A quarter with the objects around it."""
+    return Quarter(rows, int(count_inside(object_counts, enclose_circles(circles, rows)[None])[0]))
+
+
 CHECKS_ONLY = LoadModel(per_check=1.0, per_object=0.0, per_insert=0.0, per_delete=0.0)
+
 SAMPLE_ROWS = 100_000  # `kdt` weighs every node's rows again and again
 
 

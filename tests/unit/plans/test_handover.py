@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placewire.plans.rebalance.handover import hand_over, scale_costs
-from placewire.plans.relevant.methods import TermParts
-from placewire.plans.relevant.parts import grow_point_tree
+from placewire.plans.allocation import hand_over, scale_costs
+from placewire.plans.relevant.methods import TermParts, grow_point_tree
 from placewire.plans.relevant.strategy import rebalance_terms
 
 

@@ -1,0 +1,244 @@
+"""Maps of (scope, term) keys: what is posted where, and how often.
+
+A map is a Bloom filter in which the bits of a key share a word. A clear bit proves that no
+subscription is posted there. All may be set by chance, which costs work and never a result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.space.cells import spread_bits
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.kinds.boolean.kernels.postings import ANY_TERM
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+MIX = np.uint64(0xD6E8FEB86659FD93)
+
+ONE = np.uint64(1)
+
+IN_WORD = np.uint64(63)
+
+HALF = np.uint64(32)
+
+WIDE = -1  # the scope of a region that spans too many others
+
+
+@subkernel
+def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
+    """A mixed key of a term in a scope."""
+    return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
+
+
+@subkernel
+def word_of_key(key: np.uint64, words: int) -> np.uint64:
+    """The word of a map of so many words that holds a key's bits, by the key's first half."""
+    return ((key >> HALF) * np.uint64(words)) >> HALF
+
+
+@subkernel
+def bits_of_key(key: np.uint64) -> np.uint64:
+    """The four bits of a key in its word: one look at one word tells all but one key in 200."""
+    return (
+        (ONE << (key & IN_WORD))
+        | (ONE << ((key >> np.uint64(6)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(12)) & IN_WORD))
+        | (ONE << ((key >> np.uint64(18)) & IN_WORD))
+    )
+
+
+@subkernel
+def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
+    """Whether a map has all bits of a key."""
+    bits = bits_of_key(key)
+    return bool(words[word_of_key(key, words.size)] & bits == bits)
+
+
+@kernel
+def posts_into_maps(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    scope_offsets: np.ndarray,
+    scopes: np.ndarray,
+    live: np.ndarray,
+    wide: np.ndarray,
+    needless: np.ndarray,
+) -> int:
+    """Set the keys of every post in every scope of its row; gives how many were set.
+
+    The scopes of row r are scopes[scope_offsets[r]:scope_offsets[r + 1]], WIDE for everywhere.
+    `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last one everywhere.
+    """
+    keys = 0
+    for p in range(post_row.size):
+        row = post_row[p]
+        term = post_term[p]
+        for at in range(scope_offsets[row], scope_offsets[row + 1]):
+            scope = np.int64(scopes[at])
+            if term == ANY_TERM:
+                needless[scope] = 1  # WIDE is the last
+            else:
+                key = key_of_scope_term(scope, term)
+                if scope == WIDE:
+                    wide[word_of_key(key, wide.size)] |= bits_of_key(key)
+                else:
+                    live[word_of_key(key, live.size)] |= bits_of_key(key)
+            keys += 1
+    return keys
+
+
+WIDE_CELL = -1  # stands for all cells: the circle touches too many
+
+
+@subkernel
+def scope_of_worker_cell(worker: int, cell: int, cells: int) -> int:
+    """A number for a worker and one of so many cells, or WIDE_CELL."""
+    return worker * (cells + 1) + cell + 1
+
+
+@kernel
+def posts_into_map(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    owner: np.ndarray,
+    cell_offsets: np.ndarray,
+    cells_of_rows: np.ndarray,
+    cells: int,
+    words: np.ndarray,
+) -> None:
+    """Set the keys of every post in every cell of its row: cells_of_rows[offsets[r]:...]."""
+    for p in range(post_row.size):
+        row = post_row[p]
+        worker = np.int64(owner[row])
+        for at in range(cell_offsets[row], cell_offsets[row + 1]):
+            scope = scope_of_worker_cell(worker, np.int64(cells_of_rows[at]), cells)
+            key = key_of_scope_term(scope, post_term[p])
+            words[word_of_key(key, words.size)] |= bits_of_key(key)
+
+
+@kernel
+def objects_to_map_workers(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    words: np.ndarray,
+    workers: int,
+    cells: int,
+    cell_shift: int,
+) -> tuple:  # type: ignore[type-arg]
+    """The shares of all workers, one after another.
+
+    Gives offsets i64[workers + 1] into objects i64. An object that a worker has no live term for
+    is not in its share.
+    """
+    offsets = np.zeros(workers + 1, np.int64)
+    objects = np.empty(codes.size * workers, np.int64)
+    sent = 0
+    for worker in range(workers):
+        wide = scope_of_worker_cell(worker, WIDE_CELL, cells)
+        for o in range(codes.size):
+            cell = np.int64(codes[o] >> np.uint32(cell_shift))
+            scope = scope_of_worker_cell(worker, cell, cells)
+            for at in range(term_offsets[o], term_offsets[o + 1]):
+                if key_is_set(words, key_of_scope_term(scope, terms[at])) or key_is_set(
+                    words, key_of_scope_term(wide, terms[at])
+                ):
+                    objects[sent] = o
+                    sent += 1
+                    break
+        offsets[worker + 1] = sent
+    return offsets, objects[:sent]
+
+
+@kernel
+def posts_to_counts(
+    post_row: np.ndarray,
+    post_term: np.ndarray,
+    cell_offsets: np.ndarray,
+    cells: np.ndarray,
+    room: int,
+) -> np.ndarray:
+    """A table u64[2 s] of how many posts there are under each (cell, term); `room` keys fit."""
+    size = 16
+    while size < 3 * room:
+        size *= 2
+    table = np.full(size, EMPTY, np.uint64)
+    for p in range(post_row.size):
+        row = post_row[p]
+        for at in range(cell_offsets[row], cell_offsets[row + 1]):
+            key = key_of_scope_term(np.int64(cells[at]), post_term[p])
+            entry = entry_of_hash(table, key)
+            if table[entry + ONE] == EMPTY:
+                table[entry] = key
+                table[entry + ONE] = np.uint64(0)
+            table[entry + ONE] += ONE
+    return table
+
+
+@subkernel
+def count_of_key(table: np.ndarray, key: np.uint64) -> float:
+    """The count of a key in such a table."""
+    number = table[entry_of_hash(table, key) + ONE]
+    return 0.0 if number == EMPTY else np.float64(number)
+
+
+@kernel
+def pairs_near_posts(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    table: np.ndarray,
+    cell_shift: int,
+) -> tuple:  # type: ignore[type-arg]
+    """How many posts are near each (object, term) pair, f64[pairs], and each object alone, f64[n].
+
+    Near is in the same cell, or everywhere.
+    """
+    of_pair = np.empty(terms.size, np.float64)
+    alone = np.empty(codes.size, np.float64)
+    for o in range(codes.size):
+        cell = np.int64(codes[o] >> np.uint32(cell_shift))
+        for at in range(term_offsets[o], term_offsets[o + 1]):
+            here = count_of_key(table, key_of_scope_term(cell, terms[at]))
+            of_pair[at] = here + count_of_key(table, key_of_scope_term(WIDE, terms[at]))
+        here = count_of_key(table, key_of_scope_term(cell, ANY_TERM))
+        alone[o] = here + count_of_key(table, key_of_scope_term(WIDE, ANY_TERM))
+    return of_pair, alone
+
+
+@kernel
+def cells_of_ranges(ranges: np.ndarray, shift: int, most: int) -> tuple:  # type: ignore[type-arg]
+    """The cells that ranges i32[m, 4] touch, coarser by `shift` bits, as Z-codes.
+
+    Offsets i64[m + 1] and codes i32; a range that touches more than `most` has the one WIDE.
+    """
+    side = np.int64(1) << (16 - shift)
+    offsets = np.zeros(ranges.shape[0] + 1, np.int64)
+    for i in range(ranges.shape[0]):
+        rows = (ranges[i, 3] >> shift) - (ranges[i, 1] >> shift) + 1
+        columns = (ranges[i, 2] >> shift) - (ranges[i, 0] >> shift) + 1
+        if ranges[i, 0] > ranges[i, 2]:
+            columns += side
+        columns = min(columns, side)
+        offsets[i + 1] = offsets[i] + (rows * columns if rows * columns <= most else 1)
+    codes = np.empty(offsets[-1], np.int32)
+    for i in range(ranges.shape[0]):
+        to = offsets[i]
+        first_row, last_row = ranges[i, 1] >> shift, ranges[i, 3] >> shift
+        first = ranges[i, 0] >> shift
+        rows = last_row - first_row + 1
+        columns = (ranges[i, 2] >> shift) - first + 1
+        if ranges[i, 0] > ranges[i, 2]:
+            columns += side
+        columns = min(columns, side)
+        if rows * columns > most:
+            codes[to] = WIDE
+            continue
+        for row in range(first_row, last_row + 1):
+            for k in range(columns):
+                column = (first + k) % side
+                codes[to] = spread_bits(column) | (spread_bits(row) << 1)
+                to += 1
+    return offsets, codes

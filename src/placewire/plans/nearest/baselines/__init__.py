@@ -1,1 +1,0 @@
-"""Methods of `nearest` plans that exist for comparison with published systems."""
