@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,9 +20,10 @@ from placewire.spark.java import find_java
 from ports import free_port
 from run_config import EVENTS, SINKS, lines_of
 from streams import split_log
+from waits import until
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
-PATIENCE_S = 400.0
+CLUSTER_WAIT_S = 400.0
 
 
 def executors(session: int) -> list[int]:
@@ -106,17 +106,18 @@ def test_an_executor_may_die(kind: str, tmp_path: Path) -> None:
                 [*command, "--once"], stderr=subprocess.PIPE, start_new_session=True, text=True
             )
         )
-        waits = time.monotonic() + PATIENCE_S
-        while len(list((tmp_path / "lines").glob("*.jsonl"))) < 2:
+
+        def written() -> bool:
             assert run.poll() is None, run.stderr and run.stderr.read()
-            assert time.monotonic() < waits, (tmp_path / "spark.log").read_text()[-2000:]
-            time.sleep(0.05)
+            return len(list((tmp_path / "lines").glob("*.jsonl"))) >= 2
+
+        until(written, "two files are written", CLUSTER_WAIT_S)
         alive = executors(session or run.pid)
         assert alive
         cached = cached_files(tmp_path / "local")
         assert len(cached) == (2 if kind == "caches" else 0)
         os.kill(alive[0], signal.SIGKILL)
-        told = run.communicate(timeout=PATIENCE_S)[1]
+        told = run.communicate(timeout=CLUSTER_WAIT_S)[1]
         assert run.returncode == 0, told
     expected = replay(b"".join(cut), kinds=BUILT_KINDS, with_data=True)
     assert [json.dumps(r) for r in lines_of(tmp_path / "lines")] == [

@@ -9,6 +9,8 @@ import sys
 
 import httpx
 
+from waits import WAIT_S
+
 COMMAND = [sys.executable, "-m", "placewire.cli.main", "demo", "--runner", "local"]
 
 
@@ -29,7 +31,7 @@ def test_it_plays_and_ends_by_itself() -> None:
                 break
         assert found, told
         # The page is there as soon as its address is.
-        assert "<title>Placewire" in httpx.get(found[0], timeout=30).text
+        assert "<title>Placewire" in httpx.get(found[0], timeout=WAIT_S).text
         told += process.stdout.read()
         assert process.wait(60) == 0, told
     last = told.strip().splitlines()[-1]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from waits import until
+from waits import WAIT_S, until
 
 
 def processes_of(session: int) -> list[str]:
@@ -48,6 +48,6 @@ def test_an_interrupt_while_spark_starts_leaves_nothing_behind(
         assert line, "it ended early"
     time.sleep(delay_s)  # the moment of the interrupt
     os.killpg(run.pid, signal.SIGINT)
-    assert run.wait(60) == 130
+    assert run.wait(WAIT_S) == 130
     assert run.stderr.read() == "placewire: interrupted\n"
-    until(lambda: not processes_of(run.pid), "every process has ended", 60)
+    until(lambda: not processes_of(run.pid), "every process has ended")

@@ -13,6 +13,7 @@ import pytest
 
 from placewire.serve import processes
 from ports import free_port
+from waits import WAIT_S
 
 
 def test_a_part_that_is_unusable_ends_the_others_at_once() -> None:
@@ -38,7 +39,7 @@ def test_serve_says_when_it_is_ready_and_ends_when_told(tmp_path: Path) -> None:
         assert ready["url"] == f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
 
 

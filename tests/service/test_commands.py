@@ -26,6 +26,7 @@ from placewire.storage.journal import journal_folder, read_entries
 from placewire.storage.layout import StateDir
 from ports import free_port
 from service import Service, serving
+from waits import WAIT_S
 
 HERE = {"lon": -73.98, "lat": 40.75}
 CIRCLE = "-73.98,40.75,2000"
@@ -394,7 +395,7 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
         told = shell(*words, "--server", url, typed=line("a"))
         assert told.code == 2
         assert f"server {url}: cannot be reached: connection refused; `placewire serve" in told.err
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60
 
 
 def test_a_server_that_is_something_else(shell: Shell) -> None:
@@ -529,9 +530,9 @@ def test_a_lost_server_doubles_nothing(shell: Shell, tmp_path: Path) -> None:
         from placewire import connect
 
         with connect(service.url) as client:
-            for result in client.tail("all", seconds=60):
+            for result in client.tail("all", seconds=2 * WAIT_S):
                 got.append(result)
-                if len(got) == 4_000:
+                if len(got) == 1_200:
                     return
 
     following = threading.Thread(target=follow)
@@ -539,27 +540,31 @@ def test_a_lost_server_doubles_nothing(shell: Shell, tmp_path: Path) -> None:
     service.until(lambda: service.gateway is not None and service.gateway.broadcaster.listeners)
 
     def restart() -> None:
-        for number in (500, 1_500, 2_500):
+        for number in (150, 450, 750):
             service.until(lambda number=number: len(got) >= number)
             service.stop_gateway()
-            time.sleep(0.2)  # clients find nobody there
+            before = len(refused)
+            service.until(lambda before=before: len(refused) > before or published.is_set())
             service.start_gateway()
 
+    refused: list[str] = []
+    published = threading.Event()
     restarting = threading.Thread(target=restart)
     restarting.start()
     for part in range(40):
-        typed = "".join(line(f"o{100 * part + n}") for n in range(100))
-        deadline = time.monotonic() + 60
+        typed = "".join(line(f"o{30 * part + n}") for n in range(30))
+        deadline = time.monotonic() + WAIT_S
         while True:
             told = shell("publish", "-", "--server", service.url, typed=typed)
-            nobody = "cannot be reached" in told.err  # then nothing was sent
-            if not nobody or time.monotonic() > deadline:
+            if "cannot be reached" not in told.err or time.monotonic() > deadline:
                 break
+            refused.append(told.err)  # nothing was sent
         assert told.code == 0, told.err
+    published.set()
     restarting.join()
-    following.join(60)
-    assert [one["number"] for one in got] == list(range(1, 4_001))
-    assert [one["result"]["object"] for one in got] == [f"o{n}" for n in range(4_000)]
+    following.join(WAIT_S)
+    assert [one["number"] for one in got] == list(range(1, 1_201))
+    assert [one["result"]["object"] for one in got] == [f"o{n}" for n in range(1_200)]
     service.stop_pipeline()
     service.stop_gateway()
 
@@ -596,7 +601,7 @@ def test_an_interrupted_command_ends_with_130(service: Service) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(2)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=WAIT_S)
     assert (process.returncode, said) == (130, "placewire: interrupted\n")
 
 

@@ -19,6 +19,7 @@ from placewire.serve.ledger.recorder import ResultRecorder
 from placewire.storage import journal as journalwriter
 from placewire.storage.journal import JournalWriter, read_entries
 from service import COFFEE, Events, results_of_log, serving, thing
+from waits import WAIT_S
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,7 +84,7 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
         change = read_change(line)
         assert change is not None
         request = WriteRequest([line], "ann", [change], IdempotencyKey(key, key))
-        reply = await asyncio.wait_for(committer.commit(request), timeout=10)
+        reply = await asyncio.wait_for(committer.commit(request), timeout=WAIT_S)
         return {name: reply[name] for name in ("seq", "replaced")}
 
     async def crash() -> None:
@@ -93,7 +94,7 @@ def test_a_write_that_crashes_is_made_once_when_it_is_tried_again(
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, patched(getattr(owner, name)))
             asked = asyncio.create_task(write(committer, second, "2"))
-            await asyncio.to_thread(committer._thread.join, 10)
+            await asyncio.to_thread(committer._thread.join, WAIT_S)
             assert not committer._thread.is_alive()
             asked.cancel()
         writer.close()
@@ -135,7 +136,7 @@ def test_results_are_taken_once_wherever_it_crashes(
                 service.publish(thing(f"o{number}"))
                 assert service.gateway is not None
                 keeping = service.gateway.recorder._thread
-                keeping.join(60)
+                keeping.join(WAIT_S)
                 assert not keeping.is_alive()
                 service.publish(thing(f"p{number}"))
                 service.stop_gateway()

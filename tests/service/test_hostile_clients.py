@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from placewire.serve.http.connection import Connection, ConnectionLimits
 from placewire.serve.http.routes import results
 from profiles import examples
 from service import COFFEE, Events, Service, serving, thing
+from waits import WAIT_S
 
 QUICK = ConnectionLimits(head_s=0.6, head_bytes=1 << 14, body_s=0.6, idle_s=1, stalled_s=3.0)
 HEAD = b"host: localhost\r\n"
@@ -37,6 +39,19 @@ FUZZ = settings(max_examples=examples(40), suppress_health_check=list(HealthChec
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     ready_kernels()
     with serving(tmp_path_factory.mktemp("hostile") / "state", connection_limits=QUICK) as running:
+        # It closes idle connections after a second: a client must not use one at that moment.
+        running.http.close()
+        running.http = httpx.Client(
+            base_url=running.url, timeout=WAIT_S, limits=httpx.Limits(max_keepalive_connections=0)
+        )
+        running.subscribe("s", **COFFEE)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with the usual limits, for bodies that take time on a loaded machine."""
+    with serving(tmp_path_factory.mktemp("patient") / "state") as running:
         running.subscribe("s", **COFFEE)
         yield running
 
@@ -48,7 +63,7 @@ def no_failure(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def talk(service: Service, *pieces: bytes, wait_s: float = 10.0, pause_s: float = 0.0) -> bytes:
+def talk(service: Service, *pieces: bytes, wait_s: float = WAIT_S, pause_s: float = 0.0) -> bytes:
     """Send raw bytes, and read until the connection is closed; fails if it is not."""
     with socket.create_connection(("127.0.0.1", service.port), wait_s) as line:
         with contextlib.suppress(OSError):
@@ -68,7 +83,8 @@ def statuses(answer: bytes) -> list[int]:
 
 
 def still_well(service: Service) -> None:
-    assert service.http.get("/health").status_code == 200
+    """Check that it answers; on a loaded machine the check itself may be too slow for it (408)."""
+    service.until(lambda: service.http.get("/health").status_code == 200)
 
 
 PATHS = [
@@ -265,7 +281,7 @@ def test_requests_sent_ahead_are_answered_in_order(service: Service) -> None:
 
 def test_a_stream_ends_with_its_connection_whatever_was_sent_behind_it(service: Service) -> None:
     before = service.gateway.broadcaster.listeners
-    line = socket.create_connection(("127.0.0.1", service.port), 10)
+    line = socket.create_connection(("127.0.0.1", service.port), WAIT_S)
     line.sendall(b"GET /v1/events HTTP/1.1\r\n" + HEAD + b"\r\n")
     service.until(lambda: service.gateway.broadcaster.listeners == before + 1)
     line.sendall(b"GET /health HTTP/1.1\r\n" + HEAD + b"\r\n")
@@ -287,8 +303,14 @@ def test_a_head_must_come_in_time(service: Service) -> None:
     assert statuses(talk(service, *drops, pause_s=0.1)) in ([408], [])
     # The second request of a connection as well.
     first = b"GET /health HTTP/1.1\r\n" + HEAD + b"\r\n"
-    assert statuses(talk(service, first, b"GET /hea", pause_s=0.2)) == [200, 408]
-    assert time.monotonic() - begun < 30
+    with socket.create_connection(("127.0.0.1", service.port), WAIT_S) as line:
+        line.sendall(first)
+        got = line.recv(1 << 16)
+        line.sendall(b"GET /hea")
+        while piece := line.recv(1 << 16):
+            got += piece
+        assert statuses(got) == [200, 408]
+    assert time.monotonic() - begun < WAIT_S
 
 
 def test_a_connection_that_is_done_is_closed(service: Service) -> None:
@@ -304,14 +326,14 @@ def test_a_body_must_come_in_time(service: Service) -> None:
     chunked = b"POST /nowhere HTTP/1.1\r\n" + JSON + b"transfer-encoding: chunked\r\n\r\n"
     begun = time.monotonic()
     assert statuses(talk(service, chunked, *[b"1\r\nx\r\n"] * 40, pause_s=0.1)) == [404]
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < WAIT_S / 2
     gone = talk(service, head, b'{"id":')  # and then nothing
     assert statuses(gone) == [408]
     still_well(service)
 
 
 def test_many_idle_connections_keep_nobody_out(service: Service) -> None:
-    idle = [socket.create_connection(("127.0.0.1", service.port), 10) for _ in range(300)]
+    idle = [socket.create_connection(("127.0.0.1", service.port), WAIT_S) for _ in range(300)]
     for line in idle:
         line.sendall(b"GET /")
     still_well(service)
@@ -336,23 +358,23 @@ def test_readers_that_never_read_cost_the_others_nothing(
     with serving(tmp_path / "state", connection_limits=QUICK) as service:
         service.subscribe("s", **COFFEE)
         lazy = []
-        for _ in range(100):
+        for _ in range(60):
             line = socket.socket()
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             line.connect(("127.0.0.1", service.port))
             line.sendall(asked + HEAD + more + b"\r\n")
             lazy.append(line)
-        service.until(lambda: service.gateway.broadcaster.listeners == 100)
+        service.until(lambda: service.gateway.broadcaster.listeners == 60)
         before = memory_bytes()
         listening = Events(service, "/v1/subscriptions/s/events")
         took = []
-        for number in range(150):
+        for number in range(100):
             begun = time.monotonic()
             service.publish(*(thing(f"o{number}-{n}", data="x" * 15_000) for n in range(4)))
             for n in range(4):
                 assert listening.next()["data"]["result"]["object"] == f"o{number}-{n}"
             took.append(time.monotonic() - begun)
-        # Nine megabytes for each of a hundred, if they were kept.
+        # Six megabytes for each of sixty, if they were kept.
         assert memory_bytes() - before < 150e6
         assert sorted(took)[len(took) // 2] < 2.0
         service.until(lambda: service.gateway.broadcaster.listeners == 1)
@@ -423,9 +445,9 @@ BODIES = st.binary(max_size=200) | st.dictionaries(NAMES, VALUES, max_size=8).ma
     kind=st.sampled_from(["application/json", "application/x-ndjson"]),
 )
 def test_bodies_may_be_anything(
-    service: Service, call: tuple[str, str], body: bytes, kind: str
+    patient: Service, call: tuple[str, str], body: bytes, kind: str
 ) -> None:
-    reply = service.http.request(*call, content=body, headers={"content-type": kind})
+    reply = patient.http.request(*call, content=body, headers={"content-type": kind})
     assert reply.status_code < 500, reply.text
     if reply.status_code >= 400:
         assert reply.json()["error"]
@@ -448,29 +470,29 @@ DEEP = {
 
 
 @pytest.mark.parametrize("name", DEEP)
-def test_deep_and_odd_bodies_are_refused(service: Service, name: str) -> None:
+def test_deep_and_odd_bodies_are_refused(patient: Service, name: str) -> None:
     for method, path in CALLS:
         for kind in ("application/json", "application/x-ndjson"):
-            reply = service.http.request(
+            reply = patient.http.request(
                 method, path, content=DEEP[name], headers={"content-type": kind}
             )
             assert 400 <= reply.status_code < 500, reply.text
             assert reply.json()["error"]
             if name == "a surrogate" and path == "/v1/objects":
                 assert "lone surrogate" in reply.text
-    still_well(service)
+    still_well(patient)
 
 
-def test_lines_without_an_end_are_bounded(service: Service) -> None:
+def test_lines_without_an_end_are_bounded(patient: Service) -> None:
     def pieces() -> Iterator[bytes]:
         for _ in range(40):
             yield b"x" * (1 << 20)
 
-    reply = service.http.post(
+    reply = patient.http.post(
         "/v1/objects", content=pieces(), headers={"content-type": "application/x-ndjson"}
     )
     assert reply.status_code == 413
-    still_well(service)
+    still_well(patient)
 
 
 def test_connections_are_ours() -> None:
@@ -489,6 +511,6 @@ def test_bytes_may_be_anything(service: Service, junk: bytes) -> None:
             target=lambda start=start: done.append(talk(service, start + junk + b"\r\n\r\n"))
         )
         talking.start()
-        talking.join(15)
+        talking.join(WAIT_S)
     assert len(done) == 3
     assert all(code < 500 for answer in done for code in statuses(answer))

@@ -29,6 +29,7 @@ from placewire.serve.offline import OfflineReader
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.storage.journal import journal_folder, read_entries
 from service import COFFEE, Events, Service, serving, thing
+from waits import WAIT_S
 
 
 @pytest.fixture(scope="module")
@@ -530,7 +531,7 @@ def test_keys_that_cannot_be_read_stop_nobody(
 
         def hanging() -> Any:
             asked.append(1)
-            assert hangs.wait(60)
+            assert hangs.wait(WAIT_S)
             return usual()
 
         monkeypatch.setattr(service.gateway.ledger, "all_keys", hanging)
@@ -541,7 +542,7 @@ def test_keys_that_cannot_be_read_stop_nobody(
             told = httpx.get(
                 f"{service.url}/v1/subscriptions",
                 headers={"authorization": "Bearer pw_none"},
-                timeout=60,
+                timeout=WAIT_S,
             )
             stranger.append(told.status_code)
 
@@ -549,14 +550,14 @@ def test_keys_that_cannot_be_read_stop_nobody(
         for thread in waiting:
             thread.start()
         service.until(lambda: asked)
-        quick = httpx.Client(base_url=service.url, timeout=10)
+        quick = httpx.Client(base_url=service.url, timeout=WAIT_S / 4)
         for _ in range(3):
             assert quick.get("/health").status_code == 200
             assert quick.get("/v1/subscriptions", headers=bearer).status_code == 200
         assert (stranger, len(asked)) == ([], 1)
         hangs.set()
         for thread in waiting:
-            thread.join(60)
+            thread.join(WAIT_S)
         assert stranger == [401, 401, 401]
         quick.close()
 
@@ -581,7 +582,7 @@ def test_the_pipeline_is_starting_until_it_has_a_session(tmp_path: Path) -> None
 
         def session() -> None:
             begun.set()
-            assert going.wait(60)
+            assert going.wait(WAIT_S)
             raise NoSession
 
         def run() -> None:
@@ -591,10 +592,10 @@ def test_the_pipeline_is_starting_until_it_has_a_session(tmp_path: Path) -> None
 
         slow = threading.Thread(target=run)
         slow.start()
-        assert begun.wait(60)
+        assert begun.wait(WAIT_S)
         assert status() == "starting"
         going.set()
-        slow.join(60)
+        slow.join(WAIT_S)
         service.start_pipeline()
         service.until(lambda: status() == "running")
         service.stop_pipeline()

@@ -198,8 +198,7 @@ def test_a_throttle_sends_the_latest_and_counts_the_rest(
     hooked(service, "throttled", receiver.url(), throttle="PT1.5S")
     service.publish(thing("first", "throttled"))
     service.until(lambda: counted(service, "throttled") == (1, 0, 0, 0))
-    for number in range(6):
-        service.publish(thing(f"o{number}", "throttled"))
+    service.publish(*(thing(f"o{number}", "throttled") for number in range(6)))
     service.until(lambda: counted(service, "throttled") == (2, 0, 5, 0))
     assert numbers(receiver.got) == [1, 7]
     assert receiver.got[1].at_s - receiver.got[0].at_s > 1.4
@@ -208,8 +207,7 @@ def test_a_throttle_sends_the_latest_and_counts_the_rest(
 
 def test_a_digest_is_one_body(service: Service, receiver: Receiver) -> None:
     hooked(service, "digested", receiver.url(), digest="PT1S")
-    for number in range(4):
-        service.publish(thing(f"o{number}", "digested"))
+    service.publish(*(thing(f"o{number}", "digested") for number in range(4)))
     service.until(lambda: counted(service, "digested") == (4, 0, 0, 0))
     assert [one.numbers for one in receiver.got] == [[1, 2, 3, 4]]
 
@@ -218,7 +216,7 @@ def test_slow_and_silent_ones_hold_up_nobody(service: Service, receiver: Receive
     hooked(service, "hare", receiver.url("/quick"))
     service.publish(thing("h", "hare"))
     service.until(lambda: counted(service, "hare") == (1, 0, 0, 0))
-    receiver.wait_s = 30.0
+    receiver.wait_s = 90.0
     silent = socket.create_server(("127.0.0.1", 0), backlog=512)
     unheard = f"http://127.0.0.1:{silent.getsockname()[1]}/"
     concurrency = service.gateway.webhooks.concurrency
@@ -495,7 +493,7 @@ def test_long_and_endless_replies_are_not_read(receiver: Receiver) -> None:
     receiver.body = b"x" * (1 << 24)
     begun = time.monotonic()
     assert send(Sender(allow_private=True), receiver.url())[0] == DELIVERED
-    assert time.monotonic() - begun < 20.0
+    assert time.monotonic() - begun < 60.0
 
 
 def raw_server(reply: bytes) -> int:

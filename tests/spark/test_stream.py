@@ -26,7 +26,7 @@ from placewire.spark.columns import select_lines
 from placewire.spark.intake import read_points, write_changes
 from placewire.spark.stream import CallSink
 from streams import split_log, write_tables
-from waits import until
+from waits import WAIT_S, until
 
 
 def follow(spark: SparkSession, folder: Path) -> DataFrame:
@@ -183,7 +183,7 @@ def test_a_stream_goes_on_where_it_failed(spark: SparkSession, tmp_path: Path) -
                 query.awaitTermination()
         else:
             query.awaitTermination()
-        stream.closed.wait(10)
+        assert stream.closed.wait(WAIT_S)
     assert [as_result(row) for row in kept.rows] == expected(b"".join(cut))
     assert all(times.count(batch) == 1 + (batch in (1, 3)) for batch in times)
     assert len(set(times)) > 4
@@ -212,7 +212,7 @@ def test_the_order_of_a_batch_is_kept_when_it_is_repeated(
         if turn == 0:
             with pytest.raises(StreamingQueryException):
                 query.awaitTermination()
-            stream.closed.wait(10)
+            assert stream.closed.wait(WAIT_S)
             # The source would give the batch in another order now.
             second_file = tmp_path / "source" / "001.jsonl"
             lines = second_file.read_bytes().splitlines(keepends=True)
@@ -297,7 +297,7 @@ def test_a_state_without_its_checkpoint_is_refused(spark: SparkSession, tmp_path
             return
         query = stream.start(events=events, trigger={"availableNow": True})
         query.awaitTermination()
-        stream.closed.wait(10)
+        assert stream.closed.wait(WAIT_S)
         shutil.rmtree(tmp_path / "state" / "checkpoint")
 
 
@@ -346,7 +346,7 @@ def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> Non
 
     until(caught_up, "every line is processed")
     query.stop()
-    stream.closed.wait(10)
+    assert stream.closed.wait(WAIT_S)
     assert stream.coordinator.latest.batch >= 3
     results = spark.read.format("placewire").option("state", str(state)).load()
     rows = [row.asDict(recursive=True) for row in results.collect()]

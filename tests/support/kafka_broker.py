@@ -1,4 +1,4 @@
-"""A real Kafka broker for tests: one node with KRaft, that can be killed and started again."""
+"""A Kafka broker (one node, KRaft) that tests kill and start again."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_jars import find_jars
 from placewire.spark.java import find_java
 from ports import free_ports
+from waits import WAIT_S, until
 
 # Events of tests are of a day long ago: nothing is too old to be kept.
 PROPERTIES = """process.roles=broker,controller
@@ -38,14 +39,13 @@ JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 # Kills the broker when its input ends: also when the tests die before they can.
 GUARD = '"$@" & read line; kill -9 $!; wait $!'
-SECONDS = 60.0
 QUIET = logging.getLogger("kafka-of-tests")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
 
 class Broker:
-    """A broker with its data in a folder, on a port of this machine that stays the same."""
+    """A broker with its data in a folder, always on the same port."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Broker:
         return [*command, *arguments, str(self.properties)]
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it and wait until it answers."""
         with open(self.folder / "broker.log", "ab") as log:
             self.process = subprocess.Popen(
                 ["sh", "-c", GUARD, "sh", *self._java("kafka.Kafka")],
@@ -78,29 +78,28 @@ class Broker:
                 stdout=log,
                 stderr=log,
             )
-        end = time.monotonic() + SECONDS
-        while not self._answers():
-            if self.process.poll() is not None or time.monotonic() > end:
-                said = (self.folder / "broker.log").read_text(errors="replace")[-2000:]
-                self.kill()
-                raise RuntimeError(f"the broker does not start: {said}")
-            time.sleep(0.1)
+        until(self._listens, "the broker listens")
         self.admin = AdminClient({"bootstrap.servers": self.servers}, logger=QUIET)
-        while self.process.poll() is None and time.monotonic() < end:
-            try:
-                self.admin.list_topics(timeout=2)
-                return
-            except KafkaException:
-                time.sleep(0.1)
-        raise RuntimeError("the broker does not answer")
+        until(self._answers, "the broker answers")
 
-    def _answers(self) -> bool:
+    def _listens(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            output = (self.folder / "broker.log").read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"the broker does not start: {output}")
         with socket.socket() as probe:
-            probe.settimeout(1)
+            probe.settimeout(10)
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
+    def _answers(self) -> bool:
+        try:
+            self.admin.list_topics(timeout=10)
+        except KafkaException:
+            return False
+        return True
+
     def kill(self) -> None:
-        """As `kill -9`."""
+        """Kill it without a shutdown, as `kill -9`."""
         if self.process is not None:
             assert self.process.stdin is not None
             self.process.stdin.close()
@@ -109,10 +108,10 @@ class Broker:
 
     def create(self, topic: str, partitions: int = 1) -> None:
         made = self.admin.create_topics([NewTopic(topic, partitions, 1)])
-        made[topic].result(SECONDS)
+        made[topic].result(WAIT_S)
 
     def produce(self, topic: str, messages: Iterable[tuple[str | None, bytes | None, int]]) -> None:
-        """Publish keys, values and times in milliseconds, and wait until all are taken."""
+        """Publish messages (key, value, time in milliseconds) and wait for all acknowledgements."""
         settings = {"bootstrap.servers": self.servers, "linger.ms": 5, "enable.idempotence": True}
         producer = Producer(settings, logger=QUIET)
         for key, value, at in messages:
@@ -122,11 +121,11 @@ class Broker:
                     break
                 except BufferError:
                     producer.poll(0.1)
-        if producer.flush(SECONDS):
-            raise RuntimeError(f"{topic}: not all messages were taken")
+        if producer.flush(WAIT_S):
+            raise RuntimeError(f"{topic}: not all messages were acknowledged")
 
     def consume(self, topic: str) -> list[Message]:
-        """Everything that a topic has now, partition by partition."""
+        """Return all messages of a topic, partition by partition."""
         settings: dict[str, Any] = {
             "bootstrap.servers": self.servers,
             "group.id": "tests",
@@ -135,14 +134,14 @@ class Broker:
         }
         consumer = Consumer(settings, logger=QUIET)
         try:
-            partitions = consumer.list_topics(topic, SECONDS).topics[topic].partitions
+            partitions = consumer.list_topics(topic, WAIT_S).topics[topic].partitions
             ends = {
-                number: consumer.get_watermark_offsets(TopicPartition(topic, number), SECONDS)[1]
+                number: consumer.get_watermark_offsets(TopicPartition(topic, number), WAIT_S)[1]
                 for number in partitions
             }
             consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
             found: list[Message] = []
-            end = time.monotonic() + SECONDS
+            end = time.monotonic() + WAIT_S
             while len(found) < sum(ends.values()):
                 if time.monotonic() > end:
                     raise RuntimeError(f"{topic}: {len(found)} messages of {sum(ends.values())}")

@@ -1,5 +1,4 @@
-"""A real PostgreSQL server for tests: in a folder, on a port that stays the same, to be stopped
-and started again."""
+"""A PostgreSQL server that tests stop and start again on the same port."""
 
 from __future__ import annotations
 
@@ -8,15 +7,14 @@ import os
 import pwd
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from ports import free_port
+from waits import WAIT_S, until
 
-SECONDS = 60.0
 # Kills the server when its input ends: also when the tests die before they can.
 GUARD = 'trap "" INT; "$@" </dev/null & child=$!; read line; kill -INT $child; wait $child'
 SETTINGS = {
@@ -29,7 +27,7 @@ SETTINGS = {
 
 
 def find_binaries() -> Path | None:
-    """Where `initdb` and `postgres` are: of this machine, or of a package for tests."""
+    """Find the folder of `initdb` and `postgres`: installed, or from a package for tests."""
     found = shutil.which("initdb")
     places = [Path(found).parent] if found else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -43,7 +41,7 @@ def find_binaries() -> Path | None:
 
 
 def other_user() -> dict[str, Any]:
-    """PostgreSQL refuses to be run by root: somebody else must."""
+    """Return another user for a process of root: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -52,11 +50,11 @@ def other_user() -> dict[str, Any]:
         except KeyError:
             continue
         return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
-    raise RuntimeError("there is no user to run PostgreSQL as")
+    raise RuntimeError("PostgreSQL does not run as root, and there is no user postgres or nobody")
 
 
 class PostgresServer:
-    """A server with its data in a folder that only its user needs to reach."""
+    """A server with its data in a folder."""
 
     def __init__(self, folder: Path, binaries: Path) -> None:
         self.folder = folder
@@ -85,23 +83,24 @@ class PostgresServer:
             cwd="/", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             **other_user(),
         )  # fmt: skip
-        end = time.monotonic() + SECONDS
-        while True:
-            try:
-                psycopg.connect(self.url(), connect_timeout=1).close()
-                return
-            except psycopg.OperationalError:
-                assert time.monotonic() < end, "PostgreSQL does not start"
-                assert self._process.poll() is None, "PostgreSQL has ended"
-                time.sleep(0.05)
+        until(self._answers, "PostgreSQL accepts connections")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, "PostgreSQL has ended"
+        try:
+            psycopg.connect(self.url(), connect_timeout=10).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def stop(self) -> None:
-        """End it at once: connections are cut, what was committed stays."""
+        """Stop it immediately: connections break, committed data stays."""
         if self._process is None:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(SECONDS)
+        self._process.wait(WAIT_S)
         self._process = None
 
     def make_database(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The service as a user runs it, for tests: processes that can be killed, and a consumer."""
+"""`placewire serve` in processes that tests kill, and a consumer that reconnects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Processes:
             )
 
     def child(self, part: str) -> int | None:
-        """The process of a part, if it lives."""
+        """Return the process id of a part, or None if it does not run."""
         pid = self.supervisor.pid
         for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             if part.encode() in command_of(int(one)):
@@ -42,7 +42,7 @@ class Processes:
         return None
 
     def kill(self, part: str) -> None:
-        """Kill a part as nothing else does, and wait until there is another."""
+        """Kill a part (SIGKILL) and wait until the supervisor has restarted it."""
         victim = until(lambda: self.child(part), f"there is a {part}")
         os.kill(victim, signal.SIGKILL)
         until(lambda: self.child(part) not in (None, victim), f"there is another {part}")
@@ -50,8 +50,8 @@ class Processes:
     def ask(
         self, method: str, path: str, body: Any = None, **headers: str
     ) -> tuple[int, dict[str, Any]]:
-        """One request, by a connection of its own; raises OSError if nobody answers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        """Send one request on a new connection; raise OSError if there is no answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             sent = {name.replace("_", "-"): value for name, value in headers.items()}
             text = body if isinstance(body, str | None) else json.dumps(body)
@@ -64,7 +64,7 @@ class Processes:
             connection.close()
 
     def insist(self, method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
-        """A request that is sent until it is answered well."""
+        """Retry a request until it succeeds."""
 
         def tried() -> dict[str, Any] | None:
             try:
@@ -105,7 +105,7 @@ def is_running(pid: int | str) -> bool:
 
 
 class Consumer(threading.Thread):
-    """Reads a stream of events and comes back where it was, however often it breaks off."""
+    """Read a stream of events and resume after the last one whenever it breaks."""
 
     def __init__(self, service: Processes, path: str) -> None:
         super().__init__(daemon=True)

@@ -1,10 +1,9 @@
-"""A server that does as S3 does, for tests: in a process of its own, with one bucket."""
+"""A mock of S3 with one bucket, in its own process."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,17 +12,17 @@ from urllib.parse import quote
 from pyarrow import fs
 
 from ports import free_port
+from waits import until
 
-PATIENCE_S = 60.0
-KEY, SECRET = "test-key", "open/sesame+1"  # as keys of S3 often are: not fit for a URI as it is
+KEY, SECRET = "test-key", "open/sesame+1"  # must be quoted in a URI, as many keys of S3
 BUCKET = "wire"
 
 
 @contextmanager
 def serve_bucket(log: Path) -> Iterator[str]:
-    """The server with its bucket: a URI that has all one needs, with NAME in the place of a folder.
+    """Serve a bucket and yield its URI, with keys and endpoint, and NAME in place of a folder.
 
-    Whoever has no keys may write and list there, but not read. What it says goes to the file `log`.
+    Without keys, clients may write and list but not read. The server's output goes to `log`.
     """
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
@@ -40,17 +39,19 @@ def serve_bucket(log: Path) -> Iterator[str]:
 def make_bucket(uri: str, process: subprocess.Popen[bytes], log: Path) -> None:
     """Make the bucket as soon as the server answers."""
     system, bucket = fs.FileSystem.from_uri(uri)
-    waits = time.monotonic() + PATIENCE_S
-    while True:
+
+    def made() -> bool:
+        assert process.poll() is None, log.read_text()
         try:
-            return system.create_dir(bucket)
+            system.create_dir(bucket)
         except OSError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < waits, log.read_text()
-            time.sleep(0.2)
+            return False
+        return True
+
+    until(made, "the S3 server makes a bucket")
 
 
 def without_keys(uri: str) -> str:
-    """The URI for those who have keys from elsewhere, or none."""
+    """Remove the keys from a URI."""
     scheme, _, rest = uri.partition("://")
     return f"{scheme}://{rest.partition('@')[2]}"

@@ -1,4 +1,4 @@
-"""A service for tests: a gateway on a port of its own and a pipeline, in threads."""
+"""A service in threads of this process: a gateway on a free port, and a pipeline."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from placewire.serve.http.connection import configure
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.storage.journal import read_entries
 from ports import free_port
-
-WAIT_S = 60.0
+from waits import WAIT_S, until
 
 
 class Service:
-    """The service of a state; its parts can be stopped and started one by one."""
+    """The service of a state directory. Start and stop gateway and pipeline separately."""
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.root = root
@@ -97,12 +96,8 @@ class Service:
             self._pipeline.join(WAIT_S)
 
     def until(self, holds: Callable[[], Any]) -> Any:
-        """Wait until something holds; gives it."""
-        end = time.monotonic() + WAIT_S
-        while not (found := holds()):
-            assert time.monotonic() < end, "waited in vain"
-            time.sleep(0.01)
-        return found
+        """Poll a condition until its result is true and return it."""
+        return until(holds, "the service has done it")
 
     def caught_up(self) -> None:
         """Wait until everything accepted is committed and in the ledger."""
@@ -134,7 +129,7 @@ class Service:
 
 @contextmanager
 def serving(root: Path, pipeline: bool = True, **options: Any) -> Iterator[Service]:
-    """A service that runs."""
+    """Run a service; stop it afterwards and raise what went wrong in its threads."""
     service = Service(root, **options)
     service.start_gateway()
     if pipeline:
@@ -149,7 +144,7 @@ def serving(root: Path, pipeline: bool = True, **options: Any) -> Iterator[Servi
 
 
 class Events:
-    """Server-sent events of a path, read one by one."""
+    """Read the server-sent events of a path one by one."""
 
     def __init__(self, service: Service, path: str, **headers: str) -> None:
         self._client = httpx.Client(base_url=service.url, timeout=WAIT_S)
@@ -158,7 +153,7 @@ class Events:
         self._lines = self.response.iter_lines()
 
     def next(self) -> dict[str, Any]:
-        """The next event: its id, its name and its data."""
+        """Return the next event: its id, name and data."""
         event: dict[str, Any] = {}
         end = time.monotonic() + WAIT_S
         for line in self._lines:
@@ -173,7 +168,7 @@ class Events:
         raise AssertionError("the stream has ended")
 
     def read_to_end(self) -> None:
-        """Wait for the server to end it."""
+        """Wait until the server ends the stream."""
         end = time.monotonic() + WAIT_S
         for _ in self._lines:
             assert time.monotonic() < end, "waited in vain"
@@ -195,6 +190,6 @@ def thing(name: str, text: str = "Free coffee", lat: float = 40.75, **more: Any)
 
 
 def results_of_log(root: Path) -> list[dict[str, Any]]:
-    """What the journal gives as a log."""
+    """Run the journal as a log and return the results of its subscriptions."""
     lines = [line for _, line in read_entries(root / "journal", 0)]
     return [result for result in run(lines).results if "subscription" in result]

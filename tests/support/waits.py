@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-WAIT_S = 120.0
+WAIT_S = 120.0  # long enough for a loaded machine; a test that passes rarely waits a second
+POLL_S = 0.01
 
 
 def until(holds: Callable[[], Any], what: str, wait_s: float = WAIT_S) -> Any:
-    """Wait until something holds and return it."""
+    """Poll a condition until its result is true and return it; fail after `wait_s` seconds."""
     end = time.monotonic() + wait_s
     while not (found := holds()):
         assert time.monotonic() < end, f"waited {wait_s:.0f} s in vain until {what}"
-        time.sleep(0.02)
+        time.sleep(POLL_S)
     return found
