@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .PHONY: setup demo test test-rest test-all lint kafka bench page docs clean
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+# Without cached bytecode every process that tests start compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(STAMP)
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,10 +31,32 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of the slow tiers."""
+    """Mark every test of the slow tiers, and run tests of Spark first: they take longest."""
     for item in items:
         if SLOW_TIERS.intersection(item.path.parents):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not uses_spark(item.nodeid))
+
+
+def uses_spark(nodeid: str) -> bool:
+    return nodeid.startswith("tests/spark/") or "::test_spark[" in nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file in one process, and in the quick profile all tests of Spark.
+
+    A second Spark session would take longer to start than the few quick tests take to run.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            if PROFILE == "quick" and uses_spark(nodeid):
+                return "spark"
+            return nodeid.partition("::")[0]
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,8 @@ import json
 import sys
 import tempfile
 import tomllib
-from contextlib import chdir
+from contextlib import chdir, redirect_stdout
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import placewire
+from placewire.plans.names import EVERY_KIND, PLANS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,14 @@ def run(name: str, log: Path | None = None, **options: Any) -> Output:
             "idle_unsubscribes": counters.idle_unsubscribes,
         }
         return Output(results.read_bytes(), dead.read_bytes(), totals)
+
+
+def plans_in_force(state: Path) -> dict[str, str]:
+    """The method of each kind's plan, by the status of a state directory."""
+    with redirect_stdout(StringIO()) as printed:
+        run_command("status", "--json", "--state", str(state))
+    plans = json.loads(printed.getvalue())["plans"]
+    return {kind: plan["method"] for kind, plan in plans.items()}
 
 
 def run_planned(folder: Path, **options: Any) -> Output:
@@ -171,17 +181,31 @@ def test_saved_plans(method: str, tmp_path: Path) -> None:
         check(name, run(name, plan=plan, batch_rows=100))
 
 
-@pytest.mark.parametrize(
-    "plan",
-    [
-        "shared",
-        "auto",
-        "boolean=kdt,nearest=dkm,relevant=prefix",
-        "boolean=qt,nearest=sstd,relevant=location",
-    ],
-)
-def test_plans_made_of_the_log(plan: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("plan", ["shared", "auto"])
+def test_plans_of_every_kind(plan: str, tmp_path: Path) -> None:
     check(PLANNED, run_planned(tmp_path, plan=plan, workers=3))
+
+
+def name_plans() -> list[Any]:
+    """Combine the plan names of all kinds so that each occurs once; all but two runs are slow."""
+    named = [[name for name in names if name not in EVERY_KIND] for names in PLANS.values()]
+    runs = max(map(len, named))
+    combined = [{k: n[i % len(n)] for k, n in zip(PLANS, named, strict=True)} for i in range(runs)]
+    return [
+        pytest.param(
+            plans,
+            id=",".join(f"{kind}={name}" for kind, name in plans.items()),
+            marks=() if plans["boolean"] in ("kdt", "qt") else pytest.mark.slow,
+        )
+        for plans in combined
+    ]
+
+
+@pytest.mark.parametrize("plans", name_plans())
+def test_plans_made_of_the_log(plans: dict[str, str], tmp_path: Path) -> None:
+    plan = ",".join(f"{kind}={name}" for kind, name in plans.items())
+    check(PLANNED, run_planned(tmp_path, plan=plan, workers=3))
+    assert plans_in_force(tmp_path / "state") == plans
 
 
 @pytest.mark.parametrize("name", WITH_DATA)

@@ -15,6 +15,7 @@ from oracle import replay
 from reference_analyzers import ANALYZERS
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["cjk-bigram", "stemmed-stops"])
 def test_spark_equals_oracle(name: str, spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ from checkout import ROOT
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 EXAMPLE = re.compile(r"<!-- run by tests/\S+ -->\n```python\n(.*?)```", re.S)
 EXAMPLES = [
-    pytest.param(code, id=f"{page.name}-{number}")
+    pytest.param(
+        code,
+        id=f"{page.name}-{number}",
+        marks=[pytest.mark.slow, pytest.mark.spark] if "spark" in code else [],
+    )
     for page in PAGES
     for number, code in enumerate(EXAMPLE.findall(page.read_text()))
 ]

@@ -71,7 +71,9 @@ def expected(log: bytes) -> list[dict[str, Any]]:
     return replay(log, kinds=BUILT_KINDS, with_data=True).results
 
 
-@pytest.mark.parametrize(("parts", "plan"), [(1, "shared"), (5, "kdt")])
+@pytest.mark.parametrize(
+    ("parts", "plan"), [(1, "shared"), pytest.param(5, "kdt", marks=pytest.mark.slow)]
+)
 def test_a_stream_of_events_equals_the_oracle(
     spark: SparkSession, tmp_path: Path, parts: int, plan: str
 ) -> None:
@@ -161,6 +163,7 @@ def point_bytes(value: float) -> bytes:
     return struct.pack("<d", value)
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_where_it_failed(spark: SparkSession, tmp_path: Path) -> None:
     """The sink fails twice: its batch comes again, the same, and nothing comes twice."""
     cut = split_log(tmp_path, 6, objects=900, subscriptions=200, queries=12, seed=9)
@@ -324,6 +327,7 @@ def test_points_of_every_spelling() -> None:
     assert lat.to_pylist()[:8] == [p[1] for p in points for _ in range(4)]
 
 
+@pytest.mark.slow
 def test_logs_and_results_are_tables(spark: SparkSession, tmp_path: Path) -> None:
     """A log is read by its format, and so are the results that a stream keeps in its state."""
     register(spark)
