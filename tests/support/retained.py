@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from placewire.kernels.jit import read_only
-from placewire.objects.index import (
-    Retained,
-)
-from placewire.objects.sections import Section, part_rows
+from placewire.objects.index import Retained
+from placewire.objects.sections import Section, make_section
+from placewire.objects.store import describe
 
 
 def section_of(retained: Retained) -> Section:
-    retained = Retained(*map(read_only, retained))
-    return Section(
-        retained,
-        part_rows(retained),
-        int(retained.seq.min()),
-        int(retained.seq.max()),
-        int(retained.ts_us.min()),
-        int(retained.ts_us.max()),
-    )
+    return make_section(retained, describe("", retained))

@@ -26,12 +26,13 @@ from placewire.kernels.space.cells import (
 )
 from placewire.kinds.boolean.answer import answer_boolean
 from placewire.kinds.nearest.answer import answer_nearest
+from placewire.kinds.trending.answer import Counted, count_section, top_terms
 from placewire.model.regions import CIRCLE, Region, circle_bounds
 from placewire.model.subscriptions import take_slices
 from placewire.model.times import FAR_PAST_US
-from placewire.objects.frequent import Counted, count_section, top_terms
 from placewire.objects.index import Rows, build_retained, take_retained, used_words
-from placewire.objects.sections import FAR_FUTURE, Section, Span, part_rows, region_of
+from placewire.objects.sections import FAR_FUTURE, Section, Span, make_section, region_of
+from placewire.objects.store import describe
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import RouteTables, make_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL
@@ -92,14 +93,7 @@ class Trace(NamedTuple):
 def whole_section(rows: Rows, words: Words) -> Section:
     """A file of these objects, all parts of which are asked."""
     retained = build_retained(rows, words)
-    return Section(
-        retained,
-        part_rows(retained),
-        int(retained.seq.min()),
-        int(retained.seq.max()),
-        int(retained.ts_us.min()),
-        int(retained.ts_us.max()),
-    )
+    return make_section(retained, describe("", retained))
 
 
 def make_cluster(leaves: Leaves, rows: Rows, words: Words) -> SnapshotCluster:
@@ -213,7 +207,7 @@ def work(
         rows = cluster.rows[parts]
         rows = rows[rows[:, 1] > rows[:, 0]]
         if rows.size:
-            partial.append(answer_part(query, section._replace(rows=rows)))
+            partial.append(answer_part(query, section.of_parts(rows)))
         busy_s[worker] = clock() - started
     return partial, busy_s
 

@@ -6,7 +6,6 @@ Snapshot queries, reports of frequent terms and refills of relevant results read
 - `store`: the files of retained objects, merged and dropped by slices of time
 - `index`: the index of one file: inverted lists, cells, term counts
 - `sections`: open files for a search, limited to a span of time and seqs
-- `frequent`: count the most frequent terms of a region
 - `score_layers`: an index of one file by norm, built when relevance searches make it worthwhile
 - `window`: the sliding window, and how it moves through a batch
 - `archive`: write objects that leave the store to Parquet files

@@ -7,7 +7,7 @@ has its rows in order: the rows of a cell are a stretch of every list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +98,11 @@ class Retained(NamedTuple):
         return Words(self.word_hash, self.word_offsets, self.word_bytes)
 
 
+def make_retained(columns: Mapping[str, NDArray[Any]]) -> Retained:
+    """Retained objects of columns by name, as kernels take them: contiguous and read-only."""
+    return Retained(*(read_only(np.ascontiguousarray(columns[name])) for name in Retained._fields))
+
+
 def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> Retained:
     """Put rows in order and index them."""
     rows = in_order(rows)
@@ -112,33 +117,24 @@ def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> 
     tables = nodes_to_tables(nodes, offsets, terms, words.hashes.size)
     idf = np.empty(0) if lexicon is None else lexicon.idf_of(words)
     norm = np.empty(0) if lexicon is None else terms_to_norms(offsets, terms, idf)
-    return Retained(
-        rows.seq,
-        rows.ts_us,
-        rows.lon,
-        rows.lat,
-        rows.code,
-        rows.id_offsets,
-        rows.id_bytes,
-        rows.data_offsets,
-        rows.data_bytes,
-        rows.text_offsets,
-        rows.text_bytes,
-        rows.term_offsets,
-        terms,
-        part,
-        part_rows,
-        words.hashes,
-        words.offsets,
-        words.raw,
-        list_offsets,
-        lists,
-        nodes,
-        tables[0],
-        tables[1],
-        tables[2],
-        idf,
-        norm,
+    return make_retained(
+        rows._asdict()
+        | {
+            "terms": terms,
+            "part": part,
+            "part_rows": part_rows,
+            "word_hash": words.hashes,
+            "word_offsets": words.offsets,
+            "word_bytes": words.raw,
+            "list_offsets": list_offsets,
+            "lists": lists,
+            "nodes": nodes,
+            "table_offsets": tables[0],
+            "table_terms": tables[1],
+            "table_counts": tables[2],
+            "idf": idf,
+            "norm": norm,
+        }
     )
 
 

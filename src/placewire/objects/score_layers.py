@@ -76,6 +76,7 @@ def columns_of(
     return Columns(
         r.word_hash,
         read_only(word_order),
+        r.code,
         r.lon,
         r.lat,
         r.ts_us,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.text.words import place_of_slice
 from placewire.model.regions import Region
 from placewire.objects.index import Retained
-from placewire.objects.kernels.cell_ranges import FEW, region_to_stretches
-from placewire.objects.score_layers import Layers
+from placewire.objects.kernels.cell_ranges import SearchRegion
+from placewire.objects.kernels.score import Columns
+from placewire.objects.score_layers import Layers, columns_of
 from placewire.objects.store import open_retained
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
@@ -35,9 +36,11 @@ class Section(NamedTuple):
     """A file of retained objects with what is known of it from outside.
 
     `rows` i64[p, 2] are those of the parts that are asked: all of them, or a worker's own.
+    `columns` are those that kernels search.
     """
 
     retained: Retained
+    columns: Columns
     rows: NDArray[np.int64]
     first_seq: int
     last_seq: int
@@ -53,6 +56,11 @@ class Section(NamedTuple):
             and self.first_seq < span.before_seq
         )
 
+    def of_parts(self, rows: NDArray[np.int64]) -> Section:
+        """The section of some parts, given where their rows begin and end: i64[p, 2]."""
+        rows = read_only(np.ascontiguousarray(rows))
+        return self._replace(rows=rows, columns=self.columns._replace(parts=rows))
+
     def within(self, span: Span) -> bool:
         """Whether all of its objects count."""
         return (
@@ -63,31 +71,22 @@ class Section(NamedTuple):
         )
 
 
-def part_rows(retained: Retained, parts: Collection[int] | None = None) -> NDArray[np.int64]:
-    """Where the rows of a file's parts begin and end, or of those that are named: i64[p, 2]."""
+def make_section(retained: Retained, entry: StoreEntry, layers: Layers | None = None) -> Section:
+    """A section of all parts of a file."""
     rows = np.stack([retained.part_rows[:-1], retained.part_rows[1:]], axis=1)
-    return rows if parts is None else rows[np.isin(retained.part, list(parts))]
+    times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
+    return Section(retained, columns_of(retained), read_only(rows), *times, layers)
 
 
 def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:
     """The store's files, mapped, with what their entries say."""
-    sections = []
-    for entry in entries:
-        retained = open_retained(state.file(entry.name))
-        times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
-        sections.append(Section(retained, part_rows(retained), *times, Layers()))
-    return sections
-
-
-class SearchRegion(NamedTuple):
-    """A region as kernels take it."""
-
-    kind: int
-    box: NDArray[np.float64]
-    shape: NDArray[np.float64]
+    return [
+        make_section(open_retained(state.file(entry.name)), entry, Layers()) for entry in entries
+    ]
 
 
 def region_of(region: Region) -> SearchRegion:
+    """A region as kernels take it."""
     return SearchRegion(
         region.kind, read_only(np.array(region.box)), read_only(np.array(region.shape, np.float64))
     )
@@ -106,19 +105,6 @@ def words_in(retained: Retained, words: Sequence[str]) -> NDArray[np.int64]:
 def encoded(word: str) -> NDArray[np.uint8]:
     """A word's bytes."""
     return np.frombuffer(word.encode(), np.uint8)
-
-
-def ranges_of(section: Section, ground: SearchRegion, few: int = FEW) -> NDArray[np.int64]:
-    """The stretches of rows that may lie in a region, part by part."""
-    found: NDArray[np.int64] = region_to_stretches(
-        *ground, section.retained.code, section.rows, few
-    )
-    return found
-
-
-def whole_parts(section: Section) -> NDArray[np.int64]:
-    """All rows, as stretches that may or may not lie in a region."""
-    return np.concatenate([section.rows, np.zeros((section.rows.shape[0], 1), np.int64)], axis=1)
 
 
 class Json(bytes):

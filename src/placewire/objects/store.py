@@ -23,6 +23,7 @@ from placewire.objects.index import (
     Retained,
     build_retained,
     join_retained,
+    make_retained,
     rows_of,
     take_retained,
     used_words,
@@ -61,7 +62,7 @@ def open_retained(path: Path) -> Retained:
     """Map a file of retained objects."""
     arrays = open_arrays(path).arrays
     try:
-        return Retained(*(arrays[name] for name in Retained._fields))
+        return make_retained(arrays)
     except KeyError as missing:
         raise Unusable(f"{path}: is not a file of retained objects: lacks {missing}") from None
 

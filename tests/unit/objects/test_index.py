@@ -14,10 +14,10 @@ from placewire.ingest.queries import Query
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import region_containing_points
+from placewire.kinds.trending.answer import count_section, top_terms
 from placewire.model.regions import Region, read_region
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects import index as module
-from placewire.objects.frequent import count_section, top_terms
 from placewire.objects.index import (
     NO_BYTES,
     NO_OFFSETS,
@@ -119,7 +119,7 @@ def test_stretches_hold_a_region_and_the_sure_ones_nothing_else(
     ground = region_of(read_region(region))
     wanted = inside(retained, read_region(region))
     for few in (1, 24):
-        found = region_to_stretches(*ground, section.retained.code, section.rows, few)
+        found = region_to_stretches(ground, section.retained.code, section.rows, few)
         seen = np.zeros(count, np.int64)
         for begin, end, sure in found.tolist():
             seen[begin:end] += 1

@@ -29,7 +29,7 @@ from placewire.objects.kernels.best_of_rows import (
 )
 from placewire.objects.kernels.score import ScoredObjects, nano_of, score_of
 from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_strata, columns_of
-from placewire.objects.sections import Section, Span
+from placewire.objects.sections import Span
 from placewire.objects.store import describe
 from placewire.storage.layout import StateDir
 from placewire.text.words import Lexicon, Words, weigh_terms
@@ -89,7 +89,7 @@ def make_file(seed: int, count: int, lexicon: Lexicon | None, parts: int = 1) ->
         term_offsets=lengths_to_offsets(np.array([t.size for t in terms], np.int64)),
         terms=np.concatenate([*terms, np.empty(0, np.int64)]).astype(np.uint32),
     )
-    return Retained(*map(read_only, build_retained(rows, words, lexicon)))
+    return build_retained(rows, words, lexicon)
 
 
 class Asking(NamedTuple):
@@ -270,7 +270,7 @@ def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: i
     layers = Layers()
     layers.page_layers = build_strata(whole.retained)
     for rows in (whole.rows, whole.rows[::2]):
-        section: Section = whole._replace(rows=rows)
+        section = whole.of_parts(rows)
         for span in (Span(-1, 1_000), Span(200, 260)):
             plain = answer_relevant(query, span, [section], None, False)
             deep = answer_relevant(query, span, [section._replace(layers=layers)], None, False)

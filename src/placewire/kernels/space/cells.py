@@ -72,14 +72,18 @@ def gather_bits(code: int) -> int:
     return np.int64(v)
 
 
+@subkernel
+def code_of_point(lon: float, lat: float) -> int:
+    """The code of a point at MAX_LEVEL."""
+    return spread_bits(column_of_lon(lon)) | (spread_bits(row_of_lat(lat)) << 1)
+
+
 @kernel
 def points_to_codes(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
     """Codes u32[n] at MAX_LEVEL of points f64[n], f64[n]."""
     codes = np.empty(lons.size, np.uint32)
     for i in range(lons.size):
-        codes[i] = np.uint32(
-            spread_bits(column_of_lon(lons[i])) | (spread_bits(row_of_lat(lats[i])) << 1)
-        )
+        codes[i] = np.uint32(code_of_point(lons[i], lats[i]))
     return codes
 
 

@@ -9,92 +9,56 @@ from typing import Any
 import numpy as np
 
 from placewire.ingest.queries import Query
-from placewire.kernels.space.cells import points_to_codes
-from placewire.model.regions import CIRCLE, Region, circle_bounds
-from placewire.objects.kernels.nearest import nearest_in_lists
+from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
+from placewire.objects.kernels.find import NearestFound, NearestSearch, nearest_in_lists
 from placewire.objects.sections import (
     Section,
     Span,
     name_object,
-    ranges_of,
     region_of,
-    whole_parts,
     words_in,
 )
 
-
-class NearestSoFar:
-    """The k nearest objects found so far, by distance and seq, ascending."""
-
-    def __init__(self, k: int) -> None:
-        self.arrays = (
-            np.full(k, math.inf),
-            np.zeros(k, np.int64),
-            np.zeros(k, np.int64),
-            np.zeros(k, np.int64),
-        )
-        self.k = k
-        self.count = 0
-
-    @property
-    def worst(self) -> float:
-        """The distance beyond which no object can enter."""
-        return float(self.arrays[0][self.k - 1]) if self.count == self.k else math.inf
+EVERYWHERE = region_of(WHOLE_WORLD)
 
 
 def answer_nearest(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
     """Find the nearest objects: first those close on the space-filling curve, to bound the rest."""
-    best = NearestSoFar(query.k)
-    code = int(points_to_codes(np.array([query.lon]), np.array([query.lat]))[0])
-    asked = [words_in(section.retained, query.terms) for section in sections]
+    lon, lat, within_m = float(query.lon), float(query.lat), float(query.within_m)
+    found, count = make_room(query.k), 0
+    searched = []
+    for number, section in enumerate(sections):
+        terms = words_in(section.retained, query.terms)
+        present = terms[terms >= 0]
+        if present.size and (present.size == terms.size or not query.every):
+            searched.append((number, section, present))
+    around = EVERYWHERE
     for seeding in (True, False):
-        within = min(query.within_m, best.worst)
-        region = None
-        if math.isfinite(within):
-            box = circle_bounds(query.lon, query.lat, within)
-            region = region_of(Region(CIRCLE, box, (query.lon, query.lat, within)))
-        for number, section in enumerate(sections):
-            retained = section.retained
-            present = asked[number][asked[number] >= 0]
-            if present.size == 0 or (query.every and present.size < asked[number].size):
-                continue
-            ranges = whole_parts(section)
-            if not seeding and region is not None:
-                ranges = ranges_of(section, region)
-            best.count = nearest_in_lists(
-                ranges,
-                seeding,
-                code,
-                query.lon,
-                query.lat,
-                query.within_m,
-                retained.lon,
-                retained.lat,
-                retained.ts_us,
-                retained.seq,
-                retained.code,
-                retained.term_offsets,
-                retained.terms,
-                retained.list_offsets,
-                retained.lists,
-                present,
-                query.every,
-                *span,
-                number,
-                *best.arrays,
-                best.count,
+        if not seeding:
+            worst_m = float(found.distance_m[-1]) if count == query.k else math.inf
+            radius_m = min(within_m, worst_m)
+            if math.isfinite(radius_m):
+                box = circle_bounds(lon, lat, radius_m)
+                around = region_of(Region(CIRCLE, box, (lon, lat, radius_m)))
+        search = NearestSearch(lon, lat, within_m, query.every, seeding, *span)
+        for number, section, present in searched:
+            count = nearest_in_lists(
+                section.columns, section.rows, around, search, present, number, found, count
             )
-    distances, _, owners, rows = best.arrays
+    distances = found.distance_m.tolist()
+    owners, rows = found.section.tolist(), found.row.tolist()
     return {
         "objects": [
-            name_object(
-                sections[owners[i]].retained,
-                int(rows[i]),
-                with_data,
-                distance_m=float(distances[i]),
-            )
-            for i in range(best.count)
+            name_object(sections[owners[i]].retained, rows[i], with_data, distance_m=distances[i])
+            for i in range(count)
         ]
     }
+
+
+def make_room(k: int) -> NearestFound:
+    """Room for the k nearest objects."""
+    return NearestFound(
+        np.full(k, math.inf), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    )

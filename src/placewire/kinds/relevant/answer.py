@@ -10,7 +10,7 @@ import numpy as np
 from placewire.ingest.queries import Query
 from placewire.objects.kernels.best_of_rows import best_objects_of_query
 from placewire.objects.kernels.score import ROW_MASK, SECTION_SHIFT, ScoredObjects
-from placewire.objects.score_layers import NO_PAGE_LAYERS, NO_PARTS, columns_of
+from placewire.objects.score_layers import NO_PAGE_LAYERS
 from placewire.objects.sections import (
     Section,
     Span,
@@ -43,7 +43,6 @@ def answer_relevant(
         page_layers, layered = NO_PAGE_LAYERS, False
         if section.layers is not None:
             page_layers, layered = section.layers.deepen(retained, int(lengths.sum()))
-        whole = section.rows.shape[0] == retained.part.size
         count = best_objects_of_query(
             float(query.lon),
             float(query.lat),
@@ -54,7 +53,7 @@ def answer_relevant(
             weights[present],
             *span,
             number,
-            columns_of(retained, parts=NO_PARTS if whole else section.rows),
+            section.columns,
             page_layers,
             layered,
             count,

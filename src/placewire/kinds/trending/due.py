@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
+from placewire.kernels.jit import read_only
 from placewire.kinds.trending.rows import trending_columns
 from placewire.model.subscriptions import (
     SubscriptionRows,
@@ -109,6 +110,11 @@ class DueGroups(NamedTuple):
         return int(self.kind.size)
 
 
+def due_groups(*columns: NDArray[Any]) -> DueGroups:
+    """Groups of columns, as kernels take them: contiguous and read-only."""
+    return DueGroups(*(read_only(np.ascontiguousarray(column)) for column in columns))
+
+
 def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGroups | None:
     """Group due rows by region, window and, where it matters, the event at which they began."""
     found = [due for due in found if due.picked.size]
@@ -135,7 +141,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
     rows = take_rows(rows, order)
     times = trending_columns(rows)
     shape_offsets, at = take_slices(rows.shape_offsets, heads)
-    return DueGroups(
+    return due_groups(
         rows.region_kind[heads],
         rows.box[heads],
         shape_offsets,
@@ -178,7 +184,7 @@ def take_groups(groups: DueGroups, first: int, last: int) -> DueGroups:
     begin, end = int(groups.due_offsets[first]), int(groups.due_offsets[last])
     shapes = groups.shape_offsets[first : last + 1]
     ids = groups.due_id_offsets[begin : end + 1]
-    return DueGroups(
+    return due_groups(
         groups.kind[first:last],
         groups.box[first:last],
         shapes - shapes[0],

@@ -13,6 +13,7 @@ from placewire.ingest.fields import FieldReader, read_k, read_window
 from placewire.ingest.queries import Query
 from placewire.kinds.explanation import explain_region
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
+from placewire.kinds.trending.answer import answer_trending
 from placewire.kinds.trending.due import DueRows, find_due, hash_regions
 from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
 from placewire.kinds.trending.rows import NO_TRENDING, trending_columns
@@ -21,8 +22,6 @@ from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
 from placewire.model.kinds import TRENDING, AnswerSources, ExplainedPair, Kind, KindForm, RowResults
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.frequent import count_section, top_terms
-from placewire.objects.sections import region_of
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
 from placewire.storage.manifest import DeltaEntry
@@ -105,9 +104,7 @@ class TrendingKind(Kind):
         return query._replace(k=read_k(event.k), region=reader.region(event))
 
     def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
-        region = region_of(query.region)
-        counts = [count_section(one, region, sources.span) for one in sources.sections]
-        return {"terms": top_terms(counts, query.k)}
+        return answer_trending(query, sources.span, sources.sections)
 
     def explain(self, pair: ExplainedPair, explanation: dict[str, Any]) -> bool:
         explanation["region"] = explain_region(pair.subscription.rows, pair.obj)

@@ -20,20 +20,21 @@ from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
 from placewire.kinds.shard import Reports, SettleBatch
+from placewire.kinds.trending.answer import counting_room
 from placewire.kinds.trending.due import DueGroups, DueRows, make_groups, split_groups
-from placewire.kinds.trending.kernels.first_counts import groups_counted, groups_entered
-from placewire.kinds.trending.kernels.sweep import groups_reported
+from placewire.kinds.trending.kernels.sweep import ObjectMoves, StartCounts, groups_reported
+from placewire.kinds.trending.kernels.term_counts import groups_counted, groups_entered
 from placewire.model.subscriptions import (
     concat_offsets,
     lengths_to_offsets,
     take_slices,
 )
 from placewire.model.times import format_timestamp
-from placewire.objects.frequent import counting_room
 from placewire.objects.index import Retained
 from placewire.objects.sections import Section, open_sections
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
+from placewire.text.words import Words
 
 NONE = np.empty(0, np.int64)
 MAX_LINES = 50_000  # encoded at once; a jump of the clock can make millions
@@ -78,17 +79,12 @@ def make_portion_reports(context: ReportContext, groups: DueGroups) -> Reports:
         for section in sections
     ]
     pool = pool_words([section.retained for section in sections])
+    bases = np.cumsum([0, *(section.retained.word_hash.size for section in sections)])
     row, at_us, offsets, words, counts = groups_reported(
-        groups.due_offsets,
-        groups.due_k,
-        groups.due_every_us,
-        groups.due_first_us,
-        groups.due_until_us,
-        *concat_start_counts(files_counts, pool.bases),
-        *concat_moves(files_counts, sections, pool.bases),
-        pool.hashes,
-        pool.offsets,
-        pool.raw,
+        groups,
+        concat_start_counts(files_counts, bases),
+        concat_moves(files_counts, sections, bases),
+        pool,
     )
     seqs = context.advances.seq[np.searchsorted(context.advances.to_us, at_us, "right")]
     raw, edges = groups.due_id_bytes.tobytes(), groups.due_id_offsets.tolist()
@@ -117,33 +113,24 @@ def make_portion_reports(context: ReportContext, groups: DueGroups) -> Reports:
 def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
     """Count a file of earlier batches: its objects only leave the window."""
     r = section.retained
-    start_offsets, terms, counts, objects, move_offsets, rows, times = groups_counted(
-        r.code,
+    start_offsets, terms, counts, objects, move_offsets, rows = groups_counted(
+        r,
         section.rows,
-        r.lon,
-        r.lat,
-        r.ts_us,
-        r.seq,
-        r.term_offsets,
-        r.terms,
-        r.nodes,
-        r.table_offsets,
-        r.table_terms,
-        r.table_counts,
-        *counting_room(r.word_hash.size),
-        *section[2:6],
-        *groups[:8],
+        section.first_seq,
+        section.last_seq,
+        section.first_us,
+        section.last_us,
+        groups,
+        counting_room(r.word_hash.size),
     )
+    times = r.ts_us[rows] + np.repeat(groups.window_us, np.diff(move_offsets))
     steps = np.full(rows.size, -1, np.int64)
     return FileCounts(start_offsets, terms, counts, objects, move_offsets, times, steps, rows)
 
 
 def count_batch_file(section: Section, groups: DueGroups, advances: Advances) -> FileCounts:
     """Count a file of the batch itself: each object enters the window and leaves it."""
-    r = section.retained
-    offsets, rows, come, go = groups_entered(
-        r.code, section.rows, r.lon, r.lat, r.ts_us, r.seq, *advances, *groups[:8]
-    )
+    offsets, rows, come, go = groups_entered(section.retained, section.rows, advances, groups)
     return FileCounts(
         np.zeros(groups.total + 1, np.int64),
         np.empty(0, np.uint32),
@@ -156,52 +143,38 @@ def count_batch_file(section: Section, groups: DueGroups, advances: Advances) ->
     )
 
 
-class WordPool(NamedTuple):
-    """The words of several files, concatenated, and the first number of each file."""
-
-    hashes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    raw: NDArray[np.uint8]
-    bases: list[int]
-
-
-def pool_words(files: Sequence[Retained]) -> WordPool:
+def pool_words(files: Sequence[Retained]) -> Words:
     """Concatenate the words of files; a word may occur several times."""
-    return WordPool(
-        np.concatenate([r.word_hash for r in files] or [np.empty(0, np.uint64)]),
-        concat_offsets([r.word_offsets for r in files] or [np.zeros(1, np.int64)]),
-        np.concatenate([r.word_bytes for r in files] or [np.empty(0, np.uint8)]),
-        np.cumsum([0, *(r.word_hash.size for r in files)]).tolist(),
+    return Words(
+        np.concatenate([r.word_hash for r in files]),
+        concat_offsets([r.word_offsets for r in files]),
+        np.concatenate([r.word_bytes for r in files]),
     )
 
 
 def concat_start_counts(
-    files_counts: Sequence[FileCounts], bases: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Concatenate the counts at the start of all files."""
-    words = [
-        one.start_terms + np.int64(base) for one, base in zip(files_counts, bases, strict=False)
-    ]
-    return (
+    files_counts: Sequence[FileCounts], bases: NDArray[np.int64]
+) -> StartCounts:
+    """Concatenate the counts at the start of all files; `bases` are the files' first words."""
+    words = [one.start_terms + base for one, base in zip(files_counts, bases, strict=False)]
+    return StartCounts(
         stack_offsets([one.start_offsets for one in files_counts]),
         np.concatenate(words),
         np.concatenate([one.start_counts for one in files_counts]),
-        np.sum([one.objects for one in files_counts], axis=0, dtype=np.int64),
+        np.stack([one.objects for one in files_counts]).sum(axis=0),
     )
 
 
 def concat_moves(
-    files_counts: Sequence[FileCounts], sections: Sequence[Section], bases: Sequence[int]
-) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
-]:
+    files_counts: Sequence[FileCounts], sections: Sequence[Section], bases: NDArray[np.int64]
+) -> ObjectMoves:
     """Concatenate the moves of all files, each with the words of its object."""
     offsets, words = [], []
     for one, section, base in zip(files_counts, sections, bases, strict=False):
         some, at = take_slices(section.retained.term_offsets, one.move_rows)
         offsets.append(some)
-        words.append(section.retained.terms[at] + np.int64(base))
-    return (
+        words.append(section.retained.terms[at] + base)
+    return ObjectMoves(
         stack_offsets([one.move_offsets for one in files_counts]),
         np.concatenate([one.move_us for one in files_counts]),
         np.concatenate([one.move_step for one in files_counts]),
@@ -223,7 +196,7 @@ def write_report_lines(
     offsets: Sequence[int],
     words: NDArray[np.int64],
     counts: NDArray[np.int64],
-    pool: WordPool,
+    pool: Words,
 ) -> list[bytes]:
     """Encode reports as lines of JSON."""
     named = {

@@ -2,9 +2,7 @@
 
 - `index`: build inverted lists, cells and term counts
 - `cell_ranges`: a region as ranges of rows in cell order
-- `find`: rows by region, words and time
-- `nearest`: the nearest rows to a point
-- `term_counts`: count the terms of a region
+- `find`: rows by region, words and time, or the nearest of them to a point
 - `relevant`, `score`: the rows with the highest scores, for one query
 - `best_of_rows`: the best objects of the window for many subscriptions at once
 - `score_layers`, `page_bounds`, `page_search`: pages of rows with score bounds, and their search

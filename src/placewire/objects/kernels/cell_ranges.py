@@ -1,12 +1,16 @@
-"""Regions over rows in cell order: which stretches of rows may lie in one, which surely do."""
+"""Regions over rows in cell order: which stretches of rows may lie in one, which surely do.
+
+A stretch is a begin, an end, and 1 if all of its rows lie in the region, else 0.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import distance_m, polygon_contains_point
 from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
@@ -19,6 +23,14 @@ STACK = 4 * MAX_LEVEL + 4
 # Wider than any rounding of a coordinate to a column or of a test at a region's edge.
 PADDING_DEG = 1e-9
 PADDING_M = 0.01
+
+
+class SearchRegion(NamedTuple):
+    """A region as kernels take it; `region_of` makes it."""
+
+    kind: int
+    box: np.ndarray  # f64[4]
+    shape: np.ndarray  # f64
 
 
 @subkernel
@@ -114,30 +126,9 @@ def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
     return wider
 
 
-@kernel
-def region_to_stretches(
-    kind: int, box: np.ndarray, shape: np.ndarray, codes: np.ndarray, rows: np.ndarray, few: int
-) -> np.ndarray:
-    """LogChunks i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
-
-    Each has its begin, its end and 1 if all of its rows surely do. Cells of `few` rows or less are
-    not cut any further, nor are any of a part that has too many stretches.
-    """
-    found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
-    count = 0
-    for part in range(rows.shape[0]):
-        found = wider_stretches(found, count)
-        count = part_to_stretches(
-            kind, box, shape, codes, rows[part, 0], rows[part, 1], few, found, count
-        )
-    return found[:count].copy()
-
-
 @subkernel
 def part_to_stretches(
-    kind: int,
-    box: np.ndarray,
-    shape: np.ndarray,
+    region: SearchRegion,
     codes: np.ndarray,
     first: int,
     last: int,
@@ -146,6 +137,7 @@ def part_to_stretches(
     count: int,
 ) -> int:
     """Add the stretches of rows first:last, which are in code order; gives how many there are."""
+    kind, box, shape = region
     most = count + MOST_STRETCHES - STACK
     stack = np.empty((STACK, 5), np.int64)  # begin, end, column, row, level
     stack[0, 0], stack[0, 1] = first, last
@@ -179,3 +171,29 @@ def part_to_stretches(
                 top += 1
             at_end = at
     return count
+
+
+@subkernel
+def region_to_stretches(
+    region: SearchRegion, codes: np.ndarray, parts: np.ndarray, few: int
+) -> np.ndarray:
+    """Stretches i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
+
+    Cells of `few` rows or less are not cut any further, nor are any of a part that has too many
+    stretches.
+    """
+    found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
+    count = 0
+    for part in range(parts.shape[0]):
+        found = wider_stretches(found, count)
+        first, last = parts[part, 0], parts[part, 1]
+        count = part_to_stretches(region, codes, first, last, few, found, count)
+    return found[:count].copy()
+
+
+@subkernel
+def parts_to_stretches(parts: np.ndarray) -> np.ndarray:
+    """All rows of parts i64[p, 2] as stretches i64[p, 3] that may lie in a region."""
+    found = np.zeros((parts.shape[0], 3), np.int64)
+    found[:, :2] = parts
+    return found

@@ -1,13 +1,78 @@
-"""Finding retained objects: rows by place, words and time, from inverted lists and stretches."""
+"""Find retained objects by region, words and time: all of them, or the nearest to a point.
+
+Candidates come from inverted lists, cut by the stretches of rows that may lie in the region.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placewire.kernels.jit import kernel, subkernel
-from placewire.kernels.space.regions import region_contains_point
+from placewire.kernels.space.cells import code_of_point
+from placewire.kernels.space.regions import distance_m, region_contains_point
+from placewire.objects.kernels.cell_ranges import (
+    FEW,
+    SearchRegion,
+    parts_to_stretches,
+    region_to_stretches,
+)
+from placewire.objects.kernels.index import first_row_at
+from placewire.objects.kernels.score import Columns
+
+if TYPE_CHECKING:
+    from placewire.objects.sections import Span
 
 FEW_TERMS = 8  # so many are looked up one by one
+SHORT_LIST = 256  # shorter lists are scanned: finding the region's cells costs more
+SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
+
+
+class Literals(NamedTuple):
+    """A compiled expression over the words of a file, -1 for a word that no row has.
+
+    The next literal, if the row has the word of one and if not; -1 accepts, -2 rejects.
+    """
+
+    terms: np.ndarray  # i64
+    on_true: np.ndarray  # i64
+    on_false: np.ndarray  # i64
+
+
+class Cover(NamedTuple):
+    """Literals of which every match has one: each of them, or with `any_of` at least one."""
+
+    literals: np.ndarray  # i64
+    any_of: bool
+
+
+class NearestSearch(NamedTuple):
+    """What a search for the nearest rows asks.
+
+    With `every` a row must have all terms, else any of them. If `seeding`, only the rows of each
+    list next to the point along the curve are looked at. Rows count with after_us < ts <= until_us
+    and after_seq < seq < before_seq.
+    """
+
+    lon: float
+    lat: float
+    within_m: float
+    every: bool
+    seeding: bool
+    after_us: int
+    until_us: int
+    after_seq: int
+    before_seq: int
+
+
+class NearestFound(NamedTuple):
+    """The k best rows so far by (distance, seq), of several sections."""
+
+    distance_m: np.ndarray  # f64[k]
+    seq: np.ndarray  # i64[k]
+    section: np.ndarray  # i64[k]
+    row: np.ndarray  # i64[k]
 
 
 @subkernel
@@ -93,44 +158,64 @@ def row_has_earlier(
     return False
 
 
+@subkernel
+def choose_lists(
+    list_offsets: np.ndarray, literal_term: np.ndarray, cover: np.ndarray, any_of: bool
+) -> tuple:  # type: ignore[type-arg]
+    """Terms whose lists have every match, and the length of these lists together.
+
+    If matches have each term of the cover, the shortest list is enough.
+    """
+    chosen = np.empty(cover.size, np.int64)
+    total = np.int64(0)
+    for i in range(cover.size):
+        term = literal_term[cover[i]]
+        length = list_offsets[term + 1] - list_offsets[term] if term >= 0 else np.int64(0)
+        if any_of:
+            chosen[i] = term
+            total += length
+        elif i == 0 or length < total:
+            chosen[0] = term
+            total = length
+    return (chosen if any_of else chosen[:1]), total
+
+
 @kernel
 def rows_found(
-    stretches: np.ndarray,
-    kind: int,
-    box: np.ndarray,
-    shape: np.ndarray,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    ts_us: np.ndarray,
-    seqs: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    list_offsets: np.ndarray,
-    lists: np.ndarray,
-    literal_term: np.ndarray,
-    literal_true: np.ndarray,
-    literal_false: np.ndarray,
-    cover: np.ndarray,
-    listed: bool,
-    after_us: int,
-    until_us: int,
-    after_seq: int,
-    before_seq: int,
+    file: Columns,
+    parts: np.ndarray,
+    region: SearchRegion,
+    span: Span,
+    literals: Literals,
+    cover: Cover,
 ) -> np.ndarray:
-    """The rows u32 in stretches i64[m, 3] that lie in a region and satisfy an expression.
+    """The rows u32 of parts i64[p, 2] that lie in a region and a span and satisfy an expression.
 
-    Terms are numbers of words, -1 for a word that no row has. If `listed`, only rows in the list
-    of a covering term are looked at, each once. Rows are of after_us < ts <= until_us and
-    after_seq < seq < before_seq.
+    Only rows in the list of a covering term are looked at, each once, or all rows if there is no
+    cover.
     """
+    kind, box, shape = region
+    after_us, until_us, after_seq, before_seq = span
+    literal_term, literal_true, literal_false = literals
+    lons, lats, ts_us, seqs = file.lon, file.lat, file.ts_us, file.seq
+    term_offsets, terms = file.term_offsets, file.terms
+    list_offsets, lists = file.list_offsets, file.lists
+    covering, length = choose_lists(list_offsets, literal_term, cover.literals, cover.any_of)
+    listed = covering.size > 0
+    if listed and length == 0:
+        return np.empty(0, np.uint32)
+    if listed and length <= SHORT_LIST:
+        stretches = parts_to_stretches(parts)
+    else:
+        stretches = region_to_stretches(region, file.code, parts, np.int64(FEW))
     found = np.empty(256, np.uint32)
     count = 0
-    for c in range(cover.size if listed else 1):
-        if listed and cover[c] < 0:
+    for c in range(covering.size if listed else 1):
+        if listed and covering[c] < 0:
             continue
         at, end = np.int64(0), np.int64(0)
         if listed:
-            at, end = list_offsets[cover[c]], list_offsets[cover[c] + 1]
+            at, end = list_offsets[covering[c]], list_offsets[covering[c] + 1]
         for s in range(stretches.shape[0]):
             first, last = stretches[s, 0], stretches[s, 1]
             if listed:
@@ -149,7 +234,7 @@ def rows_found(
                     continue
                 if not sure and not region_contains_point(kind, box, shape, lons[row], lats[row]):
                     continue
-                if listed and c > 0 and row_has_earlier(term_offsets, terms, row, cover, c):
+                if listed and c > 0 and row_has_earlier(term_offsets, terms, row, covering, c):
                     continue
                 if not row_satisfies(
                     term_offsets, terms, row, literal_term, literal_true, literal_false
@@ -162,3 +247,128 @@ def rows_found(
                 found[count] = row
                 count += 1
     return found[:count].copy()
+
+
+@subkernel
+def keep_best(
+    best: np.ndarray,
+    best_seq: np.ndarray,
+    best_section: np.ndarray,
+    best_row: np.ndarray,
+    count: int,
+    distance: float,
+    seq: int,
+    section: int,
+    row: int,
+) -> int:
+    """Put a row among the best, by (distance, seq) ascending, if it belongs there; gives how many.
+
+    A row that is there already, as one found in the first phase is in the second, stays.
+    """
+    k = best.size
+    if count == k and (
+        distance > best[k - 1] or (distance == best[k - 1] and seq >= best_seq[k - 1])
+    ):
+        return count
+    at = count
+    while at > 0 and (
+        best[at - 1] > distance or (best[at - 1] == distance and best_seq[at - 1] > seq)
+    ):
+        at -= 1
+    if at > 0 and best[at - 1] == distance and best_seq[at - 1] == seq:
+        return count
+    last = count if count < k else k - 1
+    for i in range(last, at, -1):
+        best[i], best_seq[i] = best[i - 1], best_seq[i - 1]
+        best_section[i], best_row[i] = best_section[i - 1], best_row[i - 1]
+    best[at], best_seq[at], best_section[at], best_row[at] = distance, seq, section, row
+    return min(count + 1, k)
+
+
+@subkernel
+def row_is_asked(
+    offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int, every: bool
+) -> bool:
+    """Whether a row of the list of asked term `number` is a candidate that is met here first.
+
+    With `every` it must have all terms, and only one list is walked.
+    """
+    if every:
+        for other in range(asked.size):
+            if other != number and not row_has_term(offsets, terms, row, asked[other]):
+                return False
+        return True
+    return row_meets_first(offsets, terms, row, asked, number)
+
+
+@kernel
+def nearest_in_lists(
+    file: Columns,
+    parts: np.ndarray,
+    region: SearchRegion,
+    search: NearestSearch,
+    asked: np.ndarray,
+    section: int,
+    best: NearestFound,
+    count: int,
+) -> int:
+    """Put the candidates of one section among the best; gives how many these are now.
+
+    `asked` i64 are terms, ascending. Candidates are rows of parts i64[p, 2] in a region that has
+    all rows that may be wanted.
+    """
+    lon, lat, within_m, every, seeding, after_us, until_us, after_seq, before_seq = search
+    best_m, best_seq, best_section, best_row = best
+    lons, lats, ts_us, seqs = file.lon, file.lat, file.ts_us, file.seq
+    codes, term_offsets, terms = file.code, file.term_offsets, file.terms
+    list_offsets, lists = file.list_offsets, file.lists
+    code = np.int64(0)
+    if seeding:
+        code = code_of_point(lon, lat)
+        stretches = parts_to_stretches(parts)
+    else:
+        stretches = region_to_stretches(region, codes, parts, np.int64(FEW))
+    k = best_m.size
+    walked = asked.size
+    first_term = 0
+    if every:
+        for number in range(asked.size):
+            here = list_offsets[asked[number] + 1] - list_offsets[asked[number]]
+            if here < list_offsets[asked[first_term] + 1] - list_offsets[asked[first_term]]:
+                first_term = number
+        walked = first_term + 1
+    for number in range(first_term, walked):
+        begin, end = list_offsets[asked[number]], list_offsets[asked[number] + 1]
+        for s in range(stretches.shape[0]):
+            first = first_in_list(lists, begin, end, stretches[s, 0])
+            last = end
+            if seeding:
+                row = first_row_at(codes, stretches[s, 0], stretches[s, 1], code)
+                last = first_in_list(lists, first, end, stretches[s, 1])
+                middle = first_in_list(lists, first, last, row)
+                first = max(first, middle - SEEDS * k)
+                last = min(last, middle + SEEDS * k)
+            for at in range(first, last):
+                row = np.int64(lists[at])
+                if row >= stretches[s, 1]:
+                    break
+                if ts_us[row] <= after_us or ts_us[row] > until_us:
+                    continue
+                if seqs[row] <= after_seq or seqs[row] >= before_seq:
+                    continue
+                if not row_is_asked(term_offsets, terms, row, asked, number, every):
+                    continue
+                distance = distance_m(lon, lat, lons[row], lats[row])
+                if distance <= within_m:
+                    count = keep_best(
+                        best_m,
+                        best_seq,
+                        best_section,
+                        best_row,
+                        count,
+                        distance,
+                        seqs[row],
+                        section,
+                        row,
+                    )
+    return count

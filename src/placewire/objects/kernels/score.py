@@ -24,6 +24,7 @@ class Columns(NamedTuple):
 
     word_hash: np.ndarray
     word_order: np.ndarray
+    code: np.ndarray
     lon: np.ndarray
     lat: np.ndarray
     ts_us: np.ndarray

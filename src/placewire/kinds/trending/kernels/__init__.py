@@ -1,5 +1,5 @@
 """Compiled parts of the kind `trending`.
 
-- `first_counts`: what each group counts at its first due time, and which objects come and go
+- `term_counts`: count the terms of a region, and what each group of due rows counts at first
 - `sweep`: sweep each group from due time to due time, and print its reports
 """

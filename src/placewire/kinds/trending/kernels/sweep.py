@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
 from placewire.kernels.bytes import compare_slices
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
-from placewire.kinds.trending.kernels.first_counts import longer
+from placewire.kinds.trending.kernels.term_counts import longer
+
+if TYPE_CHECKING:
+    from placewire.kinds.trending.due import DueGroups
+    from placewire.text.words import Words
+
+
+class StartCounts(NamedTuple):
+    """What groups count at their first due time.
+
+    File f gives group g the words offsets[f, g]:offsets[f, g + 1] with their counts. `objects` are
+    those of all files.
+    """
+
+    offsets: np.ndarray  # i64[f, g + 1]
+    words: np.ndarray  # i64
+    counts: np.ndarray  # i64
+    objects: np.ndarray  # i64[g]
+
+
+class ObjectMoves(NamedTuple):
+    """Objects that come (step 1) or go (-1) at a time, with their words as a CSR column.
+
+    File f gives group g the moves offsets[f, g]:offsets[f, g + 1].
+    """
+
+    offsets: np.ndarray  # i64[f, g + 1]
+    at_us: np.ndarray  # i64[m]
+    step: np.ndarray  # i64[m]
+    term_offsets: np.ndarray  # i64[m + 1]
+    words: np.ndarray  # i64
 
 
 @subkernel
@@ -109,32 +141,18 @@ def first_terms(
 
 @kernel
 def groups_reported(
-    due_offsets: np.ndarray,
-    due_k: np.ndarray,
-    due_every: np.ndarray,
-    due_first: np.ndarray,
-    due_until: np.ndarray,
-    start_offsets: np.ndarray,
-    start_word: np.ndarray,
-    start_count: np.ndarray,
-    start_objects: np.ndarray,
-    move_offsets: np.ndarray,
-    move_us: np.ndarray,
-    move_step: np.ndarray,
-    move_term_offsets: np.ndarray,
-    move_word: np.ndarray,
-    word_hash: np.ndarray,
-    word_offsets: np.ndarray,
-    word_bytes: np.ndarray,
+    groups: DueGroups, starts: StartCounts, moves: ObjectMoves, pool: Words
 ) -> tuple:  # type: ignore[type-arg]
     """All reports of all groups.
 
-    The due subscriptions of group g are due_offsets[g]:due_offsets[g + 1]. File f gives it the
-    words start_offsets[f, g]:start_offsets[f, g + 1] with their counts, of start_objects[g] objects
-    in all, and the moves move_offsets[f, g]:move_offsets[f, g + 1]: at move_us an object comes
-    (move_step 1) or goes (-1), with its words as a CSR column. Words are numbers of one pool, where
-    one word may have several. Gives the due row, the time and a CSR column of words and counts.
+    `starts` and `moves` have words as numbers of one pool, where one word may have several. Gives
+    the due row, the time and a CSR column of words and counts.
     """
+    due_offsets, due_k, due_every = groups.due_offsets, groups.due_k, groups.due_every_us
+    due_first, due_until = groups.due_first_us, groups.due_until_us
+    start_offsets, start_word, start_count, start_objects = starts
+    move_offsets, move_us, move_step, move_term_offsets, move_word = moves
+    word_hash, word_offsets, word_bytes = pool
     report_row, report_us = np.empty(256, np.int64), np.empty(256, np.int64)
     report_offsets = np.zeros(257, np.int64)
     out_word, out_count = np.empty(1024, np.int64), np.empty(1024, np.int64)
@@ -144,13 +162,13 @@ def groups_reported(
     for g in range(due_offsets.size - 1):
         begin, end = due_offsets[g], due_offsets[g + 1]
         total = 0
-        moves = 0
+        moved = 0
         for f in range(files):
             total += start_offsets[f, g + 1] - start_offsets[f, g]
             first, last = move_offsets[f, g], move_offsets[f, g + 1]
             total += move_term_offsets[last] - move_term_offsets[first]
-            moves += last - first
-        if moves == 0 and start_objects[g] == 0:
+            moved += last - first
+        if moved == 0 and start_objects[g] == 0:
             continue
         room = np.int64(16)
         while room < 4 * total:
@@ -165,7 +183,7 @@ def groups_reported(
                 word = np.int64(start_word[at])
                 term, known = note_term(table, keys, words, known, word_hash[word], word)
                 counts[term] += start_count[at]
-        times, places = np.empty(moves, np.int64), np.empty(moves, np.int64)
+        times, places = np.empty(moved, np.int64), np.empty(moved, np.int64)
         count = 0
         for f in range(files):
             for at in range(move_offsets[f, g], move_offsets[f, g + 1]):
@@ -181,9 +199,9 @@ def groups_reported(
         next_us = due_first[begin:end].copy()
         objects = start_objects[g]
         now_us = np.int64(np.iinfo(np.int64).min)
-        for i in range(moves + 1):
+        for i in range(moved + 1):
             # Between two moves nothing changes: every due time there reports the same.
-            stop_us = times[order[i]] if i < moves else until_us
+            stop_us = times[order[i]] if i < moved else until_us
             if objects > 0 and stop_us > now_us:
                 size = -1
                 for d in range(begin, end):
@@ -217,7 +235,7 @@ def groups_reported(
                         report_offsets[reports] = used
                         at_us += due_every[d]
                     next_us[d - begin] = at_us
-            if i == moves:
+            if i == moved:
                 break
             now_us = stop_us
             move = places[order[i]]

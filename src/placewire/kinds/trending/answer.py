@@ -1,0 +1,88 @@
+"""Answer snapshot queries of the kind `trending`: count and rank the terms of retained objects."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.ingest.queries import Query
+from placewire.kinds.trending.kernels.term_counts import (
+    CountingRoom,
+    most_frequent,
+    terms_counted,
+)
+from placewire.model.subscriptions import lengths_to_offsets
+from placewire.objects.index import Retained
+from placewire.objects.kernels.cell_ranges import SearchRegion
+from placewire.objects.sections import Section, Span, region_of
+
+_room = threading.local()
+
+
+class Counted(NamedTuple):
+    """The terms of some of a file's objects, how many have each, and how many objects."""
+
+    retained: Retained
+    terms: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    objects: int
+
+
+def answer_trending(query: Query, span: Span, sections: Sequence[Section]) -> dict[str, Any]:
+    """Count the terms of objects in a region and return the most frequent ones."""
+    region = region_of(query.region)
+    counted = [count_section(section, region, span) for section in sections]
+    return {"terms": top_terms(counted, query.k)}
+
+
+def counting_room(words: int) -> CountingRoom:
+    """Scratch for some words, kept by each thread: to clear it takes longer than most queries."""
+    if not hasattr(_room, "room") or _room.room.counts.size < words:
+        _room.room = CountingRoom(np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32))
+    room: CountingRoom = _room.room
+    return room
+
+
+def count_section(section: Section, region: SearchRegion, span: Span) -> Counted:
+    """Count the terms of one file."""
+    retained = section.retained
+    terms, counts, objects = terms_counted(
+        retained,
+        section.rows,
+        region,
+        span,
+        section.within(span),
+        counting_room(retained.word_hash.size),
+    )
+    return Counted(retained, terms, counts, int(objects))
+
+
+def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
+    """The most frequent terms of all files together, those of equal count in code-point order."""
+    hashes = np.concatenate(
+        [c.retained.word_hash[c.terms] for c in counted] or [np.empty(0, np.uint64)]
+    )
+    if hashes.size == 0:
+        return []
+    counts = np.concatenate([c.counts for c in counted])
+    offsets = lengths_to_offsets(np.array([c.terms.size for c in counted]))
+    first, sums = most_frequent(hashes, counts, offsets, k)
+    picked = np.arange(sums.size)
+    if k < sums.size:
+        least = np.partition(sums, sums.size - k)[sums.size - k]
+        picked = np.flatnonzero(sums >= least)
+    places = first[picked]
+    owners = np.searchsorted(offsets, places, "right") - 1
+    named = []
+    for count, owner, at in zip(
+        sums[picked].tolist(), owners.tolist(), (places - offsets[owners]).tolist(), strict=True
+    ):
+        retained, terms = counted[owner].retained, counted[owner].terms
+        begin, end = retained.word_offsets[terms[at] : terms[at] + 2]
+        named.append((-count, retained.word_bytes[begin:end].tobytes().decode()))
+    named.sort()
+    return [[word, -count] for count, word in named[:k]]

@@ -1,0 +1,367 @@
+"""Count the terms of retained objects in regions: whole nodes by their tables, others row by row.
+
+A query counts one region. For reports, one call looks at one file for all groups of due
+subscriptions. A group counts objects in its region with `ts` after first_us - window and a seq
+after its own; an object counts until ts + window, and one of the batch itself from the clock of its
+arrival.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.space.regions import region_contains_point
+from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
+from placewire.objects.kernels.cell_ranges import FEW, SearchRegion, region_to_stretches
+from placewire.objects.sections import FAR_FUTURE, Span
+
+if TYPE_CHECKING:
+    from placewire.ingest.clock import Advances
+    from placewire.kinds.trending.due import DueGroups
+    from placewire.objects.index import Retained
+
+NONE_LEAVE = np.int64(np.iinfo(np.int64).min)
+NEVER = np.int64(FAR_FUTURE)
+
+
+class CountingRoom(NamedTuple):
+    """Scratch for counting in files of up to v words; `counts` are 0 before and after."""
+
+    counts: np.ndarray  # i64[v]
+    touched: np.ndarray  # u32[v]
+
+
+@subkernel
+def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
+    """The array with room for `more` after the `used` ones."""
+    if used + more <= array.size:
+        return array
+    wider = np.empty(max(2 * array.size, used + more), array.dtype)
+    wider[:used] = array[:used]
+    return wider
+
+
+@subkernel
+def clock_at(advance_seq: np.ndarray, advance_us: np.ndarray, before_us: int, seq: int) -> int:
+    """`now` at an event of the batch."""
+    first, last = 0, advance_seq.size
+    while first < last:
+        middle = (first + last) >> 1
+        if advance_seq[middle] <= seq:
+            first = middle + 1
+        else:
+            last = middle
+    return before_us if first == 0 else advance_us[first - 1]
+
+
+@subkernel
+def count_row(
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    row: int,
+    counts: np.ndarray,
+    touched: np.ndarray,
+    known: int,
+) -> int:
+    """Count a row's terms; gives how many terms are in `touched` now."""
+    for at in range(offsets[row], offsets[row + 1]):
+        term = terms[at]
+        if counts[term] == 0:
+            touched[known] = term
+            known += 1
+        counts[term] += 1
+    return known
+
+
+@subkernel
+def node_at(nodes: np.ndarray, node: int, row: int, last: int) -> int:
+    """The first node from number `node` on that begins at `row`, and ends by `last`, or later.
+
+    Nodes begin ascending, the larger first.
+    """
+    while node < nodes.shape[0] and (
+        nodes[node, 0] < row or (nodes[node, 0] == row and nodes[node, 1] > last)
+    ):
+        node += 1
+    return node
+
+
+@subkernel
+def count_table(
+    offsets: np.ndarray,
+    terms: np.ndarray,
+    amounts: np.ndarray,
+    node: int,
+    counts: np.ndarray,
+    touched: np.ndarray,
+    known: int,
+) -> int:
+    """Add the table of a node to the counts; gives how many terms are in `touched` now."""
+    for at in range(offsets[node], offsets[node + 1]):
+        term = terms[at]
+        if counts[term] == 0:
+            touched[known] = term
+            known += 1
+        counts[term] += amounts[at]
+    return known
+
+
+@subkernel
+def count_region(
+    retained: Retained,
+    parts: np.ndarray,
+    region: SearchRegion,
+    span: Span,
+    whole: bool,
+    room: CountingRoom,
+    leave_us: int,
+    leaving: np.ndarray,
+    left: int,
+) -> tuple:  # type: ignore[type-arg]
+    """Count the terms of rows in a region and a span.
+
+    If all rows are in the span, `whole`, the tables of nodes are used. Otherwise the counted rows
+    with a time up to `leave_us` are appended to `leaving`, after the `left` ones there. Gives how
+    many terms are in `room.touched`, how many rows were counted, `leaving` and how many it has.
+    """
+    kind, box, shape = region
+    after_us, until_us, after_seq, before_seq = span
+    counts, touched = room.counts, room.touched
+    lons, lats, ts_us, seqs = retained.lon, retained.lat, retained.ts_us, retained.seq
+    term_offsets, terms, nodes = retained.term_offsets, retained.terms, retained.nodes
+    table_offsets, table_terms = retained.table_offsets, retained.table_terms
+    table_counts = retained.table_counts
+    stretches = region_to_stretches(region, retained.code, parts, np.int64(FEW))
+    if leave_us != NONE_LEAVE and not whole:
+        # Once before the loop, which would otherwise count references to the array.
+        leaving = longer(leaving, left, (stretches[:, 1] - stretches[:, 0]).sum())
+    known = 0
+    objects = 0
+    node = 0
+    for s in range(stretches.shape[0]):
+        row, last = stretches[s, 0], stretches[s, 1]
+        sure = stretches[s, 2] == 1
+        while row < last:
+            stop = last
+            if sure and whole:
+                node = node_at(nodes, node, row, last)
+                if node < nodes.shape[0] and nodes[node, 0] == row:
+                    known = count_table(
+                        table_offsets, table_terms, table_counts, node, counts, touched, known
+                    )
+                    objects += nodes[node, 1] - row
+                    row = nodes[node, 1]
+                    continue
+                if node < nodes.shape[0]:
+                    stop = min(last, nodes[node, 0])
+            while row < stop:
+                if (
+                    (whole or (after_us < ts_us[row] <= until_us))
+                    and (whole or (after_seq < seqs[row] < before_seq))
+                    and (sure or region_contains_point(kind, box, shape, lons[row], lats[row]))
+                ):
+                    known = count_row(term_offsets, terms, row, counts, touched, known)
+                    objects += 1
+                    if not whole and ts_us[row] <= leave_us:
+                        leaving[left] = row
+                        left += 1
+                row += 1
+    return known, objects, leaving, left
+
+
+@subkernel
+def take_counts(
+    room: CountingRoom, known: int, terms: np.ndarray, amounts: np.ndarray, at: int
+) -> None:
+    """Write the `known` touched terms and their counts from a place on, and clear the counts."""
+    counts, touched = room.counts, room.touched
+    for i in range(known):
+        term = touched[i]
+        terms[at + i], amounts[at + i] = term, counts[term]
+        counts[term] = 0
+
+
+@kernel
+def terms_counted(
+    retained: Retained,
+    parts: np.ndarray,
+    region: SearchRegion,
+    span: Span,
+    whole: bool,
+    room: CountingRoom,
+) -> tuple:  # type: ignore[type-arg]
+    """Terms u32 and counts i64 of the rows of parts i64[p, 2] in a region, and how many rows.
+
+    If all rows are in the span, `whole`, the tables of nodes are used.
+    """
+    known, objects, _, _ = count_region(
+        retained,
+        parts,
+        region,
+        span,
+        whole,
+        room,
+        NONE_LEAVE,
+        np.empty(0, np.int64),
+        np.int64(0),
+    )
+    terms, amounts = np.empty(known, np.uint32), np.empty(known, np.int64)
+    take_counts(room, known, terms, amounts, np.int64(0))
+    return terms, amounts, objects
+
+
+@kernel
+def most_frequent(hashes: np.ndarray, counts: np.ndarray, offsets: np.ndarray, k: int) -> tuple:  # type: ignore[type-arg]
+    """Those of terms counted in several files that may be among the k most frequent of all.
+
+    The terms u64 and counts i64 of file f are offsets[f]:offsets[f + 1]. A term that is in no file
+    as frequent as its share of what k terms of one file reach is not looked at. Gives the first
+    place of each term and its sum over all files; of sums below the k-th none is missing above.
+    """
+    files = offsets.size - 1
+    largest = 0
+    for f in range(files):
+        if offsets[f + 1] - offsets[f] > offsets[largest + 1] - offsets[largest]:
+            largest = f
+    own = counts[offsets[largest] : offsets[largest + 1]]
+    least = np.int64(1)
+    if own.size > k:
+        least = max(least, -(-np.partition(own, own.size - k)[own.size - k] // files))
+    candidates = 0
+    for i in range(counts.size):
+        if counts[i] >= least:
+            candidates += 1
+    room = np.int64(16)
+    while room < 4 * candidates:
+        room *= 2
+    table = np.full(room, EMPTY, np.uint64)
+    firsts = np.empty(candidates, np.int64)
+    sums = np.zeros(candidates, np.int64)
+    known = 0
+    for i in range(counts.size):
+        if counts[i] >= least:
+            at = entry_of_hash(table, hashes[i])
+            if table[at + np.uint64(1)] == EMPTY:
+                table[at] = hashes[i]
+                table[at + np.uint64(1)] = np.uint64(known)
+                firsts[known] = i
+                known += 1
+    for i in range(counts.size):
+        at = entry_of_hash(table, hashes[i])
+        number = table[at + np.uint64(1)]
+        if number != EMPTY:
+            sums[number] += counts[i]
+    return firsts[:known].copy(), sums[:known].copy()
+
+
+@subkernel
+def group_region(
+    kinds: np.ndarray, boxes: np.ndarray, offsets: np.ndarray, shapes: np.ndarray, g: int
+) -> SearchRegion:
+    """The region of a group."""
+    return SearchRegion(np.int64(kinds[g]), boxes[g], shapes[offsets[g] : offsets[g + 1]])
+
+
+@kernel
+def groups_counted(
+    retained: Retained,
+    parts: np.ndarray,
+    first_seq: int,
+    last_seq: int,
+    first_us: int,
+    last_us: int,
+    groups: DueGroups,
+    room: CountingRoom,
+) -> tuple:  # type: ignore[type-arg]
+    """What a file of earlier batches, with its first and last seq and time, gives to each group.
+
+    Gives the terms u32 that count at the first due time with their counts, CSR by group; how many
+    objects these are; and the rows that leave before the last due time, CSR by group.
+    """
+    total = groups.kind.size
+    kinds, boxes, offsets, shapes = groups.kind, groups.box, groups.shape_offsets, groups.shape
+    windows, after_seqs = groups.window_us, groups.after_seq
+    firsts, untils = groups.first_us, groups.until_us
+    found_terms, found_counts = np.empty(1024, np.uint32), np.empty(1024, np.int64)
+    found_offsets = np.zeros(total + 1, np.int64)
+    leaving = np.empty(256, np.int64)
+    left_offsets = np.zeros(total + 1, np.int64)
+    objects = np.zeros(total, np.int64)
+    used = 0
+    left = np.int64(0)
+    for g in range(total):
+        after_us, after_seq = firsts[g] - windows[g], after_seqs[g]
+        if last_us > after_us and last_seq > after_seq:
+            leave_us = untils[g] - windows[g]  # rows up to this time go
+            whole = first_us > after_us and first_seq > after_seq and first_us > leave_us
+            known, objects[g], leaving, left = count_region(
+                retained,
+                parts,
+                group_region(kinds, boxes, offsets, shapes, g),
+                Span(after_us, NEVER, after_seq, NEVER),
+                whole,
+                room,
+                leave_us,
+                leaving,
+                left,
+            )
+            found_terms = longer(found_terms, used, known)
+            found_counts = longer(found_counts, used, known)
+            take_counts(room, known, found_terms, found_counts, used)
+            used += known
+        found_offsets[g + 1] = used
+        left_offsets[g + 1] = left
+    return (
+        found_offsets,
+        found_terms[:used].copy(),
+        found_counts[:used].copy(),
+        objects,
+        left_offsets,
+        leaving[:left].copy(),
+    )
+
+
+@kernel
+def groups_entered(
+    retained: Retained, parts: np.ndarray, advances: Advances, groups: DueGroups
+) -> tuple:  # type: ignore[type-arg]
+    """The rows of a file of the batch itself that count for each group at some time.
+
+    Gives them CSR by group, with the times when they come and go; only those that do not go before
+    the first due time, and that come before the last one.
+    """
+    total = groups.kind.size
+    kinds, boxes, offsets, shapes = groups.kind, groups.box, groups.shape_offsets, groups.shape
+    codes, lons, lats = retained.code, retained.lon, retained.lat
+    ts_us, seqs = retained.ts_us, retained.seq
+    advance_seq, advance_us, before_us = advances
+    found_row = np.empty(256, np.int64)
+    come_us, go_us = np.empty(256, np.int64), np.empty(256, np.int64)
+    found_offsets = np.zeros(total + 1, np.int64)
+    used = 0
+    for g in range(total):
+        window, after_seq = groups.window_us[g], groups.after_seq[g]
+        first_us, until_us = groups.first_us[g], groups.until_us[g]
+        region = group_region(kinds, boxes, offsets, shapes, g)
+        kind, box, shape = region
+        stretches = region_to_stretches(region, codes, parts, np.int64(FEW))
+        for s in range(stretches.shape[0]):
+            sure = stretches[s, 2] == 1
+            for row in range(stretches[s, 0], stretches[s, 1]):
+                go = ts_us[row] + window
+                if go <= first_us or seqs[row] <= after_seq:
+                    continue
+                if not sure and not region_contains_point(kind, box, shape, lons[row], lats[row]):
+                    continue
+                come = clock_at(advance_seq, advance_us, before_us, seqs[row])
+                if come >= go or come >= until_us:
+                    continue
+                found_row = longer(found_row, used, 1)
+                come_us, go_us = longer(come_us, used, 1), longer(go_us, used, 1)
+                found_row[used], come_us[used], go_us[used] = row, come, go
+                used += 1
+        found_offsets[g + 1] = used
+    return found_offsets, found_row[:used].copy(), come_us[:used].copy(), go_us[:used].copy()
