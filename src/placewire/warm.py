@@ -20,7 +20,7 @@ from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
 from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.objects.score_layers import build_strata
+from placewire.objects.score_layers import build_page_layers
 from placewire.objects.sections import open_sections
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.prefetch import WORLD, touch
@@ -83,7 +83,7 @@ def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None
         manifest = read_latest(state)
         assert manifest is not None
         for section in open_sections(state, manifest.store):
-            build_strata(section.retained)  # too small to get layers otherwise
+            build_page_layers(section.retained)  # too small to get layers otherwise
         for entry in manifest.segments:
             if entry.kind == BOOLEAN and plan != "shared":  # its plan may be adjusted
                 touch(*WORLD, [open_segment(state.file(entry.name))])

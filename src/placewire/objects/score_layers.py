@@ -1,4 +1,4 @@
-"""Strata of retained objects, made when searches for the most relevant ones are worth it."""
+"""Page layers of retained objects, built when searches for the most relevant ones are worth it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from placewire.objects.kernels.score import Columns
 from placewire.objects.kernels.score_layers import (
     PAGE,
     PageLayers,
-    cards_to_balls,
+    cards_to_circles,
     lists_to_bitmaps,
     norms_to_inverse,
     rows_to_cards,
@@ -29,24 +29,23 @@ NO_PARTS = np.empty((0, 2), np.int64)
 
 
 class Layers:
-    """The page_layers of one file, made once what was walked instead would have paid for them."""
+    """The page layers of one file, made once what was walked instead would have paid for them."""
 
     def __init__(self) -> None:
         self.page_layers: PageLayers | None = None
         self.walked = 0
 
     def deepen(self, retained: Retained, postings: int) -> tuple[PageLayers, bool]:
-        """The page_layers to search lists of so many entries with, and whether there are any
-        yet."""
+        """The page layers to search lists of so many entries with, and whether there are any."""
         if self.page_layers is None:
             self.walked += postings
             if retained.total < LEAST_ROWS or self.walked < retained.terms.size:
                 return NO_PAGE_LAYERS, False
-            self.page_layers = build_strata(retained)
+            self.page_layers = build_page_layers(retained)
         return self.page_layers, True
 
 
-def build_strata(retained: Retained) -> PageLayers:
+def build_page_layers(retained: Retained) -> PageLayers:
     """Put the rows of a file in layers."""
     inverse = norms_to_inverse(retained.norm, retained.term_offsets)
     rows = rows_in_layers(retained, inverse)
@@ -60,9 +59,9 @@ def build_strata(retained: Retained) -> PageLayers:
     places, bits = terms_to_places(
         rows, retained.term_offsets, retained.terms, bitmap, count, offsets, marks
     )
-    page_balls, page_inverse = cards_to_balls(cards, PAGE)
-    circles, _ = cards_to_balls(cards, 64)
-    columns = records, values, cards, marks, page_inverse, page_balls, circles
+    page_circles, page_inverse = cards_to_circles(cards, PAGE)
+    circles, _ = cards_to_circles(cards, 64)
+    columns = records, values, cards, marks, page_inverse, page_circles, circles
     return PageLayers(*map(read_only, (*columns, offsets, places, bitmap, bits)))
 
 

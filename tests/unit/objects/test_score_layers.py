@@ -28,7 +28,7 @@ from placewire.objects.kernels.best_of_rows import (
     objects_above_rows,
 )
 from placewire.objects.kernels.score import ScoredObjects, nano_of, score_of
-from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_strata, columns_of
+from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_page_layers, columns_of
 from placewire.objects.sections import Span
 from placewire.objects.store import describe
 from placewire.storage.layout import StateDir
@@ -171,7 +171,7 @@ def search(
     file: Retained, askings: list[Asking], lexicon: Lexicon | None, room: int, layered: bool
 ) -> list[list[tuple[int, int, int]]]:
     """The best of each, from one file."""
-    page_layers = build_strata(file) if layered else NO_PAGE_LAYERS
+    page_layers = build_page_layers(file) if layered else NO_PAGE_LAYERS
     count = len(askings)
     offsets = lengths_to_offsets(np.full(count, room, np.int64))
     counts, looked = np.zeros((2, count), np.int64)
@@ -240,7 +240,7 @@ def test_all_above_a_score_are_found(
         read_only(np.array(theta, np.int32)),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),
-        build_strata(file) if layered else NO_PAGE_LAYERS,
+        build_page_layers(file) if layered else NO_PAGE_LAYERS,
         layered,
         True,
     )
@@ -268,7 +268,7 @@ def test_queries_are_answered_alike_with_layers_and_by_lists(seed: int, parts: i
         reach_m=asking.reach_m,
     )
     layers = Layers()
-    layers.page_layers = build_strata(whole.retained)
+    layers.page_layers = build_page_layers(whole.retained)
     for rows in (whole.rows, whole.rows[::2]):
         section = whole.of_parts(rows)
         for span in (Span(-1, 1_000), Span(200, 260)):

@@ -8,8 +8,7 @@ import numpy as np
 
 from placewire.kernels.blocks import NEVER
 from placewire.kernels.jit import kernel, subkernel
-from placewire.objects.kernels.page_search import make_scratch
-from placewire.objects.kernels.relevant import search_file
+from placewire.objects.kernels.relevant import make_scratch, search_file
 from placewire.objects.kernels.score import (
     BY_PLACE,
     BY_SEQ,
