@@ -87,7 +87,9 @@ def test_no_result_depends_on_a_change_of_plan(
     + [f"relevant={name}" for name in RELEVANT_METHODS]
     + ["relevant=auto"],
 )
-@pytest.mark.parametrize(("workers", "rows", "life"), [(2, 17, None), (7, 7, 2)])
+@pytest.mark.parametrize(
+    ("workers", "rows", "life"), [(2, 17, None), pytest.param(7, 7, 2, marks=pytest.mark.slow)]
+)
 def test_dealing_out_anew_changes_no_result(
     plan: str, workers: int, rows: int, life: int | None
 ) -> None:

@@ -164,7 +164,7 @@ def test_any_event_lets_the_window_slide(rows: int) -> None:
     assert updates(events, rows, window={"time": "PT10S"}) == [(1, ["o0"], []), (2, [], ["o0"])]
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1_000])
+@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 7, 1_000])
 @pytest.mark.parametrize("buffer", BUFFERS)
 def test_a_result_is_filled_from_what_was_not_kept(rows: int, buffer: str) -> None:
     """Good ones come first and leave together; many that were passed over have to come back."""

@@ -156,10 +156,13 @@ for thread in threads:
 """
 
 
-def test_threads_may_read_their_first_manifest_at_the_same_moment(state: StateDir) -> None:
+@pytest.mark.parametrize("times", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_threads_may_read_their_first_manifest_at_the_same_moment(
+    state: StateDir, times: int
+) -> None:
     """A gateway's recorder and its queries; a decoder that both would make brings them down."""
     write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 1, 1)]))
-    for _ in range(8):
+    for _ in range(times):
         subprocess.run([sys.executable, "-c", AT_ONCE, str(state.root)], check=True)
 
 

@@ -27,6 +27,8 @@ from placewire.storage.layout import StateDir
 from placewire.storage.runtime_files import REQUEST_FILE, read_request, request_plan
 from plan_changes import play
 
+SLOW = pytest.mark.slow
+
 
 def run_asking(
     folder: Path, plan: str, life: int | None, ask: Callable[[StateDir], object]
@@ -60,7 +62,7 @@ def run_asking(
 
 
 @pytest.mark.parametrize("plan", ["shared", "kdt", "auto"])
-@pytest.mark.parametrize("life", [None, 1, 4])
+@pytest.mark.parametrize("life", [pytest.param(None, marks=SLOW), pytest.param(1, marks=SLOW), 4])
 def test_plans_asked_for_by_hand_change_no_result(
     plan: str, life: int | None, tmp_path: Path
 ) -> None:
@@ -75,7 +77,7 @@ def test_plans_asked_for_by_hand_change_no_result(
 @pytest.mark.parametrize(
     "plan", ["kdt", "shared", "boolean=qt,nearest=dkm,relevant=prefix", "nearest=sstd"]
 )
-@pytest.mark.parametrize("life", [None, 4])
+@pytest.mark.parametrize("life", [pytest.param(None, marks=SLOW), 4])
 def test_workers_come_and_go_without_a_trace(plan: str, life: int | None, tmp_path: Path) -> None:
     numbers = cycle([7, 1, 2, 12, 3])
     ended = run_asking(

@@ -111,7 +111,7 @@ def test_old_subscriptions_go_by_the_old_plan_until_few_are_left(
     assert ended > 0
 
 
-@pytest.mark.parametrize("life", [None, 2])
+@pytest.mark.parametrize("life", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_who_comes_just_before_the_change_is_known_to_the_older_plan(
     tmp_path: Path, life: int | None
 ) -> None:
