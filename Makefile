@@ -26,11 +26,13 @@ demo: setup
 
 # Lint, types, import contracts and every test that is not slow. Hypothesis repeats the same examples.
 test: setup lint
-	PLACEWIRE_TESTS=quick $(PYTEST)
+	@echo "Running quick tests in 2 processes"
+	@PLACEWIRE_TESTS=quick $(PYTEST) || { echo "make test: tests failed; repeat one with $(BIN)/pytest PATH::NAME"; exit 1; }
 
 # What `make test` leaves out: slow tests, and property tests with many random examples.
 test-rest: setup kafka
-	PLACEWIRE_TESTS=thorough $(PYTEST) -m "slow or hypothesis"
+	@echo "Running slow tests and property tests with many examples in 2 processes"
+	@PLACEWIRE_TESTS=thorough $(PYTEST) -m "slow or hypothesis" || { echo "make test-rest: tests failed; repeat one with PLACEWIRE_TESTS=thorough $(BIN)/pytest -m '' PATH::NAME"; exit 1; }
 
 test-all: test test-rest
 
@@ -40,7 +42,7 @@ kafka: setup
 
 lint: setup
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(BIN)/ruff format --check . || { echo "make lint: format these files with $(BIN)/ruff format ."; exit 1; }
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
