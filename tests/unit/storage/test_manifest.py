@@ -13,7 +13,7 @@ import pytest
 
 from manifests import make_manifest
 from placewire.model.errors import Unusable
-from placewire.storage.layout import StateDir
+from placewire.storage.layout import FORMAT, StateDir
 from placewire.storage.manifest import (
     KEEP_MANIFESTS,
     Counters,
@@ -66,7 +66,9 @@ def test_the_newest_manifest_counts(state: StateDir) -> None:
     assert latest.batch == 1_000_000
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"format":2}', b"[]", b'{"format":"2"}', b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"format":%d}' % FORMAT, b"[]", b'{"format":"2"}', b"\xff"]
+)
 def test_a_broken_manifest_is_refused_in_one_line(state: StateDir, content: bytes) -> None:
     manifest_path(state, 0).write_bytes(content)
     with pytest.raises(Unusable, match="manifest 0") as caught:
@@ -111,7 +113,7 @@ def change_manifest(state: StateDir, change: Callable[[dict[str, Any]], None]) -
     manifest_path(state, 0).write_bytes(json.dumps(fields).encode())
 
 
-@pytest.mark.parametrize("found", [1, 3, None])
+@pytest.mark.parametrize("found", [1, FORMAT + 1, None])
 def test_a_manifest_of_another_format_is_rejected_in_one_line(
     state: StateDir, found: int | None
 ) -> None:
@@ -123,7 +125,7 @@ def test_a_manifest_of_another_format_is_rejected_in_one_line(
         read_latest(state)
     assert str(caught.value) == (
         f"state {state.root}: has format {found or 1}, and this version of placewire reads format"
-        " 2; start with a new state directory"
+        f" {FORMAT}; start with a new state directory"
     )
 
 
