@@ -20,8 +20,9 @@ from placewire.kinds.boolean.index import counts_among_rows
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import Probe, make_probe, match_segment
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
-from placewire.plans.cost.measures import Measures, Objects, Posted, find_holders, measure_plan
+from placewire.plans.cost.measures import Measures, Posted, find_holders, measure_plan
 from placewire.plans.cost.model import LoadModel
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
@@ -103,13 +104,8 @@ def run_route(
     """Cut, then match worker by worker; inserts are charged as they come with the stream."""
     workers = len(holdings)
     counts = counts_among_rows(rows)
-    dispatch_s = best_of(
-        lambda: list(route.cut(objects.codes, objects.term_offsets, objects.terms))
-    )
-    shares = {
-        share.worker: share
-        for share in route.cut(objects.codes, objects.term_offsets, objects.terms)
-    }
+    dispatch_s = best_of(lambda: list(route.cut(objects)))
+    shares = {share.worker: share for share in route.cut(objects)}
     busy, insert, sizes = np.zeros(workers), np.zeros(workers), np.zeros(workers)
     matches = 0
     slowest = 0.0

@@ -9,7 +9,7 @@ from placewire.ingest.changes import ChangesBuilder, finish_rows
 from placewire.ingest.decode import decode_lines
 from placewire.model.events import SubscribeEvent
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.cost.measures import Objects
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import (
     BY_CELL,
     BY_LEAF,

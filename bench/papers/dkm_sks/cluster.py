@@ -55,6 +55,7 @@ from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.kinds import NEAREST
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, map_columns, take_rows
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.nearest.assignment import Assignment, release
 from placewire.plans.nearest.methods import assign_new
 from placewire.plans.nearest.strategy import post_circles
@@ -345,7 +346,7 @@ class Dealt:
         if self.pruned:
             o = block.objects
             route = WorkerMapRoute(self.workers, self.live.words, CELL_LEVEL)
-            shares = {s.worker: s for s in route.cut(block.codes, o.term_offsets, o.terms)}
+            shares = {s.worker: s for s in route.cut(Objects(block.codes, o.term_offsets, o.terms))}
             route_s = clock() - started
         else:
             shares, route_s = everyone(block, self.workers), 0.0
@@ -459,7 +460,7 @@ class Undealt:
         knn = np.zeros(self.workers)
         started = clock()
         o = block.objects
-        shares = list(self.route.cut(block.codes, o.term_offsets, o.terms))
+        shares = list(self.route.cut(Objects(block.codes, o.term_offsets, o.terms)))
         route_s = clock() - started
         stores = self.stores
         found: list[list[tuple[Matches, np.ndarray]]] = [[] for _ in stores]

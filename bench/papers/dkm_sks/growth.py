@@ -38,6 +38,7 @@ from bench.papers.dkm_sks.plans import HEADER, PlanOutcome, compare, describe, w
 from placewire.kinds.candidates import Matches, Target
 from placewire.kinds.nearest.match import find_near, sift_near
 from placewire.model.subscriptions import take_rows
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.route.protocol import RoutedShare, SpreadRoute
 
 MANY = 1_000_000
@@ -127,7 +128,9 @@ def step_together(cluster: Undealt, threads: ThreadPoolExecutor, block: TickBloc
         found = [store.find(0, probe, event) for store in stores]
         return [(m, event[m.object].astype(np.int64)) for m in found]
 
-    found = list(threads.map(find, cluster.route.cut(block.codes, o.term_offsets, o.terms)))
+    found = list(
+        threads.map(find, cluster.route.cut(Objects(block.codes, o.term_offsets, o.terms)))
+    )
     for at, store in enumerate(stores):
         enter_together(store, block, [of[at] for of in found])
 
@@ -135,7 +138,9 @@ def step_together(cluster: Undealt, threads: ThreadPoolExecutor, block: TickBloc
 def step_alone(cluster: Undealt, block: TickBlock) -> tuple[list[float], int, int]:
     """The same on one thread: when each step began, postings met, and how many entered."""
     marks = [clock()]
-    (share,) = SpreadRoute(1).cut(block.codes, block.objects.term_offsets, block.objects.terms)
+    (share,) = SpreadRoute(1).cut(
+        Objects(block.codes, block.objects.term_offsets, block.objects.terms)
+    )
     probe, event = probe_share(block, share)
     marks.append(clock())
     stores = cluster.stores

@@ -23,8 +23,9 @@ from placewire.plans.boolean import kdt as kdt_module
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
 from placewire.plans.boolean.subset import text_similarity, weigh_subset, whole_sample
-from placewire.plans.cost.measures import Measures, Objects, Posted, measure_plan, post_rows
+from placewire.plans.cost.measures import Measures, Posted, measure_plan, post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.sample import Sample, make_sample
 

@@ -140,7 +140,7 @@ def run_plan(
     shutil.rmtree(state.root)
     waits = np.diff([at for _, at in small])
     return (
-        f"auto: {coordinator.planners.boolean.why.split(':')[0]}" if plan == "auto" else plan,
+        f"auto: {coordinator.planners.leaf.why.split(':')[0]}" if plan == "auto" else plan,
         (big[-1][0] - big[0][0]) / (big[-1][1] - big[0][1]),
         sent / routed if routed else 1.0,
         1e9 * route_s / routed if routed else 0.0,

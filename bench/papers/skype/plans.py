@@ -23,6 +23,7 @@ from bench.papers.skype.window import Sliding
 from placewire.kinds.relevant.index import TermPartition, build_groups, index_parts
 from placewire.kinds.relevant.match import RelevanceBlock, find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, plan_relevant
 from placewire.plans.relevant.strategy import ONE_CELL, count_copies, post_literals
 from placewire.plans.route.worker_map import WorkerMap, WorkerMapRoute
@@ -133,7 +134,7 @@ def run_dealt(
     dispatch_s, worker_s, sent, pairs = 0.0, np.zeros(workers), 0, []
     for number, block in enumerate(case.blocks):
         started = clock()
-        shares = list(route.cut(block.codes, block.term_offsets, block.terms))
+        shares = list(route.cut(Objects(block.codes, block.term_offsets, block.terms)))
         dispatch_s += clock() - started
         for share in shares:
             part = cut_block(block, share.objects)

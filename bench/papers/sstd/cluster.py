@@ -33,8 +33,9 @@ from placewire.model.times import FAR_PAST_US
 from placewire.objects.index import Rows, build_retained, take_retained, used_words
 from placewire.objects.sections import FAR_FUTURE, Section, Span, make_section, region_of
 from placewire.objects.store import describe
+from placewire.plans.kernels.owners import RouteTables
 from placewire.plans.leaves import Leaves
-from placewire.plans.route.leaf_route import RouteTables, make_tables, place_objects
+from placewire.plans.route.leaf_route import make_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL
 from placewire.text.words import Words
 

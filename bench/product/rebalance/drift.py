@@ -135,7 +135,7 @@ def play(
             coordinator.delivered = manifest.batch
             if batches is not None and len(beats) == batches:
                 break
-        planner = coordinator.planners.boolean
+        planner = coordinator.planners.leaf
         if rule is NEVER and planner.leaves is not None and planner.cost is not None:
             segments = coordinator.live.of_kind(BOOLEAN)
             own = planner.changer.source(planner.leaves.name, segments, planner.cost)

@@ -130,7 +130,7 @@ class Coordinator:
                 archive_folder,
                 self.latest.leaving,
             )
-            self.planners.boolean.changer.retained = self._retained
+            self.planners.leaf.changer.retained = self._retained
             self.planners.refill(self.latest, self._retained)
             self.settler = Settler(
                 state,

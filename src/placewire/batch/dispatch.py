@@ -21,6 +21,7 @@ from placewire.model.subscriptions import lengths_to_offsets, rows_to_arrays, ta
 from placewire.objects.index import Retained
 from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
 from placewire.plans.route.leaf_route import place_objects
 from placewire.plans.route.protocol import Route
@@ -122,7 +123,7 @@ def route_block(
             share.alone,
             norms[share.objects],
         )
-        for share in route.cut(block.codes, o.term_offsets, o.terms)
+        for share in route.cut(Objects(block.codes, o.term_offsets, o.terms))
     ]
 
 

@@ -33,7 +33,7 @@ class Resizer:
 
     def wanted(self, planners: Planners) -> tuple[int, str]:
         """Return the wanted number of workers, and the reason if it differs."""
-        asked = planners.boolean.wanted_workers
+        asked = planners.leaf.wanted_workers
         if asked:
             self.elastic = None  # a request overrides the load
             return asked, f"workers {planners.workers} to {asked}: asked for by hand"
@@ -56,11 +56,11 @@ class Resizer:
         Returns its entry for the manifest. The sample is kept, so that plans are ready at once.
         """
         wanted, why = self.wanted(planners)
-        fixed = not planners.boolean.by_hand and named_plan(planners.names.boolean) is not None
+        fixed = not planners.leaf.by_hand and named_plan(planners.names.boolean) is not None
         if wanted == planners.workers or fixed:
-            planners.boolean.wanted_workers = 0
+            planners.leaf.wanted_workers = 0
             return None
-        planners.boolean.next = None
+        planners.leaf.next = None
         planners.successor = successor = planners.resized(wanted, why, latest)
         successor.refill(latest, retained)
         return successor.prepare(batch, live, now_us)

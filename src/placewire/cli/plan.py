@@ -32,10 +32,11 @@ from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
 from placewire.plans.boolean.methods import CANDIDATES, METHODS, memory_of_machine
 from placewire.plans.cost.choice import Choice, Machines, choose_plan, score_plan, spread_workers
-from placewire.plans.cost.measures import Objects, measure_plan, post_rows
+from placewire.plans.cost.measures import measure_plan, post_rows
 from placewire.plans.cost.model import CostModel, LoadModel, calibrate
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.cost.tornado import TORNADO
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.route.leaf_route import write_plan
 from placewire.plans.sample.sample import choose_evenly, make_sample
 from placewire.plans.sample.sampler import Reservoir

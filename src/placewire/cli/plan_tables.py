@@ -14,7 +14,7 @@ from placewire.cli.output import print_table
 from placewire.plans.cost.choice import Choice, Score
 from placewire.plans.cost.measures import Measures
 from placewire.plans.cost.model import LoadModel
-from placewire.plans.cost.sstd import SSTD, cell_statistics, gather_statistics
+from placewire.plans.cost.sstd import SSTD, gather_statistics
 from placewire.plans.cost.tornado import TORNADO
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.sample import CRQ, SIDE, Sample
@@ -181,7 +181,7 @@ def print_statistics(console: Console, sample: Sample) -> None:
     cells = cells[np.lexsort((-asking[cells], -tree.objects[cells]))][:MAX_CELLS]
     rows = []
     for at in cells.tolist():
-        cell = cell_statistics(tree, at)
+        cell = tree.cells[at]
         _, counts = cell.keywords_of(CRQ)
         top = np.sort(counts)[::-1][:TOP_KEYWORDS].sum()
         rows.append(

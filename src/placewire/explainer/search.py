@@ -13,6 +13,7 @@ from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.model.kinds import TracedObject, kind_numbered
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.route.leaf_route import PlanRef, read_plan
 from placewire.plans.route.worker_map import route_of_entry
 from placewire.plans.sample.sample import SIDE
@@ -170,7 +171,9 @@ def explain_plan(
         return facts
     route = ref.open(root)
     codes, _, _, _, offsets, terms = obj.columns(0)
-    facts["object_goes_to"] = sorted(share.worker for share in route.cut(codes, offsets, terms))
+    facts["object_goes_to"] = sorted(
+        share.worker for share in route.cut(Objects(codes, offsets, terms))
+    )
     parts = {post.part for post in find_postings(subscription)} if subscription.indexed else set()
     if not plan.leaves:
         facts["subscription_is_at"] = sorted(part % plan.workers for part in parts)
@@ -185,7 +188,7 @@ def explain_leaf(
     codes, _, _, _, offsets, terms = obj.columns(0)
     at = int(np.searchsorted(route.tables.range_start, codes[0], "right")) - 1
     leaf = int(route.tables.range_leaf[at])
-    owners = route.own(codes, offsets, terms)
+    owners = route.own(Objects(codes, offsets, terms))
     worker = {int(term): int(who) for term, who in zip(terms, owners.of_pair, strict=True)}
     worker[int(ANY_TERM)] = int(owners.alone[0])
     if owners.of_object[0] >= 0:  # one worker has all of them

@@ -29,11 +29,13 @@ def share_costs(
     return worker, after
 
 
-def share_heaviest_first(costs: NDArray[np.float64], workers: int) -> NDArray[np.int32]:
-    """The worker i32[n] of each cost, in descending order of costs; equal ones as they stand."""
+def share_heaviest_first(
+    costs: NDArray[np.float64], loads: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """The worker i32[n] of each cost, assigned in descending order; `loads` are those before."""
     order = np.argsort(-costs, kind="stable")
     worker = np.empty(costs.size, np.int32)
-    worker[order], _ = share_costs(costs[order], np.zeros(workers))
+    worker[order], _ = share_costs(costs[order], loads)
     return worker
 
 
@@ -87,26 +89,6 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
         worker[other] = worker[one, ::-1]
     first: NDArray[np.int32] = worker[:, 0].copy()
     return first
-
-
-def group_by_load(loads: NDArray[np.float64], taken: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Graham's rule: heaviest first, each to the group with the least load so far.
-
-    `taken` f64[groups] is what the groups carry already; returns the group of each load.
-    """
-    group = np.empty(loads.size, np.int32)
-    heap = [(load, at) for at, load in enumerate(taken.tolist())]
-    heapq.heapify(heap)
-    for item, load in zip(*_heaviest_first(loads), strict=True):
-        least, at = heap[0]
-        group[item] = at
-        heapq.heapreplace(heap, (least + load, at))
-    return group
-
-
-def _heaviest_first(loads: NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    order = np.argsort(-loads, kind="stable")
-    return order.tolist(), loads[order].tolist()
 
 
 def assign_least(cost: NDArray[np.float64]) -> NDArray[np.int64]:

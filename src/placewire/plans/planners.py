@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
-from placewire.model.kinds import BOOLEAN, NEAREST, RELEVANT, TRENDING
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.plans.boolean.planner import Planner
+from placewire.plans.boolean.planner import LeafPlanner
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
 from placewire.plans.nearest.strategy import NearestStrategy
@@ -23,9 +21,7 @@ from placewire.plans.relevant.strategy import RelevantStrategy
 from placewire.plans.route.leaf_route import PlanRef, PreviousRef
 from placewire.plans.route.protocol import RouteRef
 from placewire.plans.row_planner import RowPlanner
-from placewire.plans.sample.questions import ask_trending
 from placewire.plans.sample.sampler import Columns, Sampler
-from placewire.plans.strategy import PartitionStrategy
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
@@ -39,23 +35,12 @@ from placewire.storage.manifest import (
 )
 
 USUAL_REBALANCE = RebalanceRule()
-
-
-class PartitionedKind(NamedTuple):
-    """A kind whose rows may be partitioned: its name and its strategy."""
-
-    name: str
-    strategy: type[PartitionStrategy]
-
-
-PARTITIONED = {
-    NEAREST: PartitionedKind("nearest", NearestStrategy),
-    RELEVANT: PartitionedKind("relevant", RelevantStrategy),
-}
+LEAF_PLAN = "boolean"  # the kind whose plan has leaves, in names and in the manifest
+STRATEGIES = (NearestStrategy, RelevantStrategy)  # of the kinds whose rows may be partitioned
 
 
 class Routes(NamedTuple):
-    """How a batch's objects reach subscriptions: the fields of `BatchContext` that plans decide."""
+    """The fields of `BatchContext` that plans decide: how objects reach subscriptions."""
 
     leaves: PlanRef | None
     routes: dict[int, RouteRef]
@@ -63,7 +48,7 @@ class Routes(NamedTuple):
 
 
 class Planners:
-    """The plans in force: `boolean` divides space and terms, those of `rows` partition rows."""
+    """The plans in force: `leaf` divides space and terms, those of `rows` partition rows."""
 
     def __init__(
         self,
@@ -82,7 +67,7 @@ class Planners:
         self.sampler = sampler or Sampler(sample_events)
         self.signals = Signals(state, latest.signals)
         self.rebalancer = Rebalancer(rebalance, self.signals)
-        self.boolean = Planner(
+        self.leaf = LeafPlanner(
             state,
             names.boolean,
             workers,
@@ -91,40 +76,40 @@ class Planners:
             self.sampler,
             self.rebalancer,
         )
-        self.workers = self.boolean.workers
+        self.workers = self.leaf.workers
         self.counts = RowCounts(self.workers)
         self.previous_counts = RowCounts(self.workers)  # of segments under the previous plan
         self.rows: dict[int, RowPlanner] = {
-            number: RowPlanner(
+            strategy.kind: RowPlanner(
                 state,
-                getattr(names, kind.name),
-                kind.strategy(self.workers),
-                latest.row_plan(kind.name),
+                getattr(names, strategy.name),
+                strategy(self.workers),
+                latest.row_plan(strategy.name),
                 latest.key,
                 self.sampler,
                 self.rebalancer,
             )
-            for number, kind in PARTITIONED.items()
+            for strategy in STRATEGIES
         }
         for number, planner in self.rows.items():
             planner.needed = any(entry.kind == number for entry in latest.segments)
 
     @property
-    def all(self) -> dict[int, Planner | RowPlanner]:
+    def all(self) -> dict[int, LeafPlanner | RowPlanner]:
         """The planners by kind."""
-        return {BOOLEAN: self.boolean, **self.rows}
+        return {self.leaf.kind: self.leaf, **self.rows}
 
     def resized(self, workers: int, why: str, latest: Manifest) -> Planners:
         """Planners for another number of workers that start with what these know."""
         plans: dict[str, PlanEntry] = {
-            PARTITIONED[number].name: RowPlanEntry(name=planner.name, version=planner.version)
-            for number, planner in self.rows.items()
+            planner.strategy.name: RowPlanEntry(name=planner.name, version=planner.version)
+            for planner in self.rows.values()
         }
-        plans["boolean"] = LeafPlanEntry(
-            name=self.boolean.name,
-            version=self.boolean.version,
-            asked=self.boolean.asked,
-            by_hand=self.boolean.by_hand,
+        plans[LEAF_PLAN] = LeafPlanEntry(
+            name=self.leaf.name,
+            version=self.leaf.version,
+            asked=self.leaf.asked,
+            by_hand=self.leaf.by_hand,
         )
         former = msgspec.structs.replace(latest, plans=plans, signals=None)
         successor = Planners(
@@ -136,21 +121,18 @@ class Planners:
             self.rebalance,
             self.sampler,
         )
-        successor.set_machines(self.boolean.machines)
-        successor.boolean.changer.retained = self.boolean.changer.retained
-        successor.boolean.sized = why
+        successor.set_machines(self.leaf.machines)
+        successor.leaf.changer.retained = self.leaf.changer.retained
+        successor.leaf.sized = why
         return successor
 
     def prepare(self, batch: int, live: LiveSegments, now_us: int) -> NextPlanEntry:
         """Make the plans before they are in force, and return their entry for the manifest."""
         for planner in self.rows.values():
             planner.prepare(batch, live, now_us)
-        file = self.boolean.prepare(
-            batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
-        )
         return NextPlanEntry(
-            why=self.boolean.sized,
-            file=file,
+            why=self.leaf.sized,
+            file=self.leaf.prepare(batch, live),
             workers=self.workers,
             files=[name for planner in self.rows.values() for name in planner.files],
         )
@@ -177,11 +159,11 @@ class Planners:
 
     @property
     def next_file(self) -> str:
-        """The file of a boolean plan for all segments that is in force with the next commit."""
+        """The file of a leaf plan for all segments that is in force with the next commit."""
         if self.successor is not None:
-            ref = self.successor.boolean.ref
+            ref = self.successor.leaf.ref
             return "" if ref is None else ref.file
-        later = self.boolean.next
+        later = self.leaf.next
         return later.file if later is not None and not later.dual else ""
 
     @property
@@ -193,7 +175,7 @@ class Planners:
     def planned(self) -> bool:
         """Whether any kind has a plan that a sample is for."""
         names = {planner.name for planner in self.all.values()}
-        return not names <= set(UNPLANNED) or bool(self.boolean.asked)
+        return not names <= set(UNPLANNED) or bool(self.leaf.asked)
 
     def observe(
         self, blocks: list[BlockSummary], facts: list[BlockFacts], now_us: int | None
@@ -205,14 +187,13 @@ class Planners:
 
     def routes(self, batch: int, live: LiveSegments) -> Routes:
         """The routes of the next batch."""
-        leaves = self.boolean.route(batch, live.of_kind(BOOLEAN))
-        routes: dict[int, RouteRef] = {} if leaves is None else {BOOLEAN: leaves}
-        for kind, planner in self.rows.items():
+        routes: dict[int, RouteRef] = {}
+        for kind, planner in self.all.items():
             route = planner.route(batch, live.of_kind(kind))
             if route is not None:
                 routes[kind] = route
-        previous = self.boolean.previous
-        return Routes(leaves, routes, None if previous is None else previous.ref)
+        previous = self.leaf.previous
+        return Routes(self.leaf.ref, routes, None if previous is None else previous.ref)
 
     @property
     def scans(self) -> frozenset[int]:
@@ -231,28 +212,28 @@ class Planners:
     @property
     def counts_leaves(self) -> bool:
         """Whether workers have to count their work by leaf."""
-        return self.rebalancer.active and self.boolean.ref is not None
+        return self.rebalancer.active and self.leaf.ref is not None
 
     @property
     def counts_lines(self) -> bool:
         """Whether workers have to sum their work along columns and rows as well."""
-        leaves = self.boolean.leaves
+        leaves = self.leaf.leaves
         return self.counts_leaves and leaves is not None and self.rebalancer.wants_lines(leaves)
 
     def record_work(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
         """Record what the workers of a batch report."""
-        leaves = self.boolean.leaves if self.counts_leaves else None
+        leaves = self.leaf.leaves if self.counts_leaves else None
         held: dict[int, NDArray[np.float64]] = {}
         by_leaf = None
-        if leaves is not None and not self.boolean.pending:
-            boolean = live.of_kind(BOOLEAN)
-            own = self.boolean.own(boolean)
-            held[BOOLEAN], by_leaf = self.counts.count_boolean(batch, leaves, own)
-            previous = self.boolean.previous
+        if leaves is not None and not self.leaf.pending:
+            kind = self.leaf.kind
+            segments = live.of_kind(kind)
+            held[kind], by_leaf = self.counts.count_by_leaf(batch, leaves, self.leaf.own(segments))
+            previous = self.leaf.previous
             if previous is not None:
-                older = previous.select(boolean)
-                counted = self.previous_counts.count_boolean(batch, previous.leaves, older)
-                held[BOOLEAN] = held[BOOLEAN] + counted.by_worker
+                older = previous.select(segments)
+                counted = self.previous_counts.count_by_leaf(batch, previous.leaves, older)
+                held[kind] = held[kind] + counted.by_worker
         if self.rebalancer.active:
             for kind, planner in self.rows.items():
                 some = live.of_kind(kind)
@@ -281,13 +262,11 @@ class Planners:
             if live.swap_rewrites((kind,)):
                 planner.discard_map()
         entries: dict[str, PlanEntry] = {
-            PARTITIONED[kind].name: planner.next_version(batch, live, now_us)
-            for kind, planner in self.rows.items()
+            planner.strategy.name: planner.next_version(batch, live, now_us)
+            for planner in self.rows.values()
         }
         # Last, since planning may finish a merge, whose index is of earlier thresholds.
         live.reindex_rows(batch)
-        boolean = self.boolean.next_version(
-            batch, live.of_kind(BOOLEAN), partial(ask_trending, live.of_kind(TRENDING))
-        )
-        signals = self.signals.save(batch, self.boolean.leaves if self.counts_leaves else None)
-        return {"boolean": boolean, **entries}, signals
+        leaf_plan = self.leaf.next_version(batch, live)
+        signals = self.signals.save(batch, self.leaf.leaves if self.counts_leaves else None)
+        return {LEAF_PLAN: leaf_plan, **entries}, signals

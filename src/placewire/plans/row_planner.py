@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from placewire.model.subscriptions import SubscriptionRows, concat_rows
 from placewire.plans.boolean.methods import memory_of_machine
 from placewire.plans.cost.choice import spread_workers
-from placewire.plans.cost.measures import Objects
 from placewire.plans.cost.model import calibrate
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import NOTHING
 from placewire.plans.names import UNPLANNED
 from placewire.plans.rebalance.rebalancer import Rebalancer

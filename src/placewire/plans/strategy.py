@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.cost.choice import Machines, PlanChoice
-from placewire.plans.cost.measures import Objects
 from placewire.plans.cost.model import Prices
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.worker_map import MapPosts
 from placewire.segments.live_segment import LiveSegment
@@ -50,6 +50,7 @@ class PartitionStrategy(ABC):
     """
 
     kind: int
+    name: str  # of the kind
     methods: Collection[str]
     object_methods: Collection[str] = ()  # divide objects; every worker has all rows
     map_key: str

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.plans.allocation import share_costs
 from placewire.plans.boolean.subset import SampleSubset, halve_box, take_box, weigh_subset
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.parts import (
@@ -15,7 +16,6 @@ from placewire.plans.kernels.parts import (
     spans_along_axis,
     terms_counted,
     terms_worked,
-    weights_to_parts,
 )
 from placewire.plans.leaves import TextSplit
 from placewire.plans.sample.sample import Sample
@@ -210,7 +210,7 @@ def share_terms(sample: Sample, weighed: WeighedTerms, parts: int) -> NDArray[np
     loads = np.zeros(parts)
     loads[0] = weighed.of_none
     part_of_term = np.full(sample.lexicon.size, -1, np.int32)
-    part_of_term[weighed.terms] = weights_to_parts(weighed.weights, loads)
+    part_of_term[weighed.terms] = share_costs(weighed.weights, loads)[0]
     return part_of_term
 
 

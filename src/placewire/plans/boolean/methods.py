@@ -19,8 +19,9 @@ from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
 from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree
 from placewire.plans.cost.choice import choose_plan, spread_workers
-from placewire.plans.cost.measures import Objects, measure_plan, post_rows
+from placewire.plans.cost.measures import measure_plan, post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.questions import Questions, add_questions
 from placewire.plans.sample.sample import Sample, make_sample

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from placewire.model.errors import Unusable
+from placewire.model.kinds import BOOLEAN, TRENDING
 from placewire.plans.boolean.methods import METHODS, make_plan
 from placewire.plans.boolean.space_methods import plan_stripes
 from placewire.plans.cost.model import LoadModel, calibrate, read_cost
@@ -15,17 +16,16 @@ from placewire.plans.rebalance.change import NextPlan, PlanChanger, PreviousPlan
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.route.leaf_route import PlanRef, SavedPlan, read_plan, write_plan
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.sample.questions import Questions
+from placewire.plans.sample.questions import ask_trending
 from placewire.plans.sample.sampler import Sampler
+from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import LeafPlanEntry, NextPlanEntry
 
-AskOthers = Callable[[], Questions | None]  # what live subscriptions of other kinds ask
 
-
-class Planner:
+class LeafPlanner:
     """Keeps the plan, makes it once enough of the log was sampled, and tracks what is live.
 
     While it is `pending`, objects are routed by stripes of the world, or stay where they were
@@ -35,6 +35,8 @@ class Planner:
     `machines` says on how many machines the workers run, each like this one; it is asked when
     `auto` chooses, since the machines of a cluster come one after another.
     """
+
+    kind = BOOLEAN
 
     def __init__(
         self,
@@ -192,23 +194,19 @@ class Planner:
             self.ref = self.ref._replace(file=self.state.new_name(batch, "plan"))
             write_plan(self.state.file(self.ref.file), self.leaves, self.key, self.cost)
 
-    def prepare(self, batch: int, segments: Sequence[LiveSegment], ask_others: AskOthers) -> str:
-        """Make the plan before it is in force; gives its file, if it cuts."""
+    def prepare(self, batch: int, live: LiveSegments) -> str:
+        """Make the plan before it is in force; returns its file, if it has leaves."""
         if self.pending and self.sampler.enough:
-            self._plan(batch, segments, ask_others())
+            self._plan(batch, live)
         self._write_plan(batch)
         return "" if self.ref is None else self.ref.file
 
-    def next_version(
-        self,
-        batch: int,
-        segments: Sequence[LiveSegment],
-        ask_others: AskOthers = lambda: None,
-    ) -> LeafPlanEntry:
+    def next_version(self, batch: int, live: LiveSegments) -> LeafPlanEntry:
         """Make or change the plan if it is time; returns its manifest entry."""
+        segments = live.of_kind(self.kind)
         if self.pending and self.sampler.enough:
             self.version += 1
-            self._plan(batch, segments, ask_others())
+            self._plan(batch, live)
         elif self.next is not None:
             self._switch_plan(batch, segments)
         else:
@@ -297,10 +295,17 @@ class Planner:
     def leaves_name(self) -> str:
         return self.leaves.name if self.leaves is not None else self.name
 
-    def _plan(self, batch: int, segments: Sequence[LiveSegment], others: Questions | None) -> None:
-        """Make the plan of what was seen."""
+    def _plan(self, batch: int, live: LiveSegments) -> None:
+        """Make the plan from the sample."""
         self.pending, self.made = False, batch
-        found = make_plan(self.method, self.workers, self.sampler, segments, others, self.machines)
+        found = make_plan(
+            self.method,
+            self.workers,
+            self.sampler,
+            live.of_kind(self.kind),
+            ask_trending(live.of_kind(TRENDING)),
+            self.machines,
+        )
         self.cost, self.why = found.cost, found.why
         if found.leaves is not None:
             self._adopt(found.leaves)

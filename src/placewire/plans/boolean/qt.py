@@ -33,8 +33,10 @@ from placewire.plans.boolean.subset import (
 from placewire.plans.cost.sstd import SSTD, CellStatistics, SstdCost, describe_cell
 from placewire.plans.kernels.leaves import rows_to_likely_parts
 from placewire.plans.kernels.parts import (
+    AskedTerms,
+    TermLists,
     rows_to_parts,
-    terms_present,
+    terms_counted,
     terms_to_objects,
     terms_to_parts,
 )
@@ -153,7 +155,7 @@ def measure_node(
         _, sent = rows_to_parts(sample.term_offsets, sample.terms, subset.objects, part, 1, -1)
         subset = subset._replace(objects=sent)
     cell = cell._replace(objects=int(subset.objects.size))
-    present = terms_present(sample.term_offsets, sample.terms, subset.objects, size)
+    present = terms_counted(sample.term_offsets, sample.terms, subset.objects, size) > 0
     return QtNode(subset, cell, cost.weigh_cell(cell, present & asked), keywords, first)
 
 
@@ -237,16 +239,14 @@ def share_terms(
     for at, kind in enumerate(kinds):
         keywords, counts = cell.keywords_of(kind)
         shares[keywords, at] = counts / max(counts.sum(), 1)
+    order = np.argsort(-rows * np.diff(offsets), kind="stable")
+    steady = float(weights.sum() - weights[kinds].sum())
+    everything = not traits_of(sample).kept and node.first and needs_no_term(sample, subset)
     part: NDArray[np.int32] = terms_to_parts(
-        np.argsort(-rows * np.diff(offsets), kind="stable"),
-        offsets,
-        positions,
+        TermLists(order, offsets, positions),
+        AskedTerms(weights[kinds], cell.chances[kinds], shares[terms], steady),
         subset.objects.size,
-        weights.sum() - weights[kinds].sum(),
-        weights[kinds],
-        cell.chances[kinds],
-        shares[terms],
-        not traits_of(sample).kept and node.first and needs_no_term(sample, subset),
+        everything,
         TEXT_PARTS,
     )
     return part

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_columns_rows
-from placewire.plans.allocation import group_by_load
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.cuts import Cut, loads_of_halves
 from placewire.plans.boolean.subset import Box, SampleSubset, halve_box, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
@@ -37,7 +37,7 @@ def plan_grid(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     loads = cost.of_counts(objects[columns, rows], subscriptions[columns, rows])
     cell_worker = stripe_cells(workers)
     busy = np.flatnonzero(loads > 0)
-    cell_worker[busy] = group_by_load(loads[busy], np.zeros(workers))
+    cell_worker[busy] = share_heaviest_first(loads[busy], np.zeros(workers))
     return grid_leaves("grid", workers, cell_worker)
 
 

@@ -15,7 +15,6 @@ from placewire.plans.kernels.parts import (
     rows_to_parts,
     rows_worked_by_part,
     terms_counted,
-    terms_present,
 )
 from placewire.plans.sample.sample import SIDE, Sample
 
@@ -82,10 +81,10 @@ def divide_by_text(
     Objects count where they have a term that a subscription of the subset is posted under;
     subscriptions that need no term belong to part 0, which then gets every object.
     """
-    posted = terms_present(
+    posted = terms_counted(
         sample.post_offsets, sample.posts, subset.subscriptions, sample.lexicon.size
     )
-    live = np.where(posted, part_of_term, -1).astype(np.int32)
+    live = np.where(posted > 0, part_of_term, -1).astype(np.int32)
     object_offsets, objects = rows_to_parts(
         sample.term_offsets, sample.terms, subset.objects, live, parts, -1
     )

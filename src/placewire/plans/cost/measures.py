@@ -15,22 +15,16 @@ from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.cost.model import CostModel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
+    RouteTables,
     owners_to_work,
     owners_to_workers,
     rows_to_holders,
 )
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
-from placewire.plans.route.leaf_route import LeafRoute, Owners, RouteTables, make_tables
+from placewire.plans.route.leaf_route import LeafRoute, Owners, make_tables
 from placewire.plans.route.live_terms import DominantRoute, LiveTerms, make_dominant_route
 from placewire.plans.sample.sample import PLAN_LEVEL, NearPosts, Sample, count_near, note_posts
-
-
-class Objects(NamedTuple):
-    """Objects in code order with their distinct terms."""
-
-    codes: NDArray[np.uint32]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
 
 
 class PlanWork(NamedTuple):
@@ -135,7 +129,7 @@ def measure_plan(
 
     `sample` has the same objects and subscriptions in the same order.
     """
-    near = count_near(*objects, posted.near)
+    near = count_near(objects, posted.near)
     flow = route_all(leaves, objects, posted, near)
     if cost.by_part:
         parts = route_all(give_parts_workers(leaves), objects, posted, near)
@@ -175,9 +169,9 @@ def route_all(
     live.rebuild([posted.rows])
     follow_s = time.perf_counter() - started
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
-    route.own(objects.codes[:1], objects.term_offsets[:2], objects.terms)
+    route.own(Objects(objects.codes[:1], objects.term_offsets[:2], objects.terms))
     started = time.perf_counter()
-    owners = route.own(*objects)
+    owners = route.own(objects)
     sent_offsets, sent = owners_to_workers(read_only(objects.term_offsets), *owners, leaves.workers)
     route_s = time.perf_counter() - started
     return Flow(
@@ -225,9 +219,7 @@ def find_holders(
         read_only(leaf),
         read_only(posted.post_offsets),
         read_only(posted.post_term),
-        read_only(tables.part_offsets),
-        read_only(tables.part_worker),
-        read_only(tables.term_table),
+        RouteTables(*map(read_only, tables)),
         leaves.workers,
     )
     return found

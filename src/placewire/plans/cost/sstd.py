@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.subset import quarter_box, take_box, whole_sample
-from placewire.plans.kernels.parts import rows_to_histograms, terms_counted, terms_present
+from placewire.plans.kernels.parts import rows_to_histograms, terms_counted
 from placewire.plans.sample.questions import traits_of
 from placewire.plans.sample.sample import CRQ, KINDS, LONGEST, SKQ, SRQ, Sample
 
@@ -143,9 +143,8 @@ class SstdCost(NamedTuple):
     ) -> float:
         cell = describe_cell(sample, objects, subscriptions)
         size = sample.lexicon.size
-        return self.weigh_cell(
-            cell, terms_present(sample.term_offsets, sample.terms, objects, size)
-        )
+        counts = terms_counted(sample.term_offsets, sample.terms, objects, size)
+        return self.weigh_cell(cell, counts > 0)
 
 
 SSTD = SstdCost()
@@ -171,26 +170,22 @@ class Statistics(NamedTuple):
     """A quadtree of cells, the first of them the world.
 
     `box` i32[cells, 4] as in a plan; the four children of a cell follow one another from
-    `first_child`, -1 where there are none. The other columns are those of `CellStatistics`, with
-    keyword_offsets i64[cells * 6 + 1].
+    `first_child`, -1 where there are none.
     """
 
-    total: int
-    span: float
     box: NDArray[np.int32]
     first_child: NDArray[np.int32]
-    objects: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    lives: NDArray[np.int64]
-    lived: NDArray[np.float64]
-    keyword_offsets: NDArray[np.int64]
-    keywords: NDArray[np.int32]
-    keyword_counts: NDArray[np.int64]
+    cells: list[CellStatistics]
+
+    @property
+    def objects(self) -> NDArray[np.int64]:
+        """i64[cells]: the objects of each cell."""
+        return np.array([cell.objects for cell in self.cells], np.int64)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """f64[cells, 6]: how probable it is that a query of a kind touches a cell."""
-        touching = self.lengths.sum(axis=2)
+        touching = np.array([cell.kinds for cell in self.cells])
         shares: NDArray[np.float64] = touching / np.maximum(touching[0], 1)
         return shares
 
@@ -218,33 +213,4 @@ def gather_statistics(sample: Sample, *, capacity: int = 4096, most: int = 1024)
             boxes.append(box)
             first_child.append(-1)
             cells.append(describe_cell(sample, part.objects, part.subscriptions))
-    lengths = np.concatenate([np.diff(cell.keyword_offsets) for cell in cells])
-    return Statistics(
-        total=sample.subscriptions,
-        span=traits_of(sample).span,
-        box=np.array(boxes, np.int32),
-        first_child=np.array(first_child, np.int32),
-        objects=np.array([cell.objects for cell in cells], np.int64),
-        lengths=np.stack([cell.lengths for cell in cells]),
-        lives=np.stack([cell.lives for cell in cells]),
-        lived=np.stack([cell.lived for cell in cells]),
-        keyword_offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        keywords=np.concatenate([cell.keywords for cell in cells]),
-        keyword_counts=np.concatenate([cell.keyword_counts for cell in cells]),
-    )
-
-
-def cell_statistics(statistics: Statistics, at: int) -> CellStatistics:
-    """One cell of the tree."""
-    offsets = statistics.keyword_offsets[at * KINDS : (at + 1) * KINDS + 1]
-    return CellStatistics(
-        objects=int(statistics.objects[at]),
-        span=statistics.span,
-        total=statistics.total,
-        lengths=statistics.lengths[at],
-        lives=statistics.lives[at],
-        lived=statistics.lived[at],
-        keyword_offsets=offsets - offsets[0],
-        keywords=statistics.keywords[offsets[0] : offsets[-1]],
-        keyword_counts=statistics.keyword_counts[offsets[0] : offsets[-1]],
-    )
+    return Statistics(np.array(boxes, np.int32), np.array(first_child, np.int32), cells)

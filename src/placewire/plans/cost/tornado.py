@@ -12,8 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import read_only
 from placewire.plans.boolean.subset import Box
-from placewire.plans.kernels.stab_counts import postings_met_by_points, ranges_unwrapped
+from placewire.plans.kernels.stab_counts import (
+    GridPoints,
+    PostedRanges,
+    postings_met_by_points,
+    ranges_unwrapped,
+)
 from placewire.plans.sample.sample import SIDE, Sample
 
 
@@ -171,18 +177,18 @@ class TornadoCost(NamedTuple):
     ) -> NDArray[np.int64]:
         """The postings of the picked subscriptions that each picked object meets."""
         pieces, piece_rows = ranges_unwrapped(grid.ranges(sample.cell), subscriptions, grid.columns)
-        met: NDArray[np.int64] = postings_met_by_points(
+        points = GridPoints(
             grid.column_of[sample.object_column[objects]],
             grid.row_of[sample.object_row[objects]],
             objects,
-            sample.term_offsets,
-            sample.terms,
-            pieces,
-            piece_rows,
-            sample.post_offsets,
-            sample.posts,
-            sample.lexicon.size,
-            np.array([grid.columns, grid.rows], np.int64),
+            read_only(sample.term_offsets),
+            read_only(sample.terms),
+        )
+        posted = PostedRanges(
+            pieces, piece_rows, read_only(sample.post_offsets), read_only(sample.posts)
+        )
+        met: NDArray[np.int64] = postings_met_by_points(
+            points, posted, sample.lexicon.size, np.array([grid.columns, grid.rows], np.int64)
         )
         return met
 

@@ -7,11 +7,13 @@ import numpy as np
 from placewire.kernels.jit import kernel, subkernel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
+    RouteTables,
     owner_of_term,
     part_by_hash,
     part_listing_term,
     range_of_code,
 )
+from placewire.plans.kernels.term_maps import Objects
 
 
 @kernel
@@ -75,19 +77,13 @@ def vote_for_part(votes: np.ndarray, poll: int, part: int) -> int:
 
 
 @kernel
-def objects_to_parts(
-    codes: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    range_start: np.ndarray,
-    range_leaf: np.ndarray,
-    part_offsets: np.ndarray,
-    term_table: np.ndarray,
-) -> np.ndarray:
+def objects_to_parts(objects: Objects, tables: RouteTables) -> np.ndarray:
     """The part i32[n], counted over all leaves, that keeps each object.
 
     Codes are quickest in ascending order. An object without terms is kept by its leaf's first part.
     """
+    codes, term_offsets, terms = objects
+    range_start, range_leaf, part_offsets, _, term_table = tables
     part_of = np.empty(codes.size, np.int32)
     most_parts = np.int64(1)
     for leaf in range(part_offsets.size - 1):
@@ -132,7 +128,7 @@ def rows_to_likely_parts(
     lexicon: np.ndarray,
     parts: int,
 ) -> np.ndarray:
-    """The same for the picked rows of a sample, i32[picked], in one leaf that would be divided.
+    """The part i32[picked] that would keep each of the picked rows of a sample, in one leaf.
 
     `part_of_term` i32[lexicon] is NO_WORKER for a term that would not be listed.
     """

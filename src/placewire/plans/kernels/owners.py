@@ -5,19 +5,41 @@ Objects come in code order, so their ranges are found by walking, not by searchi
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.plans.kernels.term_maps import GOLDEN, HALF, ONE, WIDE, key_is_set, key_of_scope_term
+from placewire.plans.kernels.term_maps import (
+    GOLDEN,
+    HALF,
+    ONE,
+    WIDE,
+    LiveTables,
+    Objects,
+    key_is_set,
+    key_of_scope_term,
+)
 
-# What the bitmap's scopes are.
+# What a scope is: nothing is remembered, a cell, a leaf or a worker.
 ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
 
 NO_WORKER = -1
 
 SEVERAL = -2
+
+
+class RouteTables(NamedTuple):
+    """A plan as routing reads it; every array can be mapped from disk."""
+
+    range_start: NDArray[np.uint32]
+    range_leaf: NDArray[np.int32]
+    part_offsets: NDArray[np.int64]
+    part_worker: NDArray[np.int32]
+    term_table: NDArray[np.uint64]
 
 
 @subkernel
@@ -96,36 +118,26 @@ def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
 
 @kernel
 def objects_to_owners(
-    codes: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    range_start: np.ndarray,
-    range_leaf: np.ndarray,
-    part_offsets: np.ndarray,
-    part_worker: np.ndarray,
-    term_table: np.ndarray,
-    manner: int,
-    cell_shift: int,
-    live: np.ndarray,
-    wide: np.ndarray,
-    needless: np.ndarray,
+    objects: Objects, tables: RouteTables, maps: LiveTables, manner: int, cell_shift: int
 ) -> tuple:  # type: ignore[type-arg]
     """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
 
-    NO_WORKER where nothing live can match. Codes ascend. `range_start` u32 ascends from 0; `manner`
-    says what scopes are. The object alone is probed for subscriptions that need no term, by the
-    worker of its leaf's first part. Third comes the one worker of each object whose leaf has one
-    part, i32[n], NO_WORKER if nobody must see it and SEVERAL where the pairs have to be looked at.
+    NO_WORKER where nothing live can match. Codes ascend; `manner` says what scopes are. The object
+    alone is probed for subscriptions that need no term, by the worker of its leaf's first part. The
+    third array is the one worker of each object whose leaf has one part, i32[n]: NO_WORKER if no
+    worker must see it, SEVERAL where the pairs tell.
     """
-    objects = codes.size
+    codes, term_offsets, terms = objects
+    range_start, range_leaf, part_offsets, part_worker, term_table = tables
+    live, wide, needless = maps
     pair_worker = np.empty(terms.size, np.int32)
-    any_worker = np.empty(objects, np.int32)
-    one_worker = np.empty(objects, np.int32)
+    any_worker = np.empty(codes.size, np.int32)
+    one_worker = np.empty(codes.size, np.int32)
     r = 0
     last_range = range_start.size - 1
     wide_any = needless[-1] != 0
     has_wide = wide.size > 1
-    for o in range(objects):
+    for o in range(codes.size):
         code = codes[o]
         if r < last_range and range_start[r + 1] <= code:
             r = range_of_code(range_start, r, code)
@@ -248,9 +260,7 @@ def rows_to_holders(
     leaves: np.ndarray,
     post_offsets: np.ndarray,
     post_term: np.ndarray,
-    part_offsets: np.ndarray,
-    part_worker: np.ndarray,
-    term_table: np.ndarray,
+    tables: RouteTables,
     workers: int,
 ) -> tuple:  # type: ignore[type-arg]
     """The rows that each worker must hold, ascending: offsets i64[workers + 1] and rows i64.
@@ -258,6 +268,7 @@ def rows_to_holders(
     Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
     post_term[post_offsets[r]:post_offsets[r + 1]].
     """
+    _, _, part_offsets, part_worker, term_table = tables
     rows = leaf_offsets.size - 1
     offsets = np.zeros(workers + 1, np.int64)
     cursor = np.zeros(workers, np.int64)

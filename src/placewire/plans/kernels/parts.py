@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 
@@ -45,23 +47,13 @@ def points_inside_box(
 
 
 @kernel
-def terms_present(
-    offsets: np.ndarray, terms: np.ndarray, picked: np.ndarray, size: int
-) -> np.ndarray:
-    """Which of `size` terms the picked rows of a CSR column have: bool[size]; -1 is no term."""
-    present = np.zeros(size, np.bool_)
-    for row in picked:
-        for at in range(offsets[row], offsets[row + 1]):
-            if terms[at] >= 0:
-                present[terms[at]] = True
-    return present
-
-
-@kernel
 def terms_counted(
     offsets: np.ndarray, terms: np.ndarray, picked: np.ndarray, size: int
 ) -> np.ndarray:
-    """How many of the picked rows of a CSR column have each of `size` terms: i64[size]."""
+    """How many of the picked rows of a CSR column have each of `size` terms: i64[size].
+
+    A term -1 is none.
+    """
     counts = np.zeros(size, np.int64)
     for row in picked:
         for at in range(offsets[row], offsets[row + 1]):
@@ -171,24 +163,6 @@ def spans_along_axis(cells: np.ndarray, picked: np.ndarray, box: np.ndarray, axi
         begins[max(first, 0)] += 1
         ends[min(last, width - 1)] += 1
     return begins, ends
-
-
-@kernel
-def weights_to_parts(weights: np.ndarray, loads: np.ndarray) -> np.ndarray:
-    """Give each of the weights f64[n], in their order, to the part with least load: i32[n].
-
-    `loads` f64[parts] is what the parts have before; it is left as it was.
-    """
-    carried = loads.copy()
-    part = np.empty(weights.size, np.int32)
-    for at in range(weights.size):
-        least = 0
-        for other in range(1, carried.size):
-            if carried[other] < carried[least]:
-                least = other
-        carried[least] += weights[at]
-        part[at] = least
-    return part
 
 
 @kernel
@@ -366,6 +340,28 @@ def terms_to_objects(
     return list_offsets, positions
 
 
+class TermLists(NamedTuple):
+    """The objects of each term as a CSR column of positions i32, and the order to take terms in."""
+
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    positions: NDArray[np.int32]
+
+
+class AskedTerms(NamedTuple):
+    """How two kinds of queries ask for terms.
+
+    `weight` f64[2] is that of all queries of a kind, `chance` f64[2, lengths] how probable each
+    number of keywords is, `shares` f64[terms, 2] each term's part of a kind's keywords. The weight
+    `steady` looks at every object of every part.
+    """
+
+    weight: NDArray[np.float64]
+    chance: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    steady: float
+
+
 @subkernel
 def weight_of_asked(asked: np.ndarray, chance: np.ndarray, share: np.ndarray) -> float:
     """What looks at each object of a part that has a `share` f64[2] of two kinds' keywords.
@@ -384,24 +380,16 @@ def weight_of_asked(asked: np.ndarray, chance: np.ndarray, share: np.ndarray) ->
 
 @kernel
 def terms_to_parts(
-    order: np.ndarray,
-    list_offsets: np.ndarray,
-    positions: np.ndarray,
-    objects: int,
-    steady: float,
-    asked: np.ndarray,
-    chance: np.ndarray,
-    shares: np.ndarray,
-    everything: bool,
-    parts: int,
+    lists: TermLists, asked_terms: AskedTerms, objects: int, everything: bool, parts: int
 ) -> np.ndarray:
-    """The part i32[terms] of each term: in `order`, the one whose workload it increases least.
+    """The part i32[terms] of each term: in order, the one whose workload it increases least.
 
-    A term brings its share f64[terms, 2] of the keywords of the `asked` kinds, and those of its
-    objects that the part has not yet. The weight `steady` looks at every object of every part.
-    Part 0 has all objects if `everything`. Of equal parts one that has the objects is taken, then
-    the lightest. At most 8 parts.
+    A term brings its share of the keywords of the asked kinds, and those of its objects that the
+    part has not yet. Part 0 has all objects if `everything`. Of equal parts one that has the
+    objects is taken, then the lightest. At most 8 parts.
     """
+    order, list_offsets, positions = lists
+    asked, chance, shares, steady = asked_terms
     part_of = np.zeros(order.size, np.int32)
     seen = np.zeros(objects, np.uint8)
     held = np.zeros(parts, np.int64)

@@ -6,7 +6,10 @@ not with the cells that a range covers, so one as large as the world costs no mo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import numbers_to_groups
@@ -117,26 +120,36 @@ def ranges_stabbed_by_points(
             tree_adds_from(tree, pieces[piece, 3] + 1, 1)
 
 
+class GridPoints(NamedTuple):
+    """Points at `columns` and `rows` of a grid; point i has the terms of row at[i] (CSR)."""
+
+    columns: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    at: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.int32]
+
+
+class PostedRanges(NamedTuple):
+    """Ranges i32[m, 4] of cells of a grid; range i has the posts of row at[i] (CSR)."""
+
+    ranges: NDArray[np.int32]
+    at: NDArray[np.int64]
+    post_offsets: NDArray[np.int64]
+    posts: NDArray[np.int32]
+
+
 @kernel
 def postings_met_by_points(
-    columns: np.ndarray,
-    rows: np.ndarray,
-    point_rows: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    pieces: np.ndarray,
-    piece_rows: np.ndarray,
-    post_offsets: np.ndarray,
-    posts: np.ndarray,
-    size: int,
-    side: np.ndarray,
+    points_met: GridPoints, posted: PostedRanges, size: int, side: np.ndarray
 ) -> np.ndarray:
     """For each point the postings of its terms whose range covers it: i64[points].
 
-    Point i lies at columns[i], rows[i] of a grid of side[0] x side[1] cells and has the terms of
-    row point_rows[i]; pieces likewise have the posts of piece_rows. Terms are below `size`; a post
-    -1 is met by every point that its range covers.
+    The grid has side[0] x side[1] cells. Terms are below `size`; a post -1 is met by every point
+    that its range covers.
     """
+    columns, rows, point_rows, term_offsets, terms = points_met
+    pieces, piece_rows, post_offsets, posts = posted
     counts = np.zeros(columns.size, np.int64)
     _, point_order = numbers_to_groups(columns, side[0])
     point_offsets, points = items_to_terms(point_order, point_rows, term_offsets, terms, size)

@@ -6,9 +6,12 @@ subscription is posted there. All may be set by chance, which costs work and nev
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from placewire.kernels.jit import kernel, subkernel
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import kernel, read_only, subkernel
 from placewire.kernels.space.cells import spread_bits
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
@@ -24,6 +27,33 @@ IN_WORD = np.uint64(63)
 HALF = np.uint64(32)
 
 WIDE = -1  # the scope of a region that spans too many others
+
+
+class Objects(NamedTuple):
+    """n objects in code order: cell codes u32[n], and distinct terms u64 as a CSR column."""
+
+    codes: NDArray[np.uint32]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+
+    @property
+    def total(self) -> int:
+        return int(self.codes.size)
+
+    def frozen(self) -> Objects:
+        """The objects as read-only arrays, so that kernels are compiled once."""
+        return Objects(*map(read_only, self))
+
+
+class LiveTables(NamedTuple):
+    """What routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
+
+    `wide` has the keys of regions that span too many scopes; a single word stands for none.
+    """
+
+    live: NDArray[np.uint64]
+    wide: NDArray[np.uint64]
+    needless: NDArray[np.uint8]
 
 
 @subkernel
@@ -120,21 +150,16 @@ def posts_into_map(
 
 @kernel
 def objects_to_map_workers(
-    codes: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    words: np.ndarray,
-    workers: int,
-    cells: int,
-    cell_shift: int,
+    objects: Objects, words: np.ndarray, workers: int, cells: int, cell_shift: int
 ) -> tuple:  # type: ignore[type-arg]
     """The shares of all workers, one after another.
 
     Gives offsets i64[workers + 1] into objects i64. An object that a worker has no live term for
     is not in its share.
     """
+    codes, term_offsets, terms = objects
     offsets = np.zeros(workers + 1, np.int64)
-    objects = np.empty(codes.size * workers, np.int64)
+    received = np.empty(codes.size * workers, np.int64)
     sent = 0
     for worker in range(workers):
         wide = scope_of_worker_cell(worker, WIDE_CELL, cells)
@@ -145,11 +170,11 @@ def objects_to_map_workers(
                 if key_is_set(words, key_of_scope_term(scope, terms[at])) or key_is_set(
                     words, key_of_scope_term(wide, terms[at])
                 ):
-                    objects[sent] = o
+                    received[sent] = o
                     sent += 1
                     break
         offsets[worker + 1] = sent
-    return offsets, objects[:sent]
+    return offsets, received[:sent]
 
 
 @kernel
@@ -185,17 +210,12 @@ def count_of_key(table: np.ndarray, key: np.uint64) -> float:
 
 
 @kernel
-def pairs_near_posts(
-    codes: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    table: np.ndarray,
-    cell_shift: int,
-) -> tuple:  # type: ignore[type-arg]
+def pairs_near_posts(objects: Objects, table: np.ndarray, cell_shift: int) -> tuple:  # type: ignore[type-arg]
     """How many posts are near each (object, term) pair, f64[pairs], and each object alone, f64[n].
 
     Near is in the same cell, or everywhere.
     """
+    codes, term_offsets, terms = objects
     of_pair = np.empty(terms.size, np.float64)
     alone = np.empty(codes.size, np.float64)
     for o in range(codes.size):

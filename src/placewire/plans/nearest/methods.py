@@ -139,7 +139,7 @@ def split_by_cost(subset: Subset) -> list[Rows]:
 
     Gives the places of each part's rows among those of the subset.
     """
-    part = share_heaviest_first(price_counts(subset.met, 1), HYBRID_PARTS)
+    part = share_heaviest_first(price_counts(subset.met, 1), np.zeros(HYBRID_PARTS))
     rows_of_parts = [np.flatnonzero(part == p) for p in range(HYBRID_PARTS)]
     return [places for places in rows_of_parts if places.size]
 
@@ -166,7 +166,7 @@ def plan_kop(sample: CircleSample, workers: int) -> Assignment:
     )
     cost = price_counts(counter.count_everywhere(), sample.objects)
     return make_assignment(
-        Rule("kop", object_counts), workers, share_heaviest_first(cost, workers), cost
+        Rule("kop", object_counts), workers, share_heaviest_first(cost, np.zeros(workers)), cost
     )
 
 

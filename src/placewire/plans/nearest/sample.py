@@ -27,7 +27,7 @@ from placewire.kernels.space.z_curve import (
 )
 from placewire.kernels.text.hash_table import hashes_to_numbers, numbers_to_groups
 from placewire.model.subscriptions import lengths_to_offsets, take_slices
-from placewire.plans.kernels.nearest import places_to_kth_distances
+from placewire.plans.kernels.nearest import ListedPoints, SearchedPlaces, places_to_kth_distances
 
 Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
 
@@ -293,17 +293,10 @@ def find_radii(
     A term takes a descent to the place and the cells around it that the circle touches; one of
     fewer than k objects is read whole.
     """
+    _, codes, lons, lats, _, list_offsets, members = object_counts
     radii: NDArray[np.float64] = places_to_kth_distances(
-        object_counts.code,
-        object_counts.lon,
-        object_counts.lat,
-        object_counts.list_offsets,
-        object_counts.members,
-        read_only(lon),
-        read_only(lat),
-        read_only(k),
-        read_only(offsets),
-        read_only(lists),
+        ListedPoints(codes, lons, lats, list_offsets, members),
+        SearchedPlaces(*map(read_only, (lon, lat, k, offsets, lists))),
     )
     return radii
 

@@ -31,12 +31,12 @@ from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.kinds import NEAREST
 from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
-from placewire.plans.allocation import hand_over, scale_costs, sum_loads
+from placewire.plans.allocation import hand_over, imbalance, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import Objects, PlanWork
+from placewire.plans.cost.measures import PlanWork
 from placewire.plans.cost.model import Prices
-from placewire.plans.kernels.term_maps import cells_of_ranges
+from placewire.plans.kernels.term_maps import Objects, cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
 from placewire.plans.nearest.assignment import (
     Assignment,
@@ -66,6 +66,7 @@ class NearestStrategy(PartitionStrategy):
     """Assigns each row to the worker with the least load, priced by a method's rule."""
 
     kind = NEAREST
+    name = "nearest"
     methods = NEAREST_METHODS
     object_methods = ("sstd",)
     map_key = "circles"
@@ -166,7 +167,7 @@ class NearestStrategy(PartitionStrategy):
         return Division(
             lambda one, rows, held: parts[one.name],
             way,
-            f"the largest load {largest_share(self.loads):.2f} x the mean",
+            f"the largest load {imbalance(self.loads):.2f} x the mean",
         )
 
     def divide_objects(self, seen: PlanInput) -> Leaves:
@@ -244,14 +245,9 @@ def rebalance_assignment(
         place = points_to_curve(sample.lon, sample.lat)
     worker = hand_over(former, cost, workers, place)
     loads, others = (sum_loads(by, cost, workers) for by in (worker, fresh.worker))
-    if largest_share(others) < CLEARLY * largest_share(loads):
+    if imbalance(others) < CLEARLY * imbalance(loads):
         worker, loads = fresh.worker, others
     return fresh._replace(worker=worker, cost=cost, loads=loads)
-
-
-def largest_share(loads: NDArray[np.float64]) -> float:
-    """The largest load as a multiple of the mean."""
-    return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
 class MatchedSample(NamedTuple):
@@ -298,7 +294,7 @@ def measure_owners(
     held.rebuild([post_circles(matched.rows, circles, workers)])
     started = time.perf_counter()
     sent = np.zeros(workers)
-    for share in WorkerMapRoute(workers, held.words, CELL_LEVEL).cut(*matched.objects):
+    for share in WorkerMapRoute(workers, held.words, CELL_LEVEL).cut(matched.objects):
         sent[share.worker] = share.objects.size
     route_ns = 1e9 * (time.perf_counter() - started) / max(matched.objects.codes.size, 1)
     return PlanWork(

@@ -17,8 +17,9 @@ from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
-from placewire.plans.cost.measures import Objects, post_rows
+from placewire.plans.cost.measures import post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import reweigh
 from placewire.plans.rebalance.rebalancer import LoadSource, Rebalancer
@@ -146,7 +147,7 @@ def simulate_plan(
     lon, lat = codes_to_points(objects.codes)
     pairs = [(one.segment, one.dead) for one in segments]
     loads = np.zeros(leaves.workers)
-    for share in route.cut(*objects):
+    for share in route.cut(objects):
         at = share.objects
         probe = make_probe(
             objects.codes[at],

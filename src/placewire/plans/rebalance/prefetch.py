@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
 from placewire.model.kinds import kind_numbered
-from placewire.plans.route.leaf_route import PlanRef, RouteTables
+from placewire.plans.kernels.owners import RouteTables
+from placewire.plans.route.leaf_route import PlanRef
 from placewire.plans.route.protocol import RouteRef
 from placewire.segments.segment import Segment
 

@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 
 from placewire.model.errors import Unusable
 from placewire.plans.allocation import imbalance, sum_loads
-from placewire.plans.cost.measures import (
-    Objects,
-    Posted,
-    find_holders,
-    hold_parts,
-)
+from placewire.plans.cost.measures import Posted, find_holders, hold_parts
 from placewire.plans.cost.model import LoadModel, Prices
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads
 from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2

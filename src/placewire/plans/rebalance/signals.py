@@ -190,25 +190,25 @@ class RowCounts:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._leaves: Leaves | None = None  # that boolean segments were counted by
-        self._boolean: dict[str, LeafCounts] = {}
+        self._by_leaf: dict[str, LeafCounts] = {}
         self._last = LeafCounts(np.zeros(workers), np.zeros((0, workers)))
         self._partitioned: dict[str, NDArray[np.float64]] = {}
 
-    def count_boolean(
+    def count_by_leaf(
         self, batch: int, leaves: Leaves, segments: Sequence[LiveSegment]
     ) -> LeafCounts:
         """Count under a plan of leaves: every few batches, and when the plan is new."""
         if leaves is not self._leaves:
-            self._leaves, self._boolean = leaves, {}
+            self._leaves, self._by_leaf = leaves, {}
         elif batch % EVERY:
             return self._last
-        self._boolean = {
-            live.name: self._boolean.get(live.name) or count_segment(leaves, live.segment)
+        self._by_leaf = {
+            live.name: self._by_leaf.get(live.name) or count_segment(leaves, live.segment)
             for live in segments
         }
         by_worker, by_leaf = np.zeros(leaves.workers), np.zeros((leaves.total, leaves.workers))
         for live in segments:
-            held, alive = self._boolean[live.name], share_alive(live)
+            held, alive = self._by_leaf[live.name], share_alive(live)
             by_worker += alive * held.by_worker
             by_leaf += alive * held.by_leaf
         self._last = LeafCounts(by_worker, by_leaf)

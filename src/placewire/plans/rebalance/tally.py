@@ -11,8 +11,8 @@ from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.candidates import Matches
 from placewire.model.kinds import BOOLEAN
 from placewire.plans.cost.model import Prices
+from placewire.plans.kernels.owners import RouteTables
 from placewire.plans.messages import Routed, WorkerSummary
-from placewire.plans.route.leaf_route import RouteTables
 from placewire.plans.sample.sample import PLAN_LEVEL
 
 BY_LEAF = ("objects", "candidates", "matches", "bytes", "busy_s")  # rows of the counts

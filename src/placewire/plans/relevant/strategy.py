@@ -19,7 +19,7 @@ from placewire.plans.allocation import hand_over, scale_costs, sum_loads
 from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
 from placewire.plans.cost.measures import PlanWork
 from placewire.plans.cost.model import Prices
-from placewire.plans.kernels.term_maps import WIDE_CELL
+from placewire.plans.kernels.term_maps import WIDE_CELL, Objects
 from placewire.plans.relevant.methods import (
     NOT_POSTED,
     RELEVANT_METHODS,
@@ -49,6 +49,7 @@ class RelevantStrategy(PartitionStrategy):
     """Assigns postings by place, by term or by both, as a method's rule says."""
 
     kind = RELEVANT
+    name = "relevant"
     methods = RELEVANT_METHODS
     map_key = "terms"
     map_level = ONE_CELL
@@ -267,7 +268,7 @@ def measure_method(
     sent = np.zeros(workers)
     codes = np.zeros(sample.lon.size, np.uint32)
     route = WorkerMapRoute(workers, held.words, ONE_CELL)
-    for share in route.cut(codes, sample.term_offsets, sample.terms):
+    for share in route.cut(Objects(codes, sample.term_offsets, sample.terms)):
         sent[share.worker] = share.objects.size
     posted = owner >= 0
     rows_a_literal = sample.rows.total / max(sample.rows.literal_term.size, 1)

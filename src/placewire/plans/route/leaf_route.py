@@ -22,27 +22,19 @@ from placewire.model.errors import Unusable
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.kernels.leaves import objects_to_parts
 from placewire.plans.kernels.owners import (
+    RouteTables,
     leaf_terms_to_table,
     objects_to_owners,
     objects_to_share,
     owners_to_workers,
 )
+from placewire.plans.kernels.term_maps import LiveTables, Objects
 from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
-from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS, LiveTables
+from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS
 from placewire.plans.route.protocol import RoutedShare
 from placewire.plans.sample.sample import PLAN_LEVEL
 from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
 from placewire.storage.layout import StateDir
-
-
-class RouteTables(NamedTuple):
-    """A plan as routing reads it; every array can be mapped from disk."""
-
-    range_start: NDArray[np.uint32]
-    range_leaf: NDArray[np.int32]
-    part_offsets: NDArray[np.int64]
-    part_worker: NDArray[np.int32]
-    term_table: NDArray[np.uint64]
 
 
 class Owners(NamedTuple):
@@ -65,47 +57,24 @@ class LeafRoute:
         self.tables = RouteTables(*map(read_only, tables))
         self.live = LiveTables(*map(read_only, live))
 
-    def own(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> Owners:
-        """Who must see the objects of a block, and for which of their terms."""
-        owners = objects_to_owners(
-            read_only(codes),
-            read_only(term_offsets),
-            read_only(terms),
-            *self.tables,
-            self.manner,
-            2 * (MAX_LEVEL - CELL_LEVEL),
-            *self.live,
+    def own(self, objects: Objects) -> Owners:
+        """The workers that must see the objects of a block, and for which of their terms."""
+        cell_shift = 2 * (MAX_LEVEL - CELL_LEVEL)
+        return Owners(
+            *objects_to_owners(objects.frozen(), self.tables, self.live, self.manner, cell_shift)
         )
-        return Owners(*owners)
 
-    def cut(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> Iterator[RoutedShare]:
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
         """The shares of all workers that must see any of a block's objects, in code order."""
-        owners = self.own(codes, term_offsets, terms)
-        offsets, objects = owners_to_workers(read_only(term_offsets), *owners, self.workers)
+        owners = self.own(objects)
+        _, term_offsets, terms = objects.frozen()
+        offsets, received = owners_to_workers(term_offsets, *owners, self.workers)
         for worker in np.flatnonzero(np.diff(offsets)).tolist():
-            picked = objects[offsets[worker] : offsets[worker + 1]]
-            yield RoutedShare(
-                worker,
-                picked,
-                *objects_to_share(
-                    read_only(term_offsets),
-                    read_only(terms),
-                    owners.of_pair,
-                    owners.alone,
-                    picked,
-                    worker,
-                ),
+            picked = received[offsets[worker] : offsets[worker + 1]]
+            share = objects_to_share(
+                term_offsets, terms, owners.of_pair, owners.alone, picked, worker
             )
+            yield RoutedShare(worker, picked, *share)
 
 
 def make_tables(leaves: Leaves) -> RouteTables:
@@ -130,13 +99,7 @@ def place_objects(
 ) -> NDArray[np.int32]:
     """The part i32[n] of each object (cell code, distinct terms), as in `Leaves.part_offsets`."""
     parts: NDArray[np.int32] = objects_to_parts(
-        read_only(codes),
-        read_only(term_offsets),
-        read_only(terms),
-        read_only(tables.range_start),
-        read_only(tables.range_leaf),
-        read_only(tables.part_offsets),
-        read_only(tables.term_table),
+        Objects(codes, term_offsets, terms).frozen(), RouteTables(*map(read_only, tables))
     )
     return parts
 

@@ -20,7 +20,7 @@ from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, 
 from placewire.plans.cost.tornado import make_grid
 from placewire.plans.kernels.leaves import neighbours_overlapping_ranges
 from placewire.plans.kernels.owners import ALL_LIVE, CELLS, LEAVES, WORKERS
-from placewire.plans.kernels.term_maps import WIDE, cells_of_ranges, posts_into_maps
+from placewire.plans.kernels.term_maps import WIDE, LiveTables, cells_of_ranges, posts_into_maps
 from placewire.plans.leaves import BY_CELL, BY_LEAF, BY_WORKER, NOTHING, Leaves
 from placewire.plans.sample.sample import PLAN_LEVEL
 
@@ -31,17 +31,6 @@ BITS_A_KEY = 12
 LEAST_KEYS = 1 << 10
 
 Scopes = tuple[NDArray[np.int64], NDArray[np.int32]]
-
-
-class LiveTables(NamedTuple):
-    """What routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
-
-    `wide` has the keys of regions that span too many scopes; a single word stands for none.
-    """
-
-    live: NDArray[np.uint64]
-    wide: NDArray[np.uint64]
-    needless: NDArray[np.uint8]
 
 
 class Posts(NamedTuple):

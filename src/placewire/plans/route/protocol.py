@@ -1,7 +1,6 @@
-"""Routes: which workers must see an object, and what each of them probes.
+"""What a route does: find the workers that must see an object, and what each of them probes.
 
-The null one spreads objects evenly and lets each worker probe everything, as a system does that
-keeps every subscription at every worker.
+The null implementation spreads objects evenly and lets each worker probe everything.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.subscriptions import take_slices
+from placewire.plans.kernels.term_maps import Objects
 
 
 class RoutedShare(NamedTuple):
@@ -33,32 +33,22 @@ class RoutedShare(NamedTuple):
 class Route(Protocol):
     """Cuts the objects of a block into shares."""
 
-    def cut(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> Iterator[RoutedShare]:
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
         """The shares of all workers that must see any of a block's objects, in code order."""
 
 
 class SpreadRoute:
-    """Every worker knows everything: stretches of the block, one a worker."""
+    """Gives each worker an equal run of the block's objects, to probe for everything."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def cut(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> Iterator[RoutedShare]:
-        for worker, objects in enumerate(np.array_split(np.arange(codes.size), self.workers)):
-            if objects.size:
-                offsets, at = take_slices(term_offsets, objects)
-                every, alone = np.ones(at.size, np.uint8), np.ones(objects.size, np.uint8)
-                yield RoutedShare(worker, objects, offsets, terms[at], every, alone)
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
+        for worker, picked in enumerate(np.array_split(np.arange(objects.total), self.workers)):
+            if picked.size:
+                offsets, at = take_slices(objects.term_offsets, picked)
+                every, alone = np.ones(at.size, np.uint8), np.ones(picked.size, np.uint8)
+                yield RoutedShare(worker, picked, offsets, objects.terms[at], every, alone)
 
 
 class RouteRef(Protocol):

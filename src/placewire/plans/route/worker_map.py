@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.model.subscriptions import take_slices
-from placewire.plans.kernels.term_maps import objects_to_map_workers, posts_into_map
+from placewire.plans.kernels.term_maps import Objects, objects_to_map_workers, posts_into_map
 from placewire.plans.leaves import NOTHING
 from placewire.plans.route.leaf_route import PlanRef
 from placewire.plans.route.live_terms import CELL_LEVEL, empty_map
@@ -34,31 +34,27 @@ class WorkerMapRoute:
         self.words = read_only(words)
         self.level = level
 
-    def cut(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> Iterator[RoutedShare]:
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
         """The shares of all workers that may need any of a block's objects, in code order.
 
         A worker looks up all terms: a row that asks for several is posted under one of them, and
         its index may have picked another one than the map.
         """
-        offsets, objects = objects_to_map_workers(
-            read_only(codes if self.level else np.zeros(codes.size, np.uint32)),
-            read_only(term_offsets),
-            read_only(terms),
+        codes, cell_shift = objects.codes, 2 * (MAX_LEVEL - self.level)
+        if self.level == 0:
+            codes, cell_shift = np.zeros(codes.size, np.uint32), 0
+        offsets, received = objects_to_map_workers(
+            objects._replace(codes=codes).frozen(),
             self.words,
             self.workers,
             1 << (2 * self.level),
-            2 * (MAX_LEVEL - self.level) if self.level else 0,
+            cell_shift,
         )
         for worker in np.flatnonzero(np.diff(offsets)).tolist():
-            picked = objects[offsets[worker] : offsets[worker + 1]]
-            share_offsets, at = take_slices(term_offsets, picked)
+            picked = received[offsets[worker] : offsets[worker + 1]]
+            share_offsets, at = take_slices(objects.term_offsets, picked)
             every, alone = np.ones(at.size, np.uint8), np.zeros(picked.size, np.uint8)
-            yield RoutedShare(worker, picked, share_offsets, terms[at], every, alone)
+            yield RoutedShare(worker, picked, share_offsets, objects.terms[at], every, alone)
 
 
 class MapPosts(NamedTuple):

@@ -21,7 +21,12 @@ from placewire.kernels.text.hash_table import hashes_to_numbers
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.model.subscriptions import SubscriptionRows, take_rows
-from placewire.plans.kernels.term_maps import cells_of_ranges, pairs_near_posts, posts_to_counts
+from placewire.plans.kernels.term_maps import (
+    Objects,
+    cells_of_ranges,
+    pairs_near_posts,
+    posts_to_counts,
+)
 
 # Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
 SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
@@ -125,7 +130,7 @@ def make_sample(
     np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
     pair_work = object_work = NO_WORK
     if posting_work > 0.0:
-        pair_work, alone = count_near(codes, term_offsets, terms, note_posts(rows))
+        pair_work, alone = count_near(Objects(codes, term_offsets, terms), note_posts(rows))
         pair_work *= posting_work
         running = np.concatenate([[0.0], np.cumsum(pair_work)])
         object_work = 1.0 + posting_work * alone + np.diff(running[term_offsets])
@@ -176,19 +181,10 @@ def note_posts(rows: SubscriptionRows) -> NearPosts:
     return NearPosts(table, step * MET)
 
 
-def count_near(
-    codes: NDArray[np.uint32],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-    near: NearPosts,
-) -> Near:
+def count_near(objects: Objects, near: NearPosts) -> Near:
     """About how many posts each (object, term) pair and each object alone would meet."""
     of_pair, alone = pairs_near_posts(
-        read_only(codes),
-        read_only(term_offsets),
-        read_only(terms),
-        read_only(near.table),
-        2 * (MAX_LEVEL - NEAR_LEVEL),
+        objects.frozen(), read_only(near.table), 2 * (MAX_LEVEL - NEAR_LEVEL)
     )
     return of_pair * near.scale, alone * near.scale
 

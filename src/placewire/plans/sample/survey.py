@@ -25,7 +25,7 @@ from placewire.model.subscriptions import (
     no_rows,
     take_rows,
 )
-from placewire.plans.cost.measures import Objects
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext
 from placewire.plans.sample.sample import choose_evenly
 from placewire.plans.sample.sampler import Reservoir

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from odd_samples import LAST, ODD_SAMPLES, graham, sample_of
-from placewire.plans.allocation import group_by_load
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.baselines.rtree import (
     TILES_PER_WORKER,
     edges_of_shares,
@@ -184,7 +184,7 @@ def test_the_grid_is_grouped_by_grahams_rule(workers: int) -> None:
 )
 @few
 def test_grouping_starts_from_what_is_taken(loads: list[int], taken: list[int]) -> None:
-    group = group_by_load(np.array(loads, np.float64), np.array(taken, np.float64))
+    group = share_heaviest_first(np.array(loads, np.float64), np.array(taken, np.float64))
     carried = list(taken)
     for at in sorted(range(len(loads)), key=lambda at: -loads[at]):
         assert carried[group[at]] == min(carried)

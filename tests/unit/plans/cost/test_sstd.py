@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import CostModel
-from placewire.plans.cost.sstd import SstdCost, cell_statistics, describe_cell, gather_statistics
+from placewire.plans.cost.sstd import SstdCost, describe_cell, gather_statistics
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import ANY, CRQ, KINDS, SIDE, SRQ, STQ, Sample
 from plan_samples import TERMS, sample_of, samples, traits_drawn
@@ -39,7 +39,7 @@ def test_counts_add_up_at_every_level(sample: Sample, seed: int) -> None:
         area = (width[level].astype(np.int64) ** 2).sum()
         assert area == SIDE * SIDE
     for at, box in enumerate(tree.box.tolist()):
-        cell = cell_statistics(tree, at)
+        cell = tree.cells[at]
         rows = touching(sample, box)
         assert cell.kinds.tolist() == np.bincount(traits.kind[rows], minlength=KINDS).tolist()
         assert cell.lives.sum() == rows.sum()
@@ -61,7 +61,7 @@ def test_counts_add_up_at_every_level(sample: Sample, seed: int) -> None:
             lengths = np.bincount(traits.length[of_kind], minlength=cell.lengths.shape[1])
             assert cell.lengths[kind].tolist() == lengths.tolist()
     assert (tree.probabilities <= 1).all()
-    assert tree.probabilities[0].tolist() == (tree.lengths[0].sum(1) > 0).tolist()
+    assert tree.probabilities[0].tolist() == (tree.cells[0].kinds > 0).tolist()
 
 
 def test_empty_tree() -> None:

@@ -139,7 +139,7 @@ def test_a_plan_and_workers_by_hand_come_together(tmp_path: Path) -> None:
     request_plan(StateDir(tmp_path / "state"), "qt")
     request_plan(StateDir(tmp_path / "state"), workers=3)
     again = goes_on(tmp_path, "kdt", 4, 4).planners
-    assert (again.workers, again.boolean.leaves_name) == (3, "qt")
+    assert (again.workers, again.leaf.leaves_name) == (3, "qt")
     shown = CliRunner().invoke(app, ["status", "--state", str(tmp_path / "state")])
     assert "plan boolean=qt: version" in shown.stdout
 
@@ -160,19 +160,19 @@ def goes_on(
 
 
 def test_other_workers_on_resume_have_a_plan_at_once(tmp_path: Path) -> None:
-    assert goes_on(tmp_path, "kdt", 4, 12).planners.boolean.leaves_name == "kdt"
+    assert goes_on(tmp_path, "kdt", 4, 12).planners.leaf.leaves_name == "kdt"
     again = goes_on(tmp_path, "kdt", 3, 2).planners
-    assert (again.workers, again.boolean.leaves_name) == (3, "kdt")
+    assert (again.workers, again.leaf.leaves_name) == (3, "kdt")
     request_plan(StateDir(tmp_path / "state"), workers=5)
     again = goes_on(tmp_path, "kdt", 3, 3).planners
-    assert (again.workers, again.boolean.leaves_name) == (5, "kdt")
+    assert (again.workers, again.leaf.leaves_name) == (5, "kdt")
 
 
 def test_a_note_is_heeded_once(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 12)
     request_plan(StateDir(tmp_path / "state"), "qt")
-    assert goes_on(tmp_path, "kdt", 4, 3).planners.boolean.leaves_name == "qt"
-    assert goes_on(tmp_path, "agrid", 2, 4).planners.boolean.leaves_name == "agrid"
+    assert goes_on(tmp_path, "kdt", 4, 3).planners.leaf.leaves_name == "qt"
+    assert goes_on(tmp_path, "agrid", 2, 4).planners.leaf.leaves_name == "agrid"
 
 
 def test_a_plan_by_hand_outlives_a_change_of_workers(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_plan_by_hand_outlives_a_change_of_workers(tmp_path: Path) -> None:
     goes_on(tmp_path, "kdt", 4, 3)
     request_plan(StateDir(tmp_path / "state"), workers=3)
     again = goes_on(tmp_path, "kdt", 4, 3).planners
-    assert (again.workers, again.boolean.leaves_name) == (3, "qt")
+    assert (again.workers, again.leaf.leaves_name) == (3, "qt")
 
 
 def test_workers_by_hand_stay_whatever_the_range(tmp_path: Path) -> None:

@@ -72,10 +72,10 @@ def test_workers_together_find_every_match_once(leaves, placed, asked):
     check_leaves(leaves)
     objects, lon, lat = objects_of(placed)
     rows = rows_of(asked)
-    everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(*objects))
+    everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(objects))
     route = pickle.loads(pickle.dumps(route_of(leaves, rows)))
-    assert matches_of(objects, lon, lat, rows, route.cut(*objects)) == everything
-    assert matches_of(objects, lon, lat, rows, SpreadRoute(3).cut(*objects)) == everything
+    assert matches_of(objects, lon, lat, rows, route.cut(objects)) == everything
+    assert matches_of(objects, lon, lat, rows, SpreadRoute(3).cut(objects)) == everything
 
 
 @settings(max_examples=examples(200))
@@ -89,8 +89,8 @@ def test_what_is_live_follows_inserts(leaves, placed, asked):
         live.add(part)
     route = LeafRoute(leaves.workers, leaves.summary, make_tables(leaves), live.tables)
     for rows in (one, two):
-        everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(*objects))
-        assert matches_of(objects, lon, lat, rows, route.cut(*objects)) == everything
+        everything = matches_of(objects, lon, lat, rows, SpreadRoute(1).cut(objects))
+        assert matches_of(objects, lon, lat, rows, route.cut(objects)) == everything
 
 
 @settings(max_examples=examples(200))
@@ -141,12 +141,12 @@ def test_objects_without_a_live_term_are_dropped(summary):
     leaves = single_leaf()._replace(summary=summary)
     objects, _, _ = objects_of([(10, 10, "coffee"), (10, 10, "tea"), (10, 10, "")])
     route = route_of(leaves, rows_of([{"where": "coffee AND milk"}, {"where": "coffee"}]))
-    (share,) = route.cut(*objects)
+    (share,) = route.cut(objects)
     assert share.objects.size == 1
     assert share.terms[share.probed == 1].tolist() == ANALYZER.hash_terms(["coffee"]).tolist()
     # One subscription that needs no term, and none may be dropped.
     route = route_of(leaves, rows_of([{"where": "coffee"}, {"where": "NOT milk"}]))
-    (share,) = route.cut(*objects)
+    (share,) = route.cut(objects)
     assert share.objects.size == 3
     assert share.alone.tolist() == [1, 1, 1]
 
@@ -155,7 +155,7 @@ def test_a_subscription_without_a_term_keeps_only_the_objects_of_its_place():
     leaves = single_leaf()._replace(summary=BY_CELL)
     objects, lon, _ = objects_of([(10, 10, "tea"), (-100, 10, "tea")])
     route = route_of(leaves, rows_of([{"region": {"box": [9, 9, 11, 11]}}]))
-    (share,) = route.cut(*objects)
+    (share,) = route.cut(objects)
     assert lon[share.objects].tolist() == [10]
 
 
@@ -184,7 +184,7 @@ def test_wide_regions_are_noted_once():
     assert not live.tables.live.any()
     route = LeafRoute(3, BY_LEAF, make_tables(leaves), live.tables)
     objects, _, _ = objects_of([(0, 0, word) for word in words])
-    assert (route.own(*objects).of_pair != NO_WORKER).all()
+    assert (route.own(objects).of_pair != NO_WORKER).all()
 
 
 def test_a_term_that_no_list_names_has_an_owner_by_its_hash():
@@ -193,7 +193,7 @@ def test_a_term_that_no_list_names_has_an_owner_by_its_hash():
         list(range(5)),
     )  # fmt: skip
     objects, _, _ = objects_of([(0, 0, f"word{k}") for k in range(500)])
-    owners = route_of(leaves).own(*objects)
+    owners = route_of(leaves).own(objects)
     assert np.bincount(owners.of_pair, minlength=5).min() > 50
 
 
@@ -254,7 +254,7 @@ def test_measures_count_what_routing_does(name, workers):
     leaves = METHODS[name](sample, workers, LoadModel())
     check_leaves(leaves)
     measures = measure_plan(leaves, objects, post_rows(rows), sample, LoadModel())
-    shares = list(route_of(leaves, rows).cut(*objects))
+    shares = list(route_of(leaves, rows).cut(objects))
     sent = np.zeros(workers, np.int64)
     for share in shares:
         sent[share.worker] = share.objects.size
@@ -281,7 +281,7 @@ def test_workers_are_charged_by_any_model(name, model):
     split = leaves._replace(workers=parts.size, part_worker=parts) if model.by_part else leaves
     tables = make_tables(split)
     offsets, held = find_holders(split, make_dominant_route(split), tables, posted)
-    seen = {s.worker: s for s in route_of(split, rows).cut(*objects)}
+    seen = {s.worker: s for s in route_of(split, rows).cut(objects)}
     expected = np.zeros(4)
     for worker in range(split.workers):
         share = seen.get(worker)

@@ -15,8 +15,8 @@ from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, poin
 from placewire.model.subscriptions import take_slices
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.boolean.space_methods import plan_stripes
-from placewire.plans.cost.measures import Objects
 from placewire.plans.cost.model import LoadModel
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, TextSplit, make_leaves
 from placewire.plans.route.leaf_route import make_tables, place_objects
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, make_sample

@@ -11,7 +11,6 @@ from placewire.plans.cost.sstd import (
     SSTD,
     CellStatistics,
     SstdCost,
-    cell_statistics,
     cover_keywords,
     gather_statistics,
 )
@@ -66,7 +65,7 @@ def mixed() -> Sample:
 def southwest(sample: Sample) -> CellStatistics:
     tree = gather_statistics(sample, capacity=1, most=5)
     assert tree.box[1].tolist() == list(SOUTHWEST)
-    return cell_statistics(tree, 1)
+    return tree.cells[1]
 
 
 def distribution(cell: CellStatistics, kind: int) -> dict[int, float]:
@@ -80,7 +79,7 @@ def test_statistics_of_a_cell(mixed: Sample) -> None:
     assert tree.probabilities[0].tolist() == [1.0] * KINDS
     assert tree.probabilities[2].tolist() == pytest.approx([1 / 3, 1 / 2, 1, 1 / 4, 1 / 2, 0])
     assert tree.probabilities[3].tolist() == [0.0] * KINDS
-    cell = cell_statistics(tree, 1)
+    cell = tree.cells[1]
     assert cell.rate == pytest.approx(8 / 5)
     assert distribution(cell, SRQ) == pytest.approx({0: 2 / 3, 1: 1 / 3})
     assert distribution(cell, SKQ) == pytest.approx({1: 1 / 2, 2: 1 / 2})

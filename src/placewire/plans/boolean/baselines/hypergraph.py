@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.model.subscriptions import lengths_to_offsets
-from placewire.plans.allocation import group_by_load
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.baselines.terms import count_terms, list_terms, loads_without_terms
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import Leaves
@@ -215,7 +215,7 @@ def follow_neighbours(
         part[wishes[fits]] = at
         used[at] += loads[wishes[fits]].sum()
     rest = np.flatnonzero(part < 0)
-    part[rest] = group_by_load(loads[rest], used + taken)
+    part[rest] = share_heaviest_first(loads[rest], used + taken)
 
 
 class Wishes(NamedTuple):

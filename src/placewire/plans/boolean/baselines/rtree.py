@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.allocation import group_by_load
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.cuts import run_along
 from placewire.plans.boolean.subset import Box, SampleSubset, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
@@ -38,7 +38,7 @@ def plan_rtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
         ends, _ = edges_of_shares(sample.object_row[subset.objects], np.arange(quota + 1))
         boxes += [(west, south, east, north) for south, north in pairwise(ends)]
         loads.append(loads_of_tiles(sample, subset, ends, cost))
-    tile_worker = group_by_load(np.concatenate(loads), np.zeros(workers))
+    tile_worker = share_heaviest_first(np.concatenate(loads), np.zeros(workers))
     return make_leaves(
         "rtree", workers, NOTHING, boxes, [NO_SPLIT] * len(boxes), tile_worker.tolist()
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from placewire.model.subscriptions import (
     lengths_to_offsets,
 )
-from placewire.plans.allocation import group_by_load
+from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_LEAF, Leaves, TextSplit, make_leaves
@@ -41,7 +41,7 @@ def plan_frequency(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     posted = counts.posted
     loads = cost.of_counts(counts.objects[posted], counts.subscriptions[posted])
     taken = loads_without_terms(sample, counts, workers, cost)
-    return list_terms("frequency", sample, workers, posted, group_by_load(loads, taken))
+    return list_terms("frequency", sample, workers, posted, share_heaviest_first(loads, taken))
 
 
 def count_terms(sample: Sample) -> TermCounts:
@@ -79,7 +79,9 @@ def list_terms(
     idle = np.ones(sample.lexicon.size, np.bool_)
     idle[posted] = False
     part_of_term[posted] = part
-    part_of_term[idle] = group_by_load(sample.frequency[idle].astype(np.float64), np.zeros(workers))
+    part_of_term[idle] = share_heaviest_first(
+        sample.frequency[idle].astype(np.float64), np.zeros(workers)
+    )
     split = TextSplit(workers, sample.lexicon, part_of_term)
     return make_leaves(name, workers, BY_LEAF, [WORLD], [split], list(range(workers)))
 
