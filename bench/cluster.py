@@ -25,7 +25,7 @@ from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, make_tables
-from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.route.protocol import Route, RoutedShare, SpreadRoute
 from placewire.plans.sample.sample import Sample
 from placewire.segments.segment import Segment
@@ -83,7 +83,7 @@ def run_plan(
     live = LiveTerms(leaves)
     live.rebuild([posted.rows])
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
-    offsets, held = find_holders(leaves, make_dominant_route(leaves), tables, posted)
+    offsets, held = find_holders(leaves, posted, tables=tables)
     holdings = [held[offsets[w] : offsets[w + 1]] for w in range(leaves.workers)]
     run = run_route(leaves.name, route, holdings, objects, posted.rows)
     if reference is not None:

@@ -23,7 +23,7 @@ FANOUT = 8
 class RangeRoute(Protocol):
     """Names the leaves that ranges of plan cells overlap."""
 
-    def workers_of_ranges(
+    def leaves_of_ranges(
         self, cells: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The leaves that each range of plan cells overlaps: offsets i64[m + 1] and leaves i32."""
@@ -45,7 +45,7 @@ class ScanRoute(NamedTuple):
     cell_leaf: NDArray[np.int32]
     box: NDArray[np.int32]
 
-    def workers_of_ranges(
+    def leaves_of_ranges(
         self, cells: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         offsets, leaf, _ = self.search(cells)
@@ -96,7 +96,7 @@ class TreeRoute(NamedTuple):
     child_first: NDArray[np.int32]
     child_end: NDArray[np.int32]
 
-    def workers_of_ranges(
+    def leaves_of_ranges(
         self, cells: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         offsets, leaf, _ = self.search(cells)

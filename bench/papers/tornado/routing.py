@@ -24,7 +24,7 @@ from placewire.plans.boolean.space_methods import plan_agrid
 from placewire.plans.cost.tornado import FineGrid, make_grid, spread_lines
 from placewire.plans.kernels.term_maps import GOLDEN, MIX, posts_into_maps
 from placewire.plans.leaves import NO_SPLIT, Leaves, make_leaves
-from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.route.live_terms import LiveTerms, make_leaf_map
 from placewire.plans.sample.sample import PLAN_LEVEL, Sample
 
 UNITS = 7  # Tornado's default; it tries 1 to 12
@@ -103,7 +103,7 @@ def lay_grid(objects: Probe) -> FineGrid:
 
 def make_routes(leaves: Leaves, grid: FineGrid) -> dict[str, RangeRoute]:
     """The three ways, by the names of ROUTES."""
-    ways = (make_dominant_route(leaves), make_scan_route(leaves, grid), make_tree_route(leaves))
+    ways = (make_leaf_map(leaves), make_scan_route(leaves, grid), make_tree_route(leaves))
     return dict(zip(ROUTES, ways, strict=True))
 
 
@@ -136,7 +136,7 @@ def time_points(objects: Probe, sample: Sample) -> list[tuple[object, ...]]:
     for partitions in PARTITIONS:
         leaves = plan_agrid(sample, partitions)
         ns, steps, _ = search_all(make_routes(leaves, grid), cells)
-        lookup = make_dominant_route(leaves).leaves_of_points
+        lookup = make_leaf_map(leaves).leaves_of_points
         lookup_s = best_of(partial(lookup, columns, rows))
         lines.append((partitions, *ns, 1e9 * lookup_s / columns.size, *steps))
     return lines

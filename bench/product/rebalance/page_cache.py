@@ -28,7 +28,6 @@ from placewire.plans.cost.measures import find_holders, post_rows
 from placewire.plans.cost.model import calibrate
 from placewire.plans.rebalance.prefetch import gained_ranges, touch
 from placewire.plans.route.leaf_route import make_tables
-from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import make_sample
 from placewire.segments.segment import Segment, open_segment, write_segment
 from placewire.storage.arrays import forget_deleted
@@ -72,7 +71,7 @@ def measure_cold_pages(
     posted = post_rows(rows)
     pairs = []
     for leaves, table in zip(plans, tables, strict=True):
-        offsets, held = find_holders(leaves, make_dominant_route(leaves), table, posted)
+        offsets, held = find_holders(leaves, posted, tables=table)
         pairs.append([held[a:b] for a, b in pairwise(offsets.tolist())])
     gains = []
     for worker in range(WORKERS):

@@ -93,7 +93,7 @@ class RowPlanner:
         self.rule_file = saved.rule
         if self.rule_file:
             arrays = open_arrays(self.state.file(self.rule_file)).arrays
-            self.strategy.read_rule(self.method, arrays)
+            self.strategy.rule = self.strategy.rule_type.from_arrays(self.method, arrays)
         if saved.loads:
             self.strategy.loads = np.array(saved.loads)
         if saved.leaves:
@@ -288,7 +288,7 @@ class RowPlanner:
                 return
         division = self.strategy.divide(self.method, seen, counted)
         self.rule_file = self.state.new_name(batch, "rule")
-        write_arrays(self.state.file(self.rule_file), self.strategy.rule_arrays())
+        write_arrays(self.state.file(self.rule_file), self.strategy.rule.to_arrays())
         self._rewrite(batch, live, segments, division.parts_of, ahead)
         if not chooses:
             self.why = (

@@ -56,6 +56,7 @@ class PartitionStrategy(ABC):
     map_key: str
     map_level: int  # of the map's cells, 0: one cell
     sent_key: str
+    rule_type: Any  # has `to_arrays` and `from_arrays`
     rule: Any = None
     loads: NDArray[np.float64] | None = None  # of workers, where assignments follow them
 
@@ -115,13 +116,3 @@ class PartitionStrategy(ABC):
     def can_rebalance(self, method: str) -> bool:
         """Whether assignments of a method follow what workers were counted to cost."""
         return True
-
-    # Rule files.
-
-    @abstractmethod
-    def read_rule(self, method: str, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take the rule from the arrays of its file."""
-
-    @abstractmethod
-    def rule_arrays(self) -> dict[str, NDArray[Any]]:
-        """The rule as arrays of a file."""

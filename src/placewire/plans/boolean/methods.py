@@ -24,7 +24,7 @@ from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.sample.questions import Questions, add_questions
-from placewire.plans.sample.sample import Sample, make_sample
+from placewire.plans.sample.sample import Sample, every_nth, make_sample
 from placewire.plans.sample.sampler import Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
@@ -33,14 +33,7 @@ SAMPLE_SUBSCRIPTIONS = 1_000_000
 
 OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
 
-CANDIDATES = (
-    "grid",
-    "kdtree",
-    "frequency",
-    "kdt",
-    "agrid",
-    "qt",
-)  # of `auto`
+CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`
 
 
 class Made(NamedTuple):
@@ -103,14 +96,11 @@ def live_rows(
 ) -> SubscriptionRows:
     """The live subscriptions, or an even choice of them."""
     total = sum(live.segment.rows.total - live.ended for live in segments)
-    step = max(1, -(-total // most))
+    step = every_nth(total, most)
     parts = []
     for live in segments:
         rows = whole_rows(live.segment)
-        alive = np.arange(rows.total)
-        if live.ended:
-            bits = np.unpackbits(live.dead.view(np.uint8), bitorder="little")[: rows.total]
-            alive = np.flatnonzero(bits == 0)
+        alive = np.flatnonzero(~live.ended_mask()) if live.ended else np.arange(rows.total)
         parts.append(
             take_rows(rows, alive[::step]) if alive.size < rows.total or step > 1 else rows
         )

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.plans.cost.model import CostModel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
@@ -23,8 +22,14 @@ from placewire.plans.kernels.owners import (
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, Owners, make_tables
-from placewire.plans.route.live_terms import DominantRoute, LiveTerms, make_dominant_route
-from placewire.plans.sample.sample import PLAN_LEVEL, NearPosts, Sample, count_near, note_posts
+from placewire.plans.route.live_terms import LeafMap, LiveTerms, make_leaf_map
+from placewire.plans.sample.sample import (
+    NearPosts,
+    Sample,
+    cells_of_boxes,
+    count_near,
+    note_posts,
+)
 
 
 class PlanWork(NamedTuple):
@@ -37,6 +42,12 @@ class PlanWork(NamedTuple):
     held: NDArray[np.floating[Any] | np.integer[Any]]
     candidates: NDArray[np.floating[Any] | np.integer[Any]]
     route_ns: float
+
+
+def shared_work(objects: int, subscriptions: int, candidates: NDArray[np.float64]) -> PlanWork:
+    """The work of the plan `shared`, which sends nothing; `candidates` may be in any parts."""
+    none = np.zeros(1)
+    return PlanWork("shared", objects, subscriptions, none, none, candidates, 0.0)
 
 
 class Measures(NamedTuple):
@@ -92,16 +103,14 @@ def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
     Without `near` it says which worker holds what, and nothing about what objects would match.
     """
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
-    post_offsets = np.zeros(rows.total + 1, np.int64)
-    np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
+    post_offsets = lengths_to_offsets(np.bincount(post_row, minlength=rows.total))
     noted = note_posts(rows) if near else NearPosts(np.empty(0, np.uint64), 0.0)
     return Posted(rows, post_row, post_offsets, post_term, noted)
 
 
 def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
     """How many subscriptions each part of a plan has."""
-    alone = give_parts_workers(leaves)
-    offsets, _ = find_holders(alone, make_dominant_route(alone), make_tables(alone), posted)
+    offsets, _ = find_holders(give_parts_workers(leaves), posted)
     return np.diff(offsets).astype(np.float64)
 
 
@@ -163,9 +172,9 @@ def route_all(
     """Find the workers of all subscriptions and objects, and take the time of both."""
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
-    finder = make_dominant_route(leaves)
+    leaf_map = make_leaf_map(leaves)
     started = time.perf_counter()
-    held_offsets, held = find_holders(leaves, finder, tables, posted)
+    held_offsets, held = find_holders(leaves, posted, leaf_map, tables)
     live.rebuild([posted.rows])
     follow_s = time.perf_counter() - started
     route = LeafRoute(leaves.workers, leaves.summary, tables, live.tables)
@@ -209,11 +218,17 @@ def charge(flow: Flow, sample: Sample, cost: CostModel) -> NDArray[np.float64]:
 
 
 def find_holders(
-    leaves: Leaves, finder: DominantRoute, tables: RouteTables, posted: Posted
+    leaves: Leaves,
+    posted: Posted,
+    leaf_map: LeafMap | None = None,
+    tables: RouteTables | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64."""
-    ranges = boxes_to_ranges(read_only(posted.rows.box))
-    leaf_offsets, leaf = finder.workers_of_ranges(ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL))
+    """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64.
+
+    `leaf_map` and `tables` are those of the leaves, if they are at hand.
+    """
+    leaf_map, tables = leaf_map or make_leaf_map(leaves), tables or make_tables(leaves)
+    leaf_offsets, leaf = leaf_map.leaves_of_ranges(cells_of_boxes(posted.rows.box))
     found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
         read_only(leaf_offsets),
         read_only(leaf),

@@ -28,8 +28,11 @@ from placewire.segments.segment import Segment, make_segment
 OBJECTS_A_CHANGE = 5
 
 
+Rows = NDArray[np.int64]  # of a sample
+
+
 class CostModel(Protocol):
-    """A model of load: what the workers of a plan are charged by."""
+    """Charges the workers of a plan for what they see and hold."""
 
     @property
     def name(self) -> str: ...
@@ -39,11 +42,7 @@ class CostModel(Protocol):
         """Whether each part of a plan is charged, and a worker the sum of its parts."""
 
     def cost(
-        self,
-        sample: Sample,
-        objects: NDArray[np.int64],
-        subscriptions: NDArray[np.int64],
-        postings: float = 0.0,
+        self, sample: Sample, objects: Rows, subscriptions: Rows, postings: float = 0.0
     ) -> float:
         """The load of a worker or part that sees these objects and holds these subscriptions.
 
@@ -107,11 +106,7 @@ class LoadModel(NamedTuple):
         )
 
     def cost(
-        self,
-        sample: Sample,
-        objects: NDArray[np.int64],
-        subscriptions: NDArray[np.int64],
-        postings: float = 0.0,
+        self, sample: Sample, objects: Rows, subscriptions: Rows, postings: float = 0.0
     ) -> float:
         work = objects.size + self.posting_work * postings
         return self.of_counts(work, float(subscriptions.size))

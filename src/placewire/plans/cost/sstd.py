@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.boolean.subset import quarter_box, take_box, whole_sample
+from placewire.plans.cost.model import Rows
 from placewire.plans.kernels.parts import rows_to_histograms, terms_counted
 from placewire.plans.sample.questions import traits_of
 from placewire.plans.sample.sample import CRQ, KINDS, LONGEST, SKQ, SRQ, Sample
@@ -67,9 +68,7 @@ class CellStatistics(NamedTuple):
         return self.keywords[of_kind], self.keyword_counts[of_kind]
 
 
-def describe_cell(
-    sample: Sample, objects: NDArray[np.int64], subscriptions: NDArray[np.int64]
-) -> CellStatistics:
+def describe_cell(sample: Sample, objects: Rows, subscriptions: Rows) -> CellStatistics:
     """The statistics of some objects and rows of a sample."""
     traits = traits_of(sample)
     shape = (KINDS, LONGEST + 1, LIVES)
@@ -135,11 +134,7 @@ class SstdCost(NamedTuple):
         return float(cell.objects * weights.sum())
 
     def cost(
-        self,
-        sample: Sample,
-        objects: NDArray[np.int64],
-        subscriptions: NDArray[np.int64],
-        postings: float = 0.0,
+        self, sample: Sample, objects: Rows, subscriptions: Rows, postings: float = 0.0
     ) -> float:
         cell = describe_cell(sample, objects, subscriptions)
         size = sample.lexicon.size

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.plans.boolean.subset import Box
+from placewire.plans.cost.model import Rows
 from placewire.plans.kernels.stab_counts import (
     GridPoints,
     PostedRanges,
@@ -169,11 +170,7 @@ class TornadoCost(NamedTuple):
         return fit_grid(sample, self.least, self.most)
 
     def of_objects(
-        self,
-        sample: Sample,
-        grid: FineGrid,
-        objects: NDArray[np.int64],
-        subscriptions: NDArray[np.int64],
+        self, sample: Sample, grid: FineGrid, objects: Rows, subscriptions: Rows
     ) -> NDArray[np.int64]:
         """The postings of the picked subscriptions that each picked object meets."""
         pieces, piece_rows = ranges_unwrapped(grid.ranges(sample.cell), subscriptions, grid.columns)
@@ -202,11 +199,7 @@ class TornadoCost(NamedTuple):
         return cells
 
     def cost(
-        self,
-        sample: Sample,
-        objects: NDArray[np.int64],
-        subscriptions: NDArray[np.int64],
-        postings: float = 0.0,
+        self, sample: Sample, objects: Rows, subscriptions: Rows, postings: float = 0.0
     ) -> float:
         return float(self.of_objects(sample, self.grid(sample), objects, subscriptions).sum())
 

@@ -51,6 +51,27 @@ class Rule(NamedTuple):
     rectangles: NDArray[np.float64] = NO_RECTANGLES
     parts: Parts = NO_PARTS
 
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a rule file; the manifest has the name."""
+        object_counts = self.object_counts._asdict()
+        return {
+            "objects": np.array([object_counts.pop("objects")], np.int64),
+            **{f"census_{field}": array for field, array in object_counts.items()},
+            "rectangles": self.rectangles,
+            **{f"parts_{field}": array for field, array in self.parts._asdict().items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
+        """The rule of method `name` from the arrays of its file."""
+        object_counts = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
+        return cls(
+            name,
+            freeze_counts(ObjectCounts(int(arrays["objects"][0]), *object_counts)),
+            arrays["rectangles"],
+            Parts(*(arrays[f"parts_{field}"] for field in Parts._fields)),
+        )
+
 
 class Assignment(NamedTuple):
     """The worker i32[n] and the estimated cost f64[n] of every subscription of a sample.
@@ -90,25 +111,3 @@ def release(
     ended = np.bincount(workers_of_ended, costs_of_ended, loads.size)
     after: NDArray[np.float64] = np.maximum(loads - ended, 0.0)
     return after
-
-
-def rule_to_arrays(rule: Rule) -> dict[str, NDArray[Any]]:
-    """The arrays of a rule file; the manifest has the name."""
-    object_counts = rule.object_counts._asdict()
-    return {
-        "objects": np.array([object_counts.pop("objects")], np.int64),
-        **{f"census_{field}": array for field, array in object_counts.items()},
-        "rectangles": rule.rectangles,
-        **{f"parts_{field}": array for field, array in rule.parts._asdict().items()},
-    }
-
-
-def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
-    """The inverse of `rule_to_arrays`."""
-    object_counts = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
-    return Rule(
-        name,
-        freeze_counts(ObjectCounts(int(arrays["objects"][0]), *object_counts)),
-        arrays["rectangles"],
-        Parts(*(arrays[f"parts_{field}"] for field in Parts._fields)),
-    )

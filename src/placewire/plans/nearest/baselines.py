@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
-    boxes_to_ranges,
     codes_to_columns_rows,
     points_to_codes,
-    ranges_coarsened,
 )
 from placewire.model.subscriptions import take_slices
 from placewire.plans.allocation import share_heaviest_first
@@ -58,7 +56,7 @@ from placewire.plans.nearest.sample import (
     quarter_rows,
     rows_on_curve,
 )
-from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample
+from placewire.plans.sample.sample import ANY, PLAN_LEVEL, Sample, cells_of_boxes, choose_evenly
 
 
 class Quarter(NamedTuple):
@@ -200,8 +198,8 @@ def make_table(parts: Parts) -> NDArray[np.uint64]:
 
 def thin_sample(sample: CircleSample, object_counts: ObjectCounts, most: int) -> Sample:
     """What `kdt` plans by: each subscription posted once, under its least frequent term."""
-    objects = take_evenly(sample.objects, most)
-    rows = take_evenly(sample.subscriptions, most)
+    objects = choose_evenly(np.arange(sample.objects), most)
+    rows = choose_evenly(np.arange(sample.subscriptions), most)
     least = rows_least_frequent(
         read_only(sample.term_offsets),
         find_terms(object_counts, sample.terms),
@@ -215,13 +213,12 @@ def thin_sample(sample: CircleSample, object_counts: ObjectCounts, most: int) ->
     numbers = np.searchsorted(lexicon, terms).astype(np.int32)
     posts = np.where(least >= 0, np.searchsorted(lexicon, posted), ANY).astype(np.int32)
     columns, object_rows = plan_cells(sample.object_lon[objects], sample.object_lat[objects])
-    ranges = boxes_to_ranges(place_circles(sample).rectangle[rows])
     return Sample(
         object_column=columns,
         object_row=object_rows,
         term_offsets=offsets,
         terms=numbers,
-        cell=ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL),
+        cell=cells_of_boxes(place_circles(sample).rectangle[rows]),
         post_offsets=np.arange(rows.size + 1, dtype=np.int64),
         posts=posts,
         lexicon=lexicon,
@@ -235,8 +232,3 @@ def plan_cells(
     """The columns and rows of places, in plan cells."""
     columns, rows = codes_to_columns_rows(points_to_codes(lon, lat))
     return columns >> (MAX_LEVEL - PLAN_LEVEL), rows >> (MAX_LEVEL - PLAN_LEVEL)
-
-
-def take_evenly(total: int, most: int) -> NDArray[np.int64]:
-    """At most `most` rows of `total`, at even steps."""
-    return np.arange(total) if total <= most else np.arange(most) * total // most

@@ -25,9 +25,10 @@ from placewire.kernels.space.z_curve import (
     rows_summed,
     terms_counted_in_rectangle,
 )
-from placewire.kernels.text.hash_table import hashes_to_numbers, numbers_to_groups
+from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.model.subscriptions import lengths_to_offsets, take_slices
 from placewire.plans.kernels.nearest import ListedPoints, SearchedPlaces, places_to_kth_distances
+from placewire.plans.sample.sample import number_terms
 
 Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
 
@@ -133,7 +134,7 @@ class ObjectCounts(NamedTuple):
 
 def count_terms(sample: CircleSample) -> ObjectCounts:
     """Count objects by term alone."""
-    terms, numbers = _number_objects(sample.object_terms)
+    terms, numbers = number_terms(sample.object_terms)
     offsets = lengths_to_offsets(np.bincount(numbers, minlength=terms.size))
     nothing = np.empty(0, np.float64)
     return freeze_counts(
@@ -153,7 +154,7 @@ def count_objects_by_term(sample: CircleSample) -> ObjectCounts:
     """Count objects by term and place."""
     codes = points_to_curve(sample.object_lon, sample.object_lat)
     order = np.argsort(codes, kind="stable")
-    terms, numbers = _number_objects(sample.object_terms)
+    terms, numbers = number_terms(sample.object_terms)
     term_offsets, positions = take_slices(sample.object_term_offsets, order)
     owners = np.repeat(np.arange(order.size, dtype=np.int32), np.diff(term_offsets))
     list_offsets, pairs = numbers_to_groups(numbers[positions], terms.size)
@@ -299,14 +300,3 @@ def find_radii(
         SearchedPlaces(*map(read_only, (lon, lat, k, offsets, lists))),
     )
     return radii
-
-
-def _number_objects(
-    hashes: NDArray[np.uint64],
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """The distinct hashes, ascending, and the place of each hash among them."""
-    _, numbers, distinct = hashes_to_numbers(read_only(hashes))
-    order = np.argsort(distinct)
-    rank = np.empty(distinct.size, np.int64)
-    rank[order] = np.arange(distinct.size)
-    return distinct[order], rank[numbers]

@@ -6,7 +6,6 @@ circle that it may enter. Under `sstd` every worker has all rows, and objects ar
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,23 +33,21 @@ from placewire.model.subscriptions import SubscriptionRows, map_columns, take_ro
 from placewire.plans.allocation import hand_over, imbalance, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork
+from placewire.plans.cost.measures import PlanWork, shared_work
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import Objects, cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
 from placewire.plans.nearest.assignment import (
     Assignment,
     Rule,
-    arrays_to_rule,
     release,
-    rule_to_arrays,
 )
 from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
 from placewire.plans.nearest.sample import CircleSample
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
-from placewire.plans.route.worker_map import MapPosts, WorkerMap, WorkerMapRoute
+from placewire.plans.route.worker_map import MapPosts, route_sample
 from placewire.plans.sample.questions import assume_kind
-from placewire.plans.sample.sample import CKQ, make_sample
+from placewire.plans.sample.sample import CKQ, every_nth, make_sample
 from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment, make_directory
@@ -72,6 +69,7 @@ class NearestStrategy(PartitionStrategy):
     map_key = "circles"
     map_level = CELL_LEVEL
     sent_key = "broadcast"
+    rule_type = Rule
     rule: Rule | None = None
     loads: NDArray[np.float64]
 
@@ -181,13 +179,6 @@ class NearestStrategy(PartitionStrategy):
         sample = sample._replace(traits=assume_kind(sample, CKQ))
         return plan_qt(sample, self.workers)._replace(summary=NOTHING)
 
-    def read_rule(self, method: str, arrays: dict[str, NDArray[Any]]) -> None:
-        self.rule = arrays_to_rule(method, arrays)
-
-    def rule_arrays(self) -> dict[str, NDArray[Any]]:
-        assert self.rule is not None
-        return rule_to_arrays(self.rule)
-
 
 def radii_of(segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
     """The current radius of every row's circle."""
@@ -268,11 +259,11 @@ def match_sample(
     rows: SubscriptionRows, radius: NDArray[np.float64], objects: Objects
 ) -> MatchedSample:
     """Match some of the objects against some of the rows."""
-    step = max(1, -(-rows.total // SAMPLED_ROWS))
+    step = every_nth(rows.total, SAMPLED_ROWS)
     picked = np.arange(0, rows.total, step)
     some = map_columns(take_rows(rows, picked), read_only)
     circles = index_circles(some, radius[picked], one_part(some.total))
-    chosen = np.arange(0, objects.codes.size, max(1, -(-objects.codes.size // SAMPLED_OBJECTS)))
+    chosen = np.arange(0, objects.total, every_nth(objects.total, SAMPLED_OBJECTS))
     offsets, at = take_slices(objects.term_offsets, chosen)
     objects = Objects(objects.codes[chosen], offsets, objects.terms[at])
     lon, lat = codes_to_points(objects.codes)
@@ -290,21 +281,16 @@ def measure_owners(
     own = owner[:: matched.step]
     partition = RowPartition(workers, own, np.zeros(own.size, np.float32))
     circles = matched.circles._replace(partition=partition)
-    held = WorkerMap()
-    held.rebuild([post_circles(matched.rows, circles, workers)])
-    started = time.perf_counter()
-    sent = np.zeros(workers)
-    for share in WorkerMapRoute(workers, held.words, CELL_LEVEL).cut(matched.objects):
-        sent[share.worker] = share.objects.size
-    route_ns = 1e9 * (time.perf_counter() - started) / max(matched.objects.codes.size, 1)
+    posts = post_circles(matched.rows, circles, workers)
+    sent, seconds = route_sample(posts, workers, matched.objects)
     return PlanWork(
         name,
-        matched.objects.codes.size,
+        matched.objects.total,
         owner.size,
         sent,
         np.bincount(owner, minlength=workers),
         matched.postings * np.bincount(own[matched.row], minlength=workers),
-        route_ns,
+        1e9 * seconds / max(matched.objects.total, 1),
     )
 
 
@@ -319,7 +305,7 @@ def choose_nearest(
 ) -> PlanChoice:
     """Score `shared` and every assignment of rows; the cheapest wins."""
     matched = match_sample(rows, radius, objects)
-    none, candidates = np.zeros(1), np.array([matched.postings * matched.row.size])
-    shared = PlanWork("shared", matched.objects.codes.size, rows.total, none, none, candidates, 0.0)
+    candidates = np.array([matched.postings * matched.row.size])
+    shared = shared_work(matched.objects.total, rows.total, candidates)
     work = [measure_owners(name, matched, owner, workers) for name, owner in owners.items()]
     return choose_partition(shared, work, workers, prices, machines, BYTES_A_NEAREST)

@@ -26,8 +26,6 @@ from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2
 from placewire.plans.rebalance.signals import Signals
 from placewire.plans.rebalance.sstd import adjust_sstd
 from placewire.plans.rebalance.tornado import BorderLines, adjust_tornado
-from placewire.plans.route.leaf_route import make_tables
-from placewire.plans.route.live_terms import make_dominant_route
 from placewire.plans.sample.sample import Sample
 
 HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
@@ -289,9 +287,7 @@ def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:
     """How many subscriptions get to workers that did not have them."""
     pairs = []
     for leaves in (before, after):
-        offsets, rows = find_holders(
-            leaves, make_dominant_route(leaves), make_tables(leaves), posted
-        )
+        offsets, rows = find_holders(leaves, posted)
         worker = np.repeat(np.arange(leaves.workers), np.diff(offsets))
         pairs.append(worker * posted.rows.total + rows)
     return float(np.setdiff1d(pairs[1], pairs[0]).size)

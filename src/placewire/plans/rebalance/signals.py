@@ -22,8 +22,6 @@ from placewire.plans.messages import WorkerSummary
 from placewire.plans.rebalance.adjustment import PartLoads
 from placewire.plans.rebalance.tally import BY_LEAF
 from placewire.plans.rebalance.tornado import BorderLines
-from placewire.plans.route.leaf_route import make_tables
-from placewire.plans.route.live_terms import make_dominant_route
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment
 from placewire.storage.arrays import open_arrays, write_arrays
@@ -245,5 +243,5 @@ def count_segment(leaves: Leaves, segment: Segment) -> LeafCounts:
     np.add.at(by_leaf, (leaf, leaves.part_worker), parts)
     if np.unique(leaves.part_worker).size == parts.size:  # one part each
         return LeafCounts(by_leaf.sum(axis=0), by_leaf)
-    offsets, _ = find_holders(leaves, make_dominant_route(leaves), make_tables(leaves), posted)
+    offsets, _ = find_holders(leaves, posted)
     return LeafCounts(np.diff(offsets).astype(np.float64), by_leaf)

@@ -1,4 +1,13 @@
-"""Places in parts: a kd-tree over points whose leaves have like products of rows and objects."""
+"""The methods that divide `relevant` subscriptions among workers, by name.
+
+A plan gives every posting of a row (one of its terms) a worker. By `hash` and `location` all
+postings of a row have the same worker. By `keyword` a term has a worker, so that a row has as many
+as its terms have. By `prefix` only the terms of its loose prefix are posted. The two with a plus
+cut twice. An object goes to the workers that have one of its terms.
+
+Places are cut by a kd-tree and terms by frequency, so that the products of rows and objects are
+about the same in all parts.
+"""
 
 from __future__ import annotations
 
@@ -216,6 +225,34 @@ class RelevantRule(NamedTuple):
     trees: tuple[PointTree, ...] = ()
     words: tuple[TermParts, ...] = ()
 
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of a rule file; the manifest has the name."""
+        arrays: dict[str, NDArray[Any]] = {
+            "cuts": np.array([self.workers, self.first, self.second]),
+            "terms": self.terms,
+            "frequency": self.frequency,
+        }
+        for number, tree in enumerate(self.trees):
+            arrays |= {f"tree{number}.{name}": array for name, array in tree._asdict().items()}
+        for number, words in enumerate(self.words):
+            arrays |= {f"words{number}.terms": words.terms, f"words{number}.part": words.part}
+            arrays[f"words{number}.parts"] = np.array([words.parts])
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, name: str, arrays: dict[str, NDArray[Any]]) -> RelevantRule:
+        """The rule of method `name` from the arrays of its file."""
+        trees: list[PointTree] = []
+        words: list[TermParts] = []
+        while (label := f"tree{len(trees)}") + ".axis" in arrays:
+            trees.append(PointTree(*(arrays[f"{label}.{field}"] for field in PointTree._fields)))
+        while (label := f"words{len(words)}") + ".terms" in arrays:
+            parts = int(arrays[f"{label}.parts"][0])
+            words.append(TermParts(arrays[f"{label}.terms"], arrays[f"{label}.part"], parts))
+        workers, first, second = arrays["cuts"].tolist()
+        terms, frequency = arrays["terms"], arrays["frequency"]
+        return cls(name, workers, first, second, terms, frequency, tuple(trees), tuple(words))
+
     def order_terms(self, rows: SubscriptionRows) -> NDArray[np.float64] | None:
         """The order of a row's terms, where they may have several workers."""
         return frequencies_of(rows, self.terms, self.frequency) if self.words else None
@@ -338,42 +375,3 @@ def cut_terms(sample: RelevantSample, posted: NDArray[np.bool_], parts: int) -> 
         parts,
     )
     return TermParts(terms, part[rank], parts)
-
-
-def rule_to_arrays(rule: RelevantRule) -> dict[str, NDArray[Any]]:
-    """A rule as arrays of a file."""
-    arrays: dict[str, NDArray[Any]] = {
-        "cuts": np.array([rule.workers, rule.first, rule.second]),
-        "terms": rule.terms,
-        "frequency": rule.frequency,
-    }
-    for number, tree in enumerate(rule.trees):
-        arrays |= {f"tree{number}.{name}": array for name, array in tree._asdict().items()}
-    for number, words in enumerate(rule.words):
-        arrays |= {f"words{number}.terms": words.terms, f"words{number}.part": words.part}
-        arrays[f"words{number}.parts"] = np.array([words.parts])
-    return arrays
-
-
-def arrays_to_rule(name: str, arrays: dict[str, NDArray[Any]]) -> RelevantRule:
-    """The rule of method `name` from a file."""
-    workers, first, second = arrays["cuts"].tolist()
-    trees: list[PointTree] = []
-    words: list[TermParts] = []
-    while f"tree{len(trees)}.axis" in arrays:
-        label = f"tree{len(trees)}"
-        trees.append(PointTree(*(arrays[f"{label}.{field}"] for field in PointTree._fields)))
-    while f"words{len(words)}.terms" in arrays:
-        label = f"words{len(words)}"
-        parts = int(arrays[f"{label}.parts"][0])
-        words.append(TermParts(arrays[f"{label}.terms"], arrays[f"{label}.part"], parts))
-    return RelevantRule(
-        name,
-        workers,
-        first,
-        second,
-        arrays["terms"],
-        arrays["frequency"],
-        tuple(trees),
-        tuple(words),
-    )

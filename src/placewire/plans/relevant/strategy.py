@@ -17,7 +17,7 @@ from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.allocation import hand_over, scale_costs, sum_loads
 from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork
+from placewire.plans.cost.measures import PlanWork, shared_work
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import WIDE_CELL, Objects
 from placewire.plans.relevant.methods import (
@@ -27,13 +27,12 @@ from placewire.plans.relevant.methods import (
     RelevantRule,
     RelevantSample,
     TermParts,
-    arrays_to_rule,
     frequencies_of,
     grow_point_tree,
     plan_relevant,
-    rule_to_arrays,
 )
-from placewire.plans.route.worker_map import MapPosts, WorkerMap, WorkerMapRoute
+from placewire.plans.route.worker_map import MapPosts, route_sample
+from placewire.plans.sample.sample import every_nth
 from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.segment import Segment
 
@@ -54,6 +53,7 @@ class RelevantStrategy(PartitionStrategy):
     map_key = "terms"
     map_level = ONE_CELL
     sent_key = "objects"
+    rule_type = RelevantRule
     rule: RelevantRule | None = None
 
     def assign(self, rows: SubscriptionRows, held: Any) -> TermPartition:
@@ -106,13 +106,6 @@ class RelevantStrategy(PartitionStrategy):
 
     def can_rebalance(self, method: str) -> bool:
         return method != "hash"
-
-    def read_rule(self, method: str, arrays: dict[str, NDArray[Any]]) -> None:
-        self.rule = arrays_to_rule(method, arrays)
-
-    def rule_arrays(self) -> dict[str, NDArray[Any]]:
-        assert self.rule is not None
-        return rule_to_arrays(self.rule)
 
 
 def rebalance_rule(
@@ -222,8 +215,7 @@ def choose_relevant(
     names = ("prefix", "location") if terms < workers else ("location", "hash")
     sample = thin_sample(sample)
     matches = count_matches(sample)
-    none = np.zeros(1)
-    shared = PlanWork("shared", sample.lon.size, sample.rows.total, none, none, matches, 0.0)
+    shared = shared_work(sample.lon.size, sample.rows.total, matches)
     work = [measure_method(name, sample, matches, workers, prices) for name in names]
     note = f"; {terms:.1f} terms an object, {workers} workers"
     return choose_partition(shared, work, workers, prices, machines, BYTES_A_RELEVANT, note)
@@ -231,8 +223,8 @@ def choose_relevant(
 
 def thin_sample(sample: RelevantSample) -> RelevantSample:
     """Take rows and objects at even steps."""
-    rows = np.arange(0, sample.rows.total, max(1, -(-sample.rows.total // SAMPLED_ROWS)))
-    chosen = np.arange(0, sample.lon.size, max(1, -(-sample.lon.size // SAMPLED_OBJECTS)))
+    rows = np.arange(0, sample.rows.total, every_nth(sample.rows.total, SAMPLED_ROWS))
+    chosen = np.arange(0, sample.lon.size, every_nth(sample.lon.size, SAMPLED_OBJECTS))
     offsets, at = take_slices(sample.term_offsets, chosen)
     return RelevantSample(
         take_rows(sample.rows, rows),
@@ -246,12 +238,7 @@ def thin_sample(sample: RelevantSample) -> RelevantSample:
 
 def count_matches(sample: RelevantSample) -> NDArray[np.float64]:
     """Count the sampled objects that have the term of each literal."""
-    terms, counts = np.unique(sample.terms, return_counts=True)
-    wanted = sample.rows.literal_term
-    if terms.size == 0:
-        return np.zeros(wanted.size)
-    at = np.minimum(np.searchsorted(terms, wanted), terms.size - 1)
-    return np.where(terms[at] == wanted, counts[at], 0).astype(np.float64)
+    return frequencies_of(sample.rows, *np.unique(sample.terms, return_counts=True))
 
 
 def measure_method(
@@ -263,13 +250,9 @@ def measure_method(
 ) -> PlanWork:
     """Measure the work of a plan that assigns the sample's postings by a method."""
     owner = plan_relevant(name, sample, workers).assign(sample.rows, sample.theta)
-    held = WorkerMap()
-    held.rebuild([post_literals(sample.rows, TermPartition(workers, owner), workers)])
-    sent = np.zeros(workers)
-    codes = np.zeros(sample.lon.size, np.uint32)
-    route = WorkerMapRoute(workers, held.words, ONE_CELL)
-    for share in route.cut(Objects(codes, sample.term_offsets, sample.terms)):
-        sent[share.worker] = share.objects.size
+    posts = post_literals(sample.rows, TermPartition(workers, owner), workers)
+    codes = np.zeros(sample.lon.size, np.uint32)  # places do not count
+    sent, _ = route_sample(posts, workers, Objects(codes, sample.term_offsets, sample.terms))
     posted = owner >= 0
     rows_a_literal = sample.rows.total / max(sample.rows.literal_term.size, 1)
     return PlanWork(

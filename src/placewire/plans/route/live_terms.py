@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
+from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.plans.cost.tornado import make_grid
@@ -22,7 +22,7 @@ from placewire.plans.kernels.leaves import neighbours_overlapping_ranges
 from placewire.plans.kernels.owners import ALL_LIVE, CELLS, LEAVES, WORKERS
 from placewire.plans.kernels.term_maps import WIDE, LiveTables, cells_of_ranges, posts_into_maps
 from placewire.plans.leaves import BY_CELL, BY_LEAF, BY_WORKER, NOTHING, Leaves
-from placewire.plans.sample.sample import PLAN_LEVEL
+from placewire.plans.sample.sample import cells_of_boxes
 
 MANNERS = {NOTHING: ALL_LIVE, BY_CELL: CELLS, BY_LEAF: LEAVES, BY_WORKER: WORKERS}
 CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
@@ -50,9 +50,9 @@ class LiveTerms:
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
         self.manner = MANNERS[leaves.summary]
-        self.map: DominantRoute | None = None
+        self.leaf_map: LeafMap | None = None
         if self.manner in (LEAVES, WORKERS):
-            self.map = make_dominant_route(leaves)
+            self.leaf_map = make_leaf_map(leaves)
         self.scopes = {
             ALL_LIVE: 0,
             CELLS: 1 << (2 * CELL_LEVEL),
@@ -71,8 +71,8 @@ class LiveTerms:
             return None
         other = copy(self)
         other.leaves = leaves
-        if other.map is not None:
-            other.map = make_dominant_route(leaves)
+        if other.leaf_map is not None:
+            other.leaf_map = make_leaf_map(leaves)
         return other
 
     def clear(self, keys: int, wide_keys: int = 0) -> None:
@@ -137,12 +137,12 @@ class LiveTerms:
 
     def scopes_of(self, rows: SubscriptionRows) -> Scopes:
         """The scopes that each row's region touches, WIDE alone where they are too many."""
-        ranges = boxes_to_ranges(read_only(rows.box))
         if self.manner == CELLS:
+            ranges = boxes_to_ranges(read_only(rows.box))
             found: Scopes = cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
             return found
-        assert self.map is not None
-        offsets, leaf = self.map.workers_of_ranges(ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL))
+        assert self.leaf_map is not None
+        offsets, leaf = self.leaf_map.leaves_of_ranges(cells_of_boxes(rows.box))
         if self.manner == WORKERS:
             part_offsets, positions = take_slices(self.leaves.part_offsets, leaf.astype(np.int64))
             leaf = self.leaves.part_worker[positions]
@@ -168,7 +168,7 @@ def empty_map(keys: int) -> NDArray[np.uint64]:
     return np.zeros(BITS_A_KEY * keys // 64 + 2, np.uint64)
 
 
-class DominantRoute(NamedTuple):
+class LeafMap(NamedTuple):
     """The leaf of every fine cell and the fine box of every leaf.
 
     The fine grid has a line wherever a leaf ends and no other: each of its cells lies in one leaf
@@ -189,7 +189,7 @@ class DominantRoute(NamedTuple):
         leaf: NDArray[np.int32] = self.leaf_at[self.column_of[columns], self.row_of[rows]]
         return leaf
 
-    def workers_of_ranges(
+    def leaves_of_ranges(
         self, cells: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The leaves that each range of plan cells overlaps: offsets i64[m + 1] and leaves i32."""
@@ -208,8 +208,8 @@ class DominantRoute(NamedTuple):
         return offsets, leaf, int(steps)
 
 
-def make_dominant_route(leaves: Leaves) -> DominantRoute:
-    """The partition map of leaves that tile the world."""
+def make_leaf_map(leaves: Leaves) -> LeafMap:
+    """The map of leaves that tile the world."""
     box = leaves.box
     grid = make_grid(np.unique(box[:, 0::2]), np.unique(box[:, 1::2]))
     fine = np.empty_like(box)
@@ -218,4 +218,4 @@ def make_dominant_route(leaves: Leaves) -> DominantRoute:
     leaf_at = np.empty((grid.columns, grid.rows), np.int32)
     for leaf, (west, south, east, north) in enumerate(fine.tolist()):
         leaf_at[west:east, south:north] = leaf
-    return DominantRoute(grid.column_of, grid.row_of, leaf_at, fine)
+    return LeafMap(grid.column_of, grid.row_of, leaf_at, fine)

@@ -7,6 +7,7 @@ object's cell and has one of its terms.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -111,6 +112,19 @@ class WorkerMap:
     def crowded(self) -> bool:
         """Whether the map has too many keys to be selective."""
         return 4 * self.keys > self.words.size * 64 // 3
+
+
+def route_sample(
+    posts: MapPosts, workers: int, objects: Objects
+) -> tuple[NDArray[np.float64], float]:
+    """Count the objects that each worker would receive; also returns the seconds it took."""
+    held = WorkerMap()
+    held.rebuild([posts])
+    started = time.perf_counter()
+    sent = np.zeros(workers)
+    for share in WorkerMapRoute(workers, held.words, posts.level).cut(objects):
+        sent[share.worker] = share.objects.size
+    return sent, time.perf_counter() - started
 
 
 class PartitionRef(NamedTuple):

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.ingest.queries import Query, read_query
-from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_coarsened
 from placewire.kinds.trending.rows import trending_columns
 from placewire.model.events import QueryEvent, decode_event
 from placewire.model.expression import COVER_ALL
@@ -28,12 +27,12 @@ from placewire.plans.sample.sample import (
     CRQ,
     CTQ,
     LONGEST,
-    PLAN_LEVEL,
     SKQ,
     SRQ,
     STQ,
     Sample,
     Traits,
+    cells_of_boxes,
     choose_evenly,
 )
 from placewire.queries.answer import Answered, AskedQuery
@@ -122,12 +121,6 @@ def choose_posts(
     _, at = take_slices(questions.term_offsets, several)
     posts[to] = keywords[at]
     return offsets, posts
-
-
-def cells_of_boxes(box: NDArray[np.float64]) -> NDArray[np.int32]:
-    """The plan cells of boxes f64[n, 4], as a sample has them: i32[n, 4]."""
-    cells: NDArray[np.int32] = ranges_coarsened(boxes_to_ranges(box), MAX_LEVEL - PLAN_LEVEL)
-    return cells
 
 
 def assume_kind(sample: Sample, kind: int) -> Traits:

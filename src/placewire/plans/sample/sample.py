@@ -20,7 +20,7 @@ from placewire.kernels.space.cells import (
 from placewire.kernels.text.hash_table import hashes_to_numbers
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_rows
 from placewire.plans.kernels.term_maps import (
     Objects,
     cells_of_ranges,
@@ -102,6 +102,24 @@ class Sample(NamedTuple):
         return int(self.cell.shape[0])
 
 
+def cells_of_boxes(box: NDArray[np.float64]) -> NDArray[np.int32]:
+    """The plan cells of boxes f64[n, 4], as a sample has them: i32[n, 4]."""
+    ranges = boxes_to_ranges(read_only(box))
+    cells: NDArray[np.int32] = ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
+    return cells
+
+
+def number_terms(
+    hashes: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The distinct hashes, ascending, and the position of each hash among them."""
+    _, numbers, distinct = hashes_to_numbers(read_only(hashes))
+    order = np.argsort(distinct)
+    rank = np.empty(distinct.size, np.int64)
+    rank[order] = np.arange(distinct.size)
+    return distinct[order], rank[numbers]
+
+
 def make_sample(
     codes: NDArray[np.uint32],
     term_offsets: NDArray[np.int64],
@@ -115,19 +133,12 @@ def make_sample(
     """
     columns, object_rows = codes_to_columns_rows(codes)
     shift = MAX_LEVEL - PLAN_LEVEL
-    _, numbers, distinct = hashes_to_numbers(np.concatenate([terms, rows.literal_term]))
-    order = np.argsort(distinct)
-    rank = np.empty(distinct.size, np.int32)
-    rank[order] = np.arange(distinct.size, dtype=np.int32)
-    numbers = rank[numbers]
-    of_objects, of_literals = numbers[: terms.size], numbers[terms.size :]
-    frequency = np.bincount(of_objects, minlength=distinct.size).astype(np.int64)
-    lexicon = distinct[order]
+    lexicon, numbers = number_terms(np.concatenate([terms, rows.literal_term]))
+    of_objects, of_literals = np.split(numbers, [terms.size])
+    frequency = np.bincount(of_objects, minlength=lexicon.size).astype(np.int64)
     post_row, post_term = cover_posts(rows, frequency[of_literals])
     posts = np.searchsorted(lexicon, post_term).astype(np.int32)
     posts[post_term == ANY_TERM] = ANY
-    post_offsets = np.zeros(rows.total + 1, np.int64)
-    np.cumsum(np.bincount(post_row, minlength=rows.total), out=post_offsets[1:])
     pair_work = object_work = NO_WORK
     if posting_work > 0.0:
         pair_work, alone = count_near(Objects(codes, term_offsets, terms), note_posts(rows))
@@ -138,9 +149,9 @@ def make_sample(
         object_column=columns >> shift,
         object_row=object_rows >> shift,
         term_offsets=term_offsets,
-        terms=of_objects,
-        cell=ranges_coarsened(boxes_to_ranges(rows.box), shift),
-        post_offsets=post_offsets,
+        terms=of_objects.astype(np.int32),
+        cell=cells_of_boxes(rows.box),
+        post_offsets=lengths_to_offsets(np.bincount(post_row, minlength=rows.total)),
         posts=posts,
         lexicon=lexicon,
         frequency=frequency,
@@ -170,7 +181,7 @@ class NearPosts(NamedTuple):
 
 def note_posts(rows: SubscriptionRows) -> NearPosts:
     """Count the posts of all rows, or of an even choice of them."""
-    step = max(1, -(-rows.total // SAMPLED_ROWS))
+    step = every_nth(rows.total, SAMPLED_ROWS)
     some = take_rows(rows, np.arange(0, rows.total, step)) if step > 1 else rows
     post_row, post_term = cover_posts(some, counts_among_rows(some))
     offsets, cells = cells_of_ranges(
@@ -187,6 +198,11 @@ def count_near(objects: Objects, near: NearPosts) -> Near:
         objects.frozen(), read_only(near.table), 2 * (MAX_LEVEL - NEAR_LEVEL)
     )
     return of_pair * near.scale, alone * near.scale
+
+
+def every_nth(total: int, most: int) -> int:
+    """The step through `total` rows that takes at most `most` of them."""
+    return max(1, -(-total // most))
 
 
 def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from placewire.plans.cost.tornado import (
     sum_sides,
 )
 from placewire.plans.leaves import BY_WORKER, check_leaves
-from placewire.plans.route.live_terms import make_dominant_route
+from placewire.plans.route.live_terms import make_leaf_map
 from placewire.plans.sample.sample import ANY, SIDE, Sample
 from profiles import examples
 
@@ -97,7 +97,7 @@ def test_plans_of_odd_samples_tile_the_world(name: str, workers: int) -> None:
     assert leaves.total == min(workers, grid.columns * grid.rows)
     assert leaves.part_worker.tolist() == list(range(leaves.total))
     # Area and count alone would allow overlaps: every object has one leaf, the one that holds it.
-    at = make_dominant_route(leaves).leaves_of_points(sample.object_column, sample.object_row)
+    at = make_leaf_map(leaves).leaves_of_points(sample.object_column, sample.object_row)
     box = leaves.box[at]
     assert (box[:, 0] <= sample.object_column).all()
     assert (box[:, 2] > sample.object_column).all()
@@ -134,7 +134,7 @@ def test_ranges_find_the_leaves_of_a_plan(name: str) -> None:
     begins, finishes = west < leaves.box[:, 2], east >= leaves.box[:, 0]
     overlap = np.where(west <= east, begins & finishes, begins | finishes)
     overlap &= (south < leaves.box[:, 3]) & (north >= leaves.box[:, 1])
-    offsets, leaf, steps = make_dominant_route(leaves).search(cells)
+    offsets, leaf, steps = make_leaf_map(leaves).search(cells)
     found = np.zeros_like(overlap)
     found[np.repeat(np.arange(3000), np.diff(offsets)), leaf] = True
     assert (found == overlap).all()

@@ -20,9 +20,7 @@ from placewire.plans.nearest.assignment import (
     LEAST_COST,
     Assignment,
     Rule,
-    arrays_to_rule,
     release,
-    rule_to_arrays,
 )
 from placewire.plans.nearest.baselines import plan_sop, split_space
 from placewire.plans.nearest.methods import (
@@ -698,14 +696,14 @@ def test_loads_are_level(method: str) -> None:
 @pytest.mark.parametrize("odd", ["nothing", "towns"])
 def test_rule_round_trip(odd: str, method: str, tmp_path: Any) -> None:
     made = NEAREST_METHODS[method](sample_of(*ODD_SAMPLES[odd]), 3)
-    write_arrays(tmp_path / "rule.arrays", rule_to_arrays(made.rule))
-    mapped = arrays_to_rule(method, map_arrays(tmp_path / "rule.arrays").arrays)
+    write_arrays(tmp_path / "rule.arrays", made.rule.to_arrays())
+    mapped = Rule.from_arrays(method, map_arrays(tmp_path / "rule.arrays").arrays)
     pickled = pickle.loads(pickle.dumps(made.rule))
     expected = assign_new(made.rule, made.loads, *columns_of(WISHES[:9]), 3)
     for again in (mapped, pickled):
         assert again.name == method
         assert again.object_counts.objects == made.rule.object_counts.objects
-        kept, back = rule_to_arrays(made.rule), rule_to_arrays(again)
+        kept, back = made.rule.to_arrays(), again.to_arrays()
         assert kept.keys() == back.keys()
         for field, array in kept.items():
             assert back[field].dtype == array.dtype

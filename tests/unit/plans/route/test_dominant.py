@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench.papers.tornado.routes import make_scan_route, make_tree_route
 from placewire.plans.cost.tornado import make_grid
 from placewire.plans.leaves import NO_SPLIT, NOTHING, Leaves, check_leaves, make_leaves
-from placewire.plans.route.live_terms import make_dominant_route
+from placewire.plans.route.live_terms import make_leaf_map
 from placewire.plans.sample.sample import SIDE
 from profiles import examples
 from routes import single_leaf
@@ -37,7 +37,7 @@ def uniform_lines(side: int) -> np.ndarray:
 def routes_of(leaves: Leaves) -> dict[str, Any]:
     lines = uniform_lines(16)
     return {
-        "dominant": make_dominant_route(leaves),
+        "dominant": make_leaf_map(leaves),
         "scan": make_scan_route(leaves, make_grid(lines, lines)),
         "tree": make_tree_route(leaves, 3),
     }
@@ -105,13 +105,13 @@ def test_all_routes_find_the_leaves_of_any_tiling(case: tuple[Leaves, np.ndarray
     leaves, cells = case
     wanted = overlap_by_force(leaves.box, cells)
     for name, route in routes_of(leaves).items():
-        assert listed(*route.workers_of_ranges(cells)) == wanted, name
+        assert listed(*route.leaves_of_ranges(cells)) == wanted, name
 
 
 @given(tilings_and_ranges())
 def test_a_step_or_two_a_leaf(case: tuple[Leaves, np.ndarray]) -> None:
     leaves, cells = case
-    route = make_dominant_route(leaves)
+    route = make_leaf_map(leaves)
     for cell in cells:
         _, leaf, steps = route.search(cell[None])
         sides = 1 if cell[0] <= cell[2] else 2
@@ -134,7 +134,7 @@ def test_steps_do_not_grow_with_the_grid(side: int) -> None:
     ]
     leaves = leaves_of_boxes(boxes)
     cells = np.array([[10, 10, half - 1, SIDE - 10]], np.int32)
-    _, leaf, steps = make_dominant_route(leaves).search(cells)
+    _, leaf, steps = make_leaf_map(leaves).search(cells)
     assert sorted(leaf.tolist()) == list(range(len(boxes) - 4, len(boxes)))
     assert steps <= 9
     lines = uniform_lines(2 * side)
@@ -145,7 +145,7 @@ def test_steps_do_not_grow_with_the_grid(side: int) -> None:
 
 def test_points_have_the_leaf_that_contains_them() -> None:
     boxes = [(0, 0, 5000, SIDE), (5000, 0, SIDE, 77), (5000, 77, SIDE, SIDE)]
-    route = make_dominant_route(leaves_of_boxes(boxes))
+    route = make_leaf_map(leaves_of_boxes(boxes))
     columns = np.array([0, 4999, 5000, 5000, SIDE - 1], np.int32)
     rows = np.array([0, SIDE - 1, 76, 77, SIDE - 1], np.int32)
     assert route.leaves_of_points(columns, rows).tolist() == [0, 0, 1, 2, 2]
@@ -156,17 +156,17 @@ def test_a_range_round_the_world_within_one_column_of_the_map() -> None:
     boxes = [(0, 0, 100, SIDE), (100, 0, 300, SIDE), (300, 0, SIDE, SIDE)]
     for name, route in routes_of(leaves_of_boxes(boxes)).items():
         cells = np.array([[200, 3, 199, 3], [250, 3, 150, 3], [99, 0, 98, 0]], np.int32)
-        assert listed(*route.workers_of_ranges(cells)) == [[0, 1, 2]] * 3, name
+        assert listed(*route.leaves_of_ranges(cells)) == [[0, 1, 2]] * 3, name
 
 
 @pytest.mark.parametrize("name", ["dominant", "scan", "tree"])
 def test_no_ranges_one_leaf_and_pickles(name: str) -> None:
     route = routes_of(single_leaf())[name]
-    offsets, leaf = route.workers_of_ranges(np.empty((0, 4), np.int32))
+    offsets, leaf = route.leaves_of_ranges(np.empty((0, 4), np.int32))
     assert (offsets.tolist(), leaf.size) == ([0], 0)
     again = pickle.loads(pickle.dumps(route))
     cells = np.array([WORLD_RANGE, (5, 5, 5, 5), (9, 0, 3, 4)], np.int32)
-    assert listed(*again.workers_of_ranges(cells)) == [[0], [0], [0]]
+    assert listed(*again.leaves_of_ranges(cells)) == [[0], [0], [0]]
 
 
 def test_found_leaves_outgrow_the_first_guess() -> None:
@@ -174,4 +174,4 @@ def test_found_leaves_outgrow_the_first_guess() -> None:
     boxes = [(x, y, x + SIDE // 32, y + SIDE // 32) for x in lines[:-1] for y in lines[:-1]]
     cells = np.array([WORLD_RANGE] * 3, np.int32)
     for name, route in routes_of(leaves_of_boxes(boxes)).items():
-        assert listed(*route.workers_of_ranges(cells)) == [list(range(1024))] * 3, name
+        assert listed(*route.leaves_of_ranges(cells)) == [list(range(1024))] * 3, name

@@ -32,7 +32,7 @@ from placewire.plans.leaves import (
     make_leaves,
 )
 from placewire.plans.route.leaf_route import LeafRoute, leaves_to_ranges, make_tables
-from placewire.plans.route.live_terms import LiveTerms, make_dominant_route
+from placewire.plans.route.live_terms import LiveTerms
 from placewire.plans.route.protocol import SpreadRoute
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, count_near, make_sample
 from placewire.plans.sample.sampler import Reservoir
@@ -280,7 +280,7 @@ def test_workers_are_charged_by_any_model(name, model):
     parts = np.arange(leaves.part_worker.size, dtype=np.int32)
     split = leaves._replace(workers=parts.size, part_worker=parts) if model.by_part else leaves
     tables = make_tables(split)
-    offsets, held = find_holders(split, make_dominant_route(split), tables, posted)
+    offsets, held = find_holders(split, posted, tables=tables)
     seen = {s.worker: s for s in route_of(split, rows).cut(objects)}
     expected = np.zeros(4)
     for worker in range(split.workers):
