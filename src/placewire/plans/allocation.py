@@ -43,7 +43,7 @@ def allocate(loads: NDArray[np.float64], workers: int) -> NDArray[np.int32]:
     """The worker i32[n] of each of n loads (none negative), such that the sums differ little.
 
     The heaviest and the lightest worker never differ by more than the largest load. Loads of zero
-    decide nothing: they go where the fewest are.
+    are spread by number.
     """
     worker = np.zeros(loads.size, np.int32)
     heaviest_first = np.argsort(-loads, kind="stable")
@@ -63,7 +63,7 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
 
     A row is a partial answer: the sums of all workers, largest first, less the smallest. The two
     rows of the largest spread are joined, the largest sum of one with the smallest of the other,
-    until one row is left; going back over the joins then tells where each load ended.
+    until one row is left. Going back over the joins gives the worker of each load.
     """
     if loads.size == 0:
         return np.empty(0, np.int32)
@@ -92,10 +92,10 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
 
 
 def assign_least(cost: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The column i64[n] of each row of a square of costs, each taken once, least in sum.
+    """Assign each row of a square cost matrix a column of its own, at the least sum: i64[n].
 
-    Rows join one after another; each path of exchanges that lets one in is the shortest by costs
-    less potentials, which stay a lower bound of what the rows that are in have to pay.
+    The Hungarian method: rows are added one by one, each along the shortest augmenting path by
+    reduced costs.
     """
     n = cost.shape[0]
     row_price, column_price = np.zeros(n), np.zeros(n)
@@ -141,9 +141,9 @@ def imbalance(loads: NDArray[np.float64]) -> float:
 def scale_costs(
     owner: NDArray[np.int32], cost: NDArray[np.float64], counted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Costs f64[n] in proportion at each worker, and between workers as what was counted there.
+    """Scale costs f64[n] so that those of each worker sum to its share of `counted`.
 
-    Their sum stays as it is.
+    The total stays the same.
     """
     estimated = sum_loads(owner, cost, counted.size)
     known = estimated > 0.0
@@ -162,11 +162,11 @@ def hand_over(
     workers: int,
     place: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int32]:
-    """The owners i32[n] after workers above the mean have handed over what they have too much.
+    """The owners i32[n] after workers above the mean have handed over their surplus.
 
-    Without `place` the costliest go that fit, so that few go, each to the worker with the least.
-    With `place` i64[n], places on a curve, each worker hands over the end of its stretch, and what
-    goes stays together where it can.
+    Without `place` the costliest that fit are moved, so that few move, each to the worker with the
+    least load. With `place` i64[n], positions on a curve, each worker hands over the end of its
+    run, and what moves stays together where it can.
     """
     loads = sum_loads(owner, cost, workers)
     mean = float(loads.sum()) / workers

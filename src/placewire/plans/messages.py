@@ -1,4 +1,4 @@
-"""What passes between the coordinator and the processes that work on a batch."""
+"""Messages between the coordinator and the tasks of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 
 class BatchContext(NamedTuple):
-    """What every process must know to work on a batch; small, and pickled into each task."""
+    """What a task needs to know of its batch; small, because it is pickled into each task."""
 
     root: str
     batch: int
@@ -36,12 +36,12 @@ class BatchContext(NamedTuple):
     with_text: bool = False  # texts are kept with the objects
     tally: bool = False  # workers count what they do by leaf of the plan
     lines: bool = False  # and along columns and rows
-    next_plan: str = ""  # the file of a plan that comes into force after the batch
-    rewrites: tuple[str, ...] = ()  # segments that take the places of others after the batch
+    next_plan: str = ""  # the file of a plan in force after the batch
+    rewrites: tuple[str, ...] = ()  # segments that replace others after the batch
 
 
 class BlockSummary(msgspec.Struct, frozen=True):
-    """What the coordinator learns of a dispatched block."""
+    """Report of a task about a block it dispatched."""
 
     index: int
     first_seq: int
@@ -77,11 +77,11 @@ class WorkerSummary(msgspec.Struct, frozen=True):
     bytes: int
     busy_s: float
     file: str = ""
-    fetched: int = 0  # postings that it read ahead, for the next plan
+    fetched: int = 0  # postings prefetched for the next plan
 
 
 class Ran(NamedTuple):
-    """What the coordinator learns of a batch that ran."""
+    """Reports of all tasks of a batch."""
 
     blocks: list[BlockSummary]
     pieces: list[PieceSummary]

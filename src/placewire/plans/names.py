@@ -1,4 +1,4 @@
-"""Plans by name: one for each kind of subscription, from what the user typed."""
+"""The names of plans, and the plan of each kind from a `--plan` option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placewire.plans.boolean.methods import METHODS
 from placewire.plans.nearest.methods import NEAREST_METHODS
 from placewire.plans.relevant.methods import RELEVANT_METHODS
 
-UNPLANNED = ("shared", "scan")  # plans that no sample is needed for
+UNPLANNED = ("shared", "scan")  # need no sample
 EVERY_KIND = (*UNPLANNED, "auto")
 PLANS = {
     "boolean": (*EVERY_KIND, *METHODS),
@@ -30,7 +30,7 @@ class PlanNames(NamedTuple):
 def parse_plans(text: str) -> PlanNames:
     """`kdt`, `auto`, `nearest=dkm,boolean=kdt`, or a file; raises Unusable.
 
-    A name alone is for the kinds that have such a plan; the others stay where they are read.
+    A name alone applies to the kinds that have such a plan; the others match in place.
     """
     if "=" in text and not is_file(text):
         named: dict[str, str] = {}
@@ -56,7 +56,7 @@ def parse_plans(text: str) -> PlanNames:
 
 
 def is_file(name: str) -> bool:
-    """Whether that is the name of a file, however odd it is."""
+    """Whether `name` is the path of a file; false for strings that cannot be one."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The planners of all kinds of subscriptions, one each, over one sample of the log."""
+"""The planners of all kinds of subscriptions, which share one sample of the log."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ class Planners:
         return self.counts_leaves and leaves is not None and self.rebalancer.wants_lines(leaves)
 
     def record_work(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
-        """Record what the workers of a batch report."""
+        """Record what the workers of a batch did and hold."""
         leaves = self.leaf.leaves if self.counts_leaves else None
         held: dict[int, NDArray[np.float64]] = {}
         by_leaf = None
@@ -257,7 +257,7 @@ class Planners:
     def next_versions(
         self, batch: int, live: LiveSegments, now_us: int
     ) -> tuple[dict[str, PlanEntry], SignalsEntry]:
-        """Make or change plans where it is time; return the manifest's entries, plans by kind."""
+        """Make or change plans that are due; return their manifest entries by kind."""
         for kind, planner in self.rows.items():
             if live.swap_rewrites((kind,)):
                 planner.discard_map()

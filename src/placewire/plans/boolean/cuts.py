@@ -85,8 +85,8 @@ def find_cut(
 ) -> Cut | None:
     """The cut across an axis that best gives the low side its share of the load.
 
-    None if no cut leaves both sides lighter than the whole. Of equal places, as in an empty
-    stretch, the middle one is taken.
+    None if no cut leaves both sides lighter than the whole. Of equal cuts, as in an empty region,
+    the middle one is taken.
     """
     low, high, whole = loads_of_halves(sample, subset, axis, cost)
     worst = np.maximum(low / low_share, high / (1.0 - low_share))
@@ -260,7 +260,7 @@ def price_text(
 
 
 def split_by_parts(sample: Sample, part_of_term: NDArray[np.int32], parts: int) -> TextSplit:
-    """The same for a leaf; terms without a part are not listed."""
+    """The parts of terms as a split of a leaf; terms without a part are not listed."""
     listed = np.flatnonzero(part_of_term >= 0)
     return TextSplit(parts, sample.lexicon[listed], part_of_term[listed])
 

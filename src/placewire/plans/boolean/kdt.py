@@ -2,8 +2,8 @@
 
 First the world is cut while that finds regions whose objects and subscriptions speak less alike;
 there text splits well, since few objects meet the terms of several parts. Then nodes are cut, by
-space or by text as costs less, until there is one for each worker, and merged to workers; while
-the workers are not level the heaviest node is cut in two.
+space or by text, whichever costs less, until there is one for each worker. Nodes are merged to
+workers; while the workers are not balanced, the heaviest node is cut in two.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class MergedParts(NamedTuple):
 def merge_subsets(
     sample: Sample, subsets: Sequence[SampleSubset], workers: int, cost: LoadModel
 ) -> MergedParts:
-    """Portions, where a worker counts an object or a subscription of several of its parts once."""
+    """Assign subsets to workers; a worker counts an object or row of several of its parts once."""
     words = -(-workers // WORD_BITS)
     objects = np.zeros((sample.objects, words), np.uint64)
     subscriptions = np.zeros((sample.subscriptions, words), np.uint64)

@@ -1,4 +1,4 @@
-"""Making a boolean plan: of the objects seen so far and the subscriptions that are live."""
+"""The methods of `boolean` plans by name, and plans made from sampled objects and live rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`
 
 
 class Made(NamedTuple):
-    """A plan that was made, by which cost and why; None: objects stay where they are read."""
+    """A plan, the cost model it was made by, and why; no leaves: objects are matched in place."""
 
     leaves: Leaves | None
     cost: LoadModel
@@ -76,7 +76,7 @@ def make_plan(
 
 
 def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
-    """How many candidates each object looks at in the live segments, at the middle of its cell."""
+    """Count the candidates of each object in the live segments, taken at the centre of its cell."""
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
     looked = np.zeros(lon.size)
@@ -87,14 +87,14 @@ def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.flo
 
 
 def memory_of_machine() -> float:
-    """Half of this machine's memory, in bytes: what an index may take."""
+    """Half of this machine's memory in bytes, which an index may use."""
     return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def live_rows(
     segments: Sequence[LiveSegment], most: int = SAMPLE_SUBSCRIPTIONS
 ) -> SubscriptionRows:
-    """The live subscriptions, or an even choice of them."""
+    """The live subscriptions, or every n-th of them."""
     total = sum(live.segment.rows.total - live.ended for live in segments)
     step = every_nth(total, most)
     parts = []

@@ -1,4 +1,4 @@
-"""The boolean plan in force: made from a sample, saved in the manifest, changed between batches."""
+"""The planner of leaves: makes the `boolean` plan, saves it in the manifest and changes it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from placewire.storage.manifest import LeafPlanEntry, NextPlanEntry
 
 
 class LeafPlanner:
-    """Keeps the plan, makes it once enough of the log was sampled, and tracks what is live.
+    """Makes the plan once enough of the log was sampled, and tracks the terms live under it.
 
-    While it is `pending`, objects are routed by stripes of the world, or stay where they were
-    read (`auto`). Each plan that comes into force has a version one higher than the last, whatever
-    its method and however many workers it has.
+    While it is `pending`, objects are routed by stripes of the world, or matched in place (`auto`).
+    Versions increase by one with each plan, whatever its method and number of workers.
 
-    `machines` says on how many machines the workers run, each like this one; it is asked when
-    `auto` chooses, since the machines of a cluster come one after another.
+    `machines` counts the machines that the workers run on. It is called when `auto` chooses,
+    because the machines of a cluster join one by one.
     """
 
     kind = BOOLEAN
@@ -137,7 +136,7 @@ class LeafPlanner:
         return self.pending
 
     def _check_named(self, plan: SavedPlan) -> None:
-        """Refuse a plan from a file that does not fit this state."""
+        """Reject a plan file that does not fit this state."""
         if plan.leaves.workers != self.workers:
             raise Unusable(
                 f"plan {self.name}: was made for {plan.leaves.workers} workers, got {self.workers}"
@@ -149,21 +148,21 @@ class LeafPlanner:
             )
 
     def _adopt(self, leaves: Leaves, file: str = "", live: str = "") -> None:
-        """Take a plan into force; its files are written at the next commit if it has none."""
+        """Put a plan in force; its files are written with the next commit if it has none."""
         self.leaves = leaves
         self.live = LiveTerms(leaves)
         self._known = set()
         self.ref = PlanRef(self.workers, leaves.summary, file, live)
 
     def route(self, batch: int, segments: Sequence[LiveSegment]) -> PlanRef | None:
-        """The route of the next batch; None when objects stay where they are read."""
+        """The route of the next batch; None if objects are matched in place."""
         if self.ref is not None and not self.ref.live:
             # A plan that no commit has named yet: a log's first batch, or another plan than before.
             self._write(batch, segments)
         return self.ref
 
     def _write(self, batch: int, segments: Sequence[LiveSegment]) -> None:
-        """Write what has changed of the plan and of what is live under it."""
+        """Write the plan and its live terms, where they changed."""
         if self.ref is None or self.leaves is None or self.live is None:
             return
         self._write_plan(batch)
@@ -312,5 +311,5 @@ class LeafPlanner:
 
 
 def named_plan(name: str) -> SavedPlan | None:
-    """The plan of the file `name`, if that is one and not a method's name."""
+    """The plan in the file `name`; None if that is a method or no file."""
     return read_plan(Path(name)) if name not in PLANS["boolean"] and is_file(name) else None

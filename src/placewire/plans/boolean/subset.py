@@ -37,7 +37,7 @@ class SampleSubset(NamedTuple):
 
 
 def whole_sample(sample: Sample) -> SampleSubset:
-    """Everything."""
+    """The whole sample as a subset."""
     return SampleSubset(WORLD, np.arange(sample.objects), np.arange(sample.subscriptions))
 
 
@@ -56,7 +56,7 @@ def weigh_subset(sample: Sample, subset: SampleSubset, cost: LoadModel) -> float
 
 
 def take_box(sample: Sample, subset: SampleSubset, box: Box) -> SampleSubset:
-    """What of a subset lies in a smaller box."""
+    """The part of a subset that lies in a smaller box."""
     edges = np.array(box, np.int32)
     return SampleSubset(
         box,

@@ -1,10 +1,9 @@
-"""The choice of a plan by cost: candidates measured on a sample, the cheapest taken, and why.
+"""Choose a plan by cost: score candidates measured on a sample, and explain the choice.
 
-One model judges all: the time of the busiest worker for the sample's objects, in nanoseconds an
-object. It has what routing and shuffling add, what each worker pays for the objects, postings and
-inserts that reach it, and what an index that does not fit a machine's memory costs. PS2Stream's
-load is what its plans minimise inside; it charges every object for every subscription of its
-worker, which an index by place and term does not, so it is not what decides here.
+The score is the time of the busiest worker in nanoseconds per object. It includes routing and
+shuffling, the objects, postings and inserts that reach a worker, and page faults of an index that
+exceeds a machine's memory. PS2Stream's load is what its plans minimise; it charges an object for
+every subscription of its worker, which an index by place and term does not, so it does not decide.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ def score_parts(
 
 
 class Choice(NamedTuple):
-    """The plan that was taken, None for `shared`, and why."""
+    """The chosen plan, None for `shared`, and the scores of all."""
 
     leaves: Leaves | None
     scores: list[Score]

@@ -1,4 +1,4 @@
-"""Measures of a plan: what it would replicate, drop and load each worker with, on given data."""
+"""Measure a plan on given data: copies, dropped objects, and the load of each worker."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ class Posted(NamedTuple):
 
 
 def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
-    """What measuring several plans with the same subscriptions has in common.
+    """Post subscriptions once, to measure several plans with them.
 
-    Without `near` it says which worker holds what, and nothing about what objects would match.
+    Without `near` only holders can be found, not what objects would match.
     """
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
     post_offsets = lengths_to_offsets(np.bincount(post_row, minlength=rows.total))
@@ -169,7 +169,7 @@ def route_all(
     posted: Posted,
     near: tuple[NDArray[np.float64], NDArray[np.float64]],
 ) -> Flow:
-    """Find the workers of all subscriptions and objects, and take the time of both."""
+    """Find the workers of all subscriptions and objects, and time both."""
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
     leaf_map = make_leaf_map(leaves)

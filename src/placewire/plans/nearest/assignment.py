@@ -91,7 +91,7 @@ class Assignment(NamedTuple):
 def make_assignment(
     rule: Rule, workers: int, worker: NDArray[np.int32], cost: NDArray[np.float64]
 ) -> Assignment:
-    """Put an assignment together."""
+    """An assignment with the loads of its workers."""
     loads = release(np.zeros(workers), worker, -cost)
     return Assignment(rule.name, workers, worker, cost, loads, rule)
 

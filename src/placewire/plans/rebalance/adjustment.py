@@ -1,4 +1,4 @@
-"""Adjusting a plan that is in force: its leaves as cells with measured loads, and what moves."""
+"""An adjustment of the plan in force: its leaves as cells with measured loads, and what moves."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def weigh_cell(
 
 
 def reweigh(sample: Sample, looked: NDArray[np.float64], posting_work: float) -> Sample:
-    """The sample with what each object really looks at, not what is near it: looked f64[objects].
+    """Replace the estimated work of objects by the candidates they look at: looked f64[objects].
 
-    Its terms share that in proportion to what is near by them; an object that looks at nothing is
-    not sent, and makes no work.
+    Terms share it in proportion to their estimates. An object that looks at nothing is not sent
+    and causes no work.
     """
     pairs = np.diff(sample.term_offsets)
     near = sample.pair_work if sample.pair_work.size else np.zeros(sample.terms.size)

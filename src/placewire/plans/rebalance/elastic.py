@@ -1,4 +1,4 @@
-"""Elasticity: how many workers there are follows what they have to do in a batch."""
+"""Elastic workers: adjust their number to the work of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COOLDOWN = 6  # batches after a change
 
 
 class WorkerRange(NamedTuple):
-    """From how many workers to how many."""
+    """The least and the most workers."""
 
     least: int
     most: int
@@ -57,7 +57,7 @@ USUAL_ELASTIC = ElasticRule()
 
 
 class Elastic:
-    """Says, batch by batch, how many workers there should be."""
+    """Decides after each batch how many workers there should be."""
 
     def __init__(
         self, span: WorkerRange, plan: str = "auto", rule: ElasticRule = USUAL_ELASTIC
@@ -78,7 +78,7 @@ class Elastic:
         return self.span.clip(former)
 
     def wanted(self, history: Sequence[WorkersEntry], workers: int) -> int:
-        """How many workers to go on with, by what they did in the last batches."""
+        """The number of workers to continue with, by the work of recent batches."""
         rule = self.rule
         batches: dict[int, float] = {}
         for entry in history:

@@ -1,4 +1,4 @@
-"""Fetching: a worker reads what the next plan gives it, while the old one is still in force."""
+"""Prefetch the postings that the next plan gives a worker while the old one is in force."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ranges = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 def open_next(root: str, file: str) -> RouteTables:
-    """The routing tables of a plan that is to come."""
+    """The routing tables of the next plan."""
     return PlanRef(0, "", file, "").tables(root)
 
 
@@ -69,14 +69,14 @@ def join_ranges(start: NDArray[np.uint64], end: NDArray[np.uint64], most: int) -
 def fetch(
     root: str, plan: PlanRef, next_file: str, worker: int, segments: Sequence[Segment]
 ) -> int:
-    """Read what a worker is about to get of the live segments; gives how many postings."""
+    """Read the postings that a worker is about to get; returns how many."""
     now, later = plan.tables(root), open_next(root, next_file)
     start, end = gained_ranges(now, later, worker, plan.workers)
     return touch(start, end, segments) if start.size else 0
 
 
 def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence[Segment]) -> int:
-    """Read the postings of segments in ranges of codes; gives how many there are."""
+    """Read the postings of segments in ranges of codes; returns how many."""
     sums = np.zeros(1, np.uint32)
     total = 0
     for segment in segments:
@@ -97,7 +97,7 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
 def prefetch_rewrites(
     rewrites: Sequence[Segment], routes: Mapping[int, RouteRef], worker: int
 ) -> int:
-    """Read a worker's parts of segments that take over after the batch; gives how many postings.
+    """Read a worker's parts of segments in force after the batch; returns how many postings.
 
     Only kinds whose rows are partitioned have parts. Under other plans every worker has all of a
     segment, and there is nothing to fetch for one worker.

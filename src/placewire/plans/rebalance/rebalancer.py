@@ -45,7 +45,7 @@ PERIOD = 32  # batches between two looks at the whole plan
 
 
 class Readings(NamedTuple):
-    """What adjustments are found by; what takes a while to make is made when it is asked for.
+    """What adjusters read; parts that are slow to compute are computed on demand.
 
     `ask` gives the sums along columns and rows of the leaf of a number, `transfer` is what it
     costs to move a subscription, and `replan` makes a new plan from the recent sample.
@@ -68,7 +68,7 @@ def replan(readings: Readings) -> Adjustment | None:
         return None
     after = readings.replan()
     moved = count_moved(readings.leaves, after, readings.posted())
-    # How it divides the load is seen when it is tried.
+    # How it divides the load shows in the simulation.
     even = np.full(after.workers, float(readings.loads.load.sum()) / after.workers)
     return Adjustment("new plan", after, even, moved)
 
@@ -78,7 +78,7 @@ def simulate_adjustment(
 ) -> Adjustment:
     """The adjustment with the loads of a simulation, compared with the plan in force.
 
-    The two compare by the sample alone; how much there is to do was counted.
+    The sample gives the ratio of the two; the amount of work was counted.
     """
     was, then = readings.simulate(readings.leaves), readings.simulate(adjustment.leaves)
     return adjustment._replace(loads=then * (float(before.max()) / max(float(was.max()), 1e-300)))
@@ -104,7 +104,7 @@ REBALANCERS = ("auto", *ADJUSTERS, *OTHERS, "off")
 
 
 class RebalanceRule(NamedTuple):
-    """By what name, and how readily; an `eager` one makes every adjustment that is found.
+    """Which adjusters to use and how readily; an `eager` rule makes every adjustment found.
 
     With `dual` the plan in force is kept for existing subscriptions.
     """
@@ -156,9 +156,9 @@ class Rebalancer:
     def detect_row_drift(
         self, kind: int, since: int, backoff: int, workers: int
     ) -> NDArray[np.float64] | None:
-        """What workers of another kind of subscription cost, if that is uneven since a batch.
+        """The cost of each worker for a kind, if it has been uneven since batch `since`.
 
-        So many times the usual rest must have passed.
+        `backoff` multiplies the usual cooldown.
         """
         rule = self.rule
         entries = [
@@ -272,7 +272,7 @@ class Rebalancer:
 def remember(
     simulate: Callable[[Leaves], NDArray[np.float64]],
 ) -> Callable[[Leaves], NDArray[np.float64]]:
-    """Try a plan once, however often it is asked for."""
+    """Simulate each plan only once."""
     known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
 
     def ask(leaves: Leaves) -> NDArray[np.float64]:
@@ -284,7 +284,7 @@ def remember(
 
 
 def count_moved(before: Leaves, after: Leaves, posted: Posted) -> float:
-    """How many subscriptions get to workers that did not have them."""
+    """Count the subscriptions that move to workers that did not have them."""
     pairs = []
     for leaves in (before, after):
         offsets, rows = find_holders(leaves, posted)

@@ -75,7 +75,7 @@ class Signals:
         workers: int,
         held: Mapping[int, NDArray[np.float64]] = NO_ROWS,
     ) -> None:
-        """Take in what the workers of a batch tell; `held` are their subscriptions, by kind."""
+        """Add the summaries of a batch's workers; `held` are their subscriptions by kind."""
         for kind in sorted({summary.kind for summary in summaries}):
             of_kind = [summary for summary in summaries if summary.kind == kind]
             self.history.append(line_up(batch, kind, of_kind, workers, held.get(kind)))
@@ -153,7 +153,7 @@ def line_up(
     workers: int,
     held: NDArray[np.float64] | None = None,
 ) -> WorkersEntry:
-    """A batch's summaries as columns with an entry for every worker, also the idle ones."""
+    """A batch's summaries as columns with an entry for every worker, idle ones too."""
     columns: dict[str, list[float]] = {
         name: [0] * workers for name in ("objects", "candidates", "matches", "bytes", "busy_s")
     }

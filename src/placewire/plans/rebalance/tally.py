@@ -1,4 +1,4 @@
-"""A worker's tally: what it did in a batch, in all and by leaf of the plan."""
+"""What a worker did in a batch, in total and by leaf of the plan."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tally:
         self.fetched = 0
 
     def add(self, part: Routed, matches: list[Matches], busy_s: float) -> None:
-        """What some objects were matched with, and in what time."""
+        """Add objects that were matched, their matches and the seconds it took."""
         totals = self.totals.setdefault(part.kind, [0, 0, 0, 0, 0.0])
         candidates = sum(found.candidates for found in matches)
         size = sum(column.nbytes for column in part if isinstance(column, np.ndarray))

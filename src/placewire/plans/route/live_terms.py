@@ -1,7 +1,7 @@
-"""What a router knows of live subscriptions: a map of the terms posted in each scope.
+"""Live terms: a map of the terms that live subscriptions post in each scope.
 
-It follows inserts at once. Ends only make it too full, which sends some objects in vain, never too
-few; it is rebuilt from the live rows once it holds twice the keys it was made for.
+Inserts are added at once. Rows that end stay in the map, so some objects are sent in vain and none
+is missed. The map is rebuilt from live rows once it has twice the keys it was sized for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from placewire.plans.sample.sample import cells_of_boxes
 
 MANNERS = {NOTHING: ALL_LIVE, BY_CELL: CELLS, BY_LEAF: LEAVES, BY_WORKER: WORKERS}
 CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
-MOST_SCOPES = 64  # a region that touches more is noted once, as wide
+MOST_SCOPES = 64  # a region that touches more is posted once, as wide
 BITS_A_KEY = 12
 LEAST_KEYS = 1 << 10
 
@@ -62,7 +62,7 @@ class LiveTerms:
         self.clear(0)
 
     def move_to(self, leaves: Leaves) -> LiveTerms | None:
-        """The same map for an adjusted plan; None if its scopes would be others."""
+        """The same map for an adjusted plan; None if its scopes differ."""
         same = leaves.summary == self.leaves.summary and (
             self.manner in (ALL_LIVE, CELLS)
             or (self.manner == LEAVES and np.array_equal(leaves.box, self.leaves.box))
@@ -88,11 +88,11 @@ class LiveTerms:
 
     @property
     def crowded(self) -> bool:
-        """Whether it is time to rebuild it."""
+        """Whether the map has too many keys to be selective."""
         return self.keys > 2 * self.room or self.wide_keys > 2 * self.wide_room
 
     def add(self, rows: SubscriptionRows) -> None:
-        """Note the terms under which an index of these rows posts them."""
+        """Add the terms under which an index of these rows posts them."""
         if self.manner == ALL_LIVE or rows.total == 0:
             return
         self._add(*self._posts(rows))

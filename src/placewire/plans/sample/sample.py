@@ -206,7 +206,7 @@ def every_nth(total: int, most: int) -> int:
 
 
 def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most so many of the rows, at even steps."""
+    """At most `most` of the rows, at even steps."""
     if rows.size <= most:
         return rows
     return rows[np.arange(most) * rows.size // most]

@@ -1,4 +1,4 @@
-"""Sampling: what planners know of the stream, a reservoir of objects for all of them."""
+"""Sample the objects of the stream into a reservoir that all planners share."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECE
 class Sampler:
     """The sample: of a log's first events all objects, then a few of each block.
 
-    So there is always one for another plan, and a smaller one of the last batches. They are not
-    kept: after resuming they begin empty, and fill again.
+    `recent` is a smaller sample of the last batches. Neither is saved: after a restart both begin
+    empty.
     """
 
     def __init__(self, sample_events: int = SAMPLE_EVENTS) -> None:
@@ -63,7 +63,7 @@ class Sampler:
         self.last_us = 0
 
     def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
-        """Take a block in: all of its objects, or what it left for the sample."""
+        """Add a block: all of its objects, or those it selected for the sample."""
         self.events += events
         part = "object" if whole else "sample"
         if f"{part}.code" in arrays:
@@ -73,7 +73,7 @@ class Sampler:
             self.recent.add(*columns)
 
     def refill(self, take: Callable[[int], Columns]) -> None:
-        """Begin with retained objects, of a state that goes on; they will do if they are many."""
+        """Start with retained objects of a resumed state; they suffice if there are many."""
         least = max(1, self.sample_events // OBJECTS_OF_EVENTS)
         columns = take(least)
         self.objects.add(*columns)
@@ -81,7 +81,7 @@ class Sampler:
         self.refilled = self.objects.seen >= least
 
     def set_time(self, now_us: int | None) -> None:
-        """The clock after a batch."""
+        """Set the clock after a batch."""
         if now_us is not None:
             self.first_us = now_us if self.first_us is None else self.first_us
             self.last_us = now_us
@@ -92,12 +92,12 @@ class Sampler:
 
     @property
     def span_s(self) -> float:
-        """In how many seconds the sample came, at least one."""
+        """The seconds in which the sample arrived, at least one."""
         return max(1.0, (self.last_us - (self.first_us or 0)) / 1e6)
 
     @property
     def source(self) -> str:
-        """What a plan is made of, in words."""
+        """What a plan was made from, in words."""
         if self.refilled:
             return f"{self.objects.seen} objects, of which some were retained"
         return f"{self.events} events"
@@ -124,7 +124,7 @@ class Reservoir:
     `fading` is set every newcomer gets in, so that the sample follows what comes and forgets what
     was long ago.
 
-    To take in one object copies all of them, so newcomers wait until they are worth it.
+    Adding objects copies the reservoir, so newcomers wait until there are enough of them.
     """
 
     def __init__(self, capacity: int = CAPACITY, seed: int = 0) -> None:
@@ -144,7 +144,7 @@ class Reservoir:
         term_offsets: NDArray[np.int64],
         terms: NDArray[np.uint64],
     ) -> None:
-        """Take in a block of objects; its arrays, which may be mapped from a file, are copied."""
+        """Add a block of objects; its arrays, which may be mapped from a file, are copied."""
         self.seen += int(codes.size)
         self._waiting.append((codes.copy(), term_offsets.copy(), terms.copy()))
         self._waiting_objects += int(codes.size)
@@ -159,7 +159,7 @@ class Reservoir:
         return self._codes[order], offsets, self._terms[at]
 
     def _take_in(self) -> None:
-        """Give those that wait their places."""
+        """Move waiting objects into the reservoir."""
         if self._waiting_objects == 0:
             return
         codes, offsets, terms = zip(*self._waiting, strict=True)

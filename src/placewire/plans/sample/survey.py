@@ -1,4 +1,4 @@
-"""Surveying: what files hold, as the objects and subscriptions that plans are made of."""
+"""Survey files: sample their objects and live subscriptions for planning."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Survey(NamedTuple):
 
 
 class Surveyor:
-    """Takes in blocks: objects into a reservoir, changes into a pile that is settled at the end."""
+    """Collects blocks: objects in a reservoir, changes in a list that is settled at the end."""
 
     def __init__(self, sample: int) -> None:
         self.objects = Reservoir(sample)
@@ -65,11 +65,11 @@ class Surveyor:
         self.rows: list[SubscriptionRows] = []
 
     def add_objects(self, block: DecodedBlock) -> None:
-        """Take in a block's objects."""
+        """Add a block's objects."""
         self.objects.add(block.codes, block.objects.term_offsets, block.objects.terms)
 
     def add_changes(self, block: DecodedBlock) -> None:
-        """Take in a block's subscribes and unsubscribes."""
+        """Add a block's subscribes and unsubscribes."""
         if block.changes.event.size:
             self.changes.append(block.changes)
             self.rows.append(block.rows)
