@@ -77,7 +77,7 @@ def least_load(queries: QuerySet, cost: LoadModel) -> float:
     """
     o = queries.objects
     cost = cost.in_stream(o.codes.size, queries.rows.total)
-    of_pair, alone = count_near(o.codes, o.term_offsets, o.terms, post_rows(queries.rows).near)
+    of_pair, alone = count_near(o, post_rows(queries.rows).near)
     met = alone + np.diff(np.concatenate([[0.0], np.cumsum(of_pair)])[o.term_offsets])
     work = np.count_nonzero(met) + cost.posting_work * met.sum()
     return cost.of_counts(float(work), float(queries.rows.total))

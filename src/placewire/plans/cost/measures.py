@@ -234,7 +234,9 @@ def find_holders(
         read_only(leaf),
         read_only(posted.post_offsets),
         read_only(posted.post_term),
-        RouteTables(*map(read_only, tables)),
+        read_only(tables.part_offsets),
+        read_only(tables.part_worker),
+        read_only(tables.term_table),
         leaves.workers,
     )
     return found

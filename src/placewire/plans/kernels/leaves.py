@@ -7,13 +7,11 @@ import numpy as np
 from placewire.kernels.jit import kernel, subkernel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
-    RouteTables,
     owner_of_term,
     part_by_hash,
     part_listing_term,
     range_of_code,
 )
-from placewire.plans.kernels.term_maps import Objects
 
 
 @kernel
@@ -77,13 +75,20 @@ def vote_for_part(votes: np.ndarray, poll: int, part: int) -> int:
 
 
 @kernel
-def objects_to_parts(objects: Objects, tables: RouteTables) -> np.ndarray:
+def objects_to_parts(
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    range_start: np.ndarray,
+    range_leaf: np.ndarray,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+) -> np.ndarray:
     """The part i32[n], counted over all leaves, that keeps each object.
 
     Codes are quickest in ascending order. An object without terms is kept by its leaf's first part.
     """
-    codes, term_offsets, terms = objects
-    range_start, range_leaf, part_offsets, _, term_table = tables
     part_of = np.empty(codes.size, np.int32)
     most_parts = np.int64(1)
     for leaf in range(part_offsets.size - 1):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.circles import write_circle_rectangle
@@ -47,35 +44,26 @@ def keep_nearest(nearest: np.ndarray, kept: int, distance: float) -> int:
     return kept
 
 
-class ListedPoints(NamedTuple):
-    """Points in curve order, and lists of their numbers as a CSR column."""
-
-    codes: NDArray[np.int64]
-    lons: NDArray[np.float64]
-    lats: NDArray[np.float64]
-    list_offsets: NDArray[np.int64]
-    members: NDArray[np.int32]
-
-
-class SearchedPlaces(NamedTuple):
-    """Places with their k, and the lists of each as a CSR column, -1 for none."""
-
-    lons: NDArray[np.float64]
-    lats: NDArray[np.float64]
-    ks: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    lists: NDArray[np.int64]
-
-
 @kernel
-def places_to_kth_distances(points: ListedPoints, places: SearchedPlaces) -> np.ndarray:
+def places_to_kth_distances(
+    codes: np.ndarray,
+    lons: np.ndarray,
+    lats: np.ndarray,
+    list_offsets: np.ndarray,
+    members: np.ndarray,
+    place_lons: np.ndarray,
+    place_lats: np.ndarray,
+    ks: np.ndarray,
+    offsets: np.ndarray,
+    lists: np.ndarray,
+) -> np.ndarray:
     """The distance in metres to the k-th nearest point of each place's lists, else inf: f64[n].
 
-    A point of several lists counts once. Of a cell's quarters the one nearest to the place is
-    walked first; once k points are known, cells outside the circle of the k-th are passed over.
+    Points are in curve order. `members` has the lists of their numbers, as a CSR column; `lists`
+    those of each place, -1 for none. A point of several lists counts once. Of a cell's quarters
+    the one nearest to the place is walked first; once k points are known, cells outside the circle
+    of the k-th are passed over.
     """
-    codes, lons, lats, list_offsets, members = points
-    place_lons, place_lats, ks, offsets, lists = places
     radii = np.full(place_lons.size, np.inf, np.float64)
     seen = np.full(lons.size, -1, np.int64)
     stack = np.empty((STACK, 5), np.int64)

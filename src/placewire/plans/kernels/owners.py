@@ -18,8 +18,6 @@ from placewire.plans.kernels.term_maps import (
     HALF,
     ONE,
     WIDE,
-    LiveTables,
-    Objects,
     key_is_set,
     key_of_scope_term,
 )
@@ -118,7 +116,19 @@ def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
 
 @kernel
 def objects_to_owners(
-    objects: Objects, tables: RouteTables, maps: LiveTables, manner: int, cell_shift: int
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    range_start: np.ndarray,
+    range_leaf: np.ndarray,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
+    live: np.ndarray,
+    wide: np.ndarray,
+    needless: np.ndarray,
+    manner: int,
+    cell_shift: int,
 ) -> tuple:  # type: ignore[type-arg]
     """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
 
@@ -126,10 +136,9 @@ def objects_to_owners(
     alone is probed for subscriptions that need no term, by the worker of its leaf's first part. The
     third array is the one worker of each object whose leaf has one part, i32[n]: NO_WORKER if no
     worker must see it, SEVERAL where the pairs tell.
+
+    The arrays are the members of `Objects`, `RouteTables` and `LiveTables`, in order.
     """
-    codes, term_offsets, terms = objects
-    range_start, range_leaf, part_offsets, part_worker, term_table = tables
-    live, wide, needless = maps
     pair_worker = np.empty(terms.size, np.int32)
     any_worker = np.empty(codes.size, np.int32)
     one_worker = np.empty(codes.size, np.int32)
@@ -260,7 +269,9 @@ def rows_to_holders(
     leaves: np.ndarray,
     post_offsets: np.ndarray,
     post_term: np.ndarray,
-    tables: RouteTables,
+    part_offsets: np.ndarray,
+    part_worker: np.ndarray,
+    term_table: np.ndarray,
     workers: int,
 ) -> tuple:  # type: ignore[type-arg]
     """The rows that each worker must hold, ascending: offsets i64[workers + 1] and rows i64.
@@ -268,7 +279,6 @@ def rows_to_holders(
     Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
     post_term[post_offsets[r]:post_offsets[r + 1]].
     """
-    _, _, part_offsets, part_worker, term_table = tables
     rows = leaf_offsets.size - 1
     offsets = np.zeros(workers + 1, np.int64)
     cursor = np.zeros(workers, np.int64)

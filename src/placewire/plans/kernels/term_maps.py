@@ -150,14 +150,19 @@ def posts_into_map(
 
 @kernel
 def objects_to_map_workers(
-    objects: Objects, words: np.ndarray, workers: int, cells: int, cell_shift: int
+    codes: np.ndarray,
+    term_offsets: np.ndarray,
+    terms: np.ndarray,
+    words: np.ndarray,
+    workers: int,
+    cells: int,
+    cell_shift: int,
 ) -> tuple:  # type: ignore[type-arg]
     """The shares of all workers, one after another.
 
     Gives offsets i64[workers + 1] into objects i64. An object that a worker has no live term for
     is not in its share.
     """
-    codes, term_offsets, terms = objects
     offsets = np.zeros(workers + 1, np.int64)
     received = np.empty(codes.size * workers, np.int64)
     sent = 0

@@ -27,7 +27,7 @@ from placewire.kernels.space.z_curve import (
 )
 from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.model.subscriptions import lengths_to_offsets, take_slices
-from placewire.plans.kernels.nearest import ListedPoints, SearchedPlaces, places_to_kth_distances
+from placewire.plans.kernels.nearest import places_to_kth_distances
 from placewire.plans.sample.sample import number_terms
 
 Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
@@ -296,7 +296,11 @@ def find_radii(
     """
     _, codes, lons, lats, _, list_offsets, members = object_counts
     radii: NDArray[np.float64] = places_to_kth_distances(
-        ListedPoints(codes, lons, lats, list_offsets, members),
-        SearchedPlaces(*map(read_only, (lon, lat, k, offsets, lists))),
+        codes,
+        lons,
+        lats,
+        list_offsets,
+        members,
+        *map(read_only, (lon, lat, k, offsets, lists)),
     )
     return radii

@@ -61,7 +61,7 @@ class LeafRoute:
         """The workers that must see the objects of a block, and for which of their terms."""
         cell_shift = 2 * (MAX_LEVEL - CELL_LEVEL)
         return Owners(
-            *objects_to_owners(objects.frozen(), self.tables, self.live, self.manner, cell_shift)
+            *objects_to_owners(*objects.frozen(), *self.tables, *self.live, self.manner, cell_shift)
         )
 
     def cut(self, objects: Objects) -> Iterator[RoutedShare]:
@@ -99,7 +99,7 @@ def place_objects(
 ) -> NDArray[np.int32]:
     """The part i32[n] of each object (cell code, distinct terms), as in `Leaves.part_offsets`."""
     parts: NDArray[np.int32] = objects_to_parts(
-        Objects(codes, term_offsets, terms).frozen(), RouteTables(*map(read_only, tables))
+        *map(read_only, (codes, term_offsets, terms)), *map(read_only, tables)
     )
     return parts
 

@@ -45,7 +45,7 @@ class WorkerMapRoute:
         if self.level == 0:
             codes, cell_shift = np.zeros(codes.size, np.uint32), 0
         offsets, received = objects_to_map_workers(
-            objects._replace(codes=codes).frozen(),
+            *objects._replace(codes=codes).frozen(),
             self.words,
             self.workers,
             1 << (2 * self.level),

@@ -20,6 +20,7 @@ from placewire.plans.cost.model import LoadModel, Prices
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.cost.tornado import TORNADO
 from placewire.plans.kernels.owners import NO_WORKER
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import (
     BY_CELL,
     BY_LEAF,
@@ -288,9 +289,8 @@ def test_workers_are_charged_by_any_model(name, model):
         some = np.empty(0, np.int64) if share is None else share.objects
         postings = 0.0
         if share is not None:
-            of_pair, alone = count_near(
-                objects.codes[some], share.term_offsets, share.terms, posted.near
-            )
+            received = Objects(objects.codes[some], share.term_offsets, share.terms)
+            of_pair, alone = count_near(received, posted.near)
             postings = (of_pair * share.probed).sum() + (alone * share.alone).sum()
         charged = model.cost(sample, some, held[offsets[worker] : offsets[worker + 1]], postings)
         expected[leaves.part_worker[worker] if model.by_part else worker] += charged
