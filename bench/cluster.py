@@ -104,8 +104,9 @@ def run_route(
     """Cut, then match worker by worker; inserts are charged as they come with the stream."""
     workers = len(holdings)
     counts = counts_among_rows(rows)
-    dispatch_s = best_of(lambda: list(route.cut(objects)))
-    shares = {share.worker: share for share in route.cut(objects)}
+    block = Objects(objects.codes, objects.term_offsets, objects.terms)
+    dispatch_s = best_of(lambda: list(route.cut(block)))
+    shares = {share.worker: share for share in route.cut(block)}
     busy, insert, sizes = np.zeros(workers), np.zeros(workers), np.zeros(workers)
     matches = 0
     slowest = 0.0
