@@ -19,7 +19,7 @@ from bench.clock import best_of
 from placewire.kinds.boolean.index import counts_among_rows
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import Probe, make_probe, match_segment
-from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
+from placewire.model.subscriptions import COLUMNS, SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.measures import Measures, Posted, find_holders, measure_plan
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.term_maps import Objects
@@ -158,7 +158,8 @@ def match_share(
 
 def segment_bytes(segment: Segment) -> int:
     """What a worker keeps in memory."""
-    arrays = [*segment.rows, *segment.index, segment.directory_hash, segment.directory_row]
+    columns = [getattr(segment.rows, name) for name in COLUMNS]
+    arrays = [*columns, *segment.index, segment.directory_hash, segment.directory_row]
     return sum(array.nbytes for array in arrays)
 
 
