@@ -12,6 +12,7 @@ from bench.papers.ps2stream.queries import QuerySet, draw, query_set
 from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
 from placewire.plans.cost.measures import post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.sample.sample import Sample, count_near, make_sample
 
 SETS = ("Q1", "Q2", "Q3", "Q2 rare", "Q3 rare")
@@ -77,7 +78,8 @@ def least_load(queries: QuerySet, cost: LoadModel) -> float:
     """
     o = queries.objects
     cost = cost.in_stream(o.codes.size, queries.rows.total)
-    of_pair, alone = count_near(o, post_rows(queries.rows).near)
+    sent = Objects(o.codes, o.term_offsets, o.terms)
+    of_pair, alone = count_near(sent, post_rows(queries.rows).near)
     met = alone + np.diff(np.concatenate([[0.0], np.cumsum(of_pair)])[o.term_offsets])
     work = np.count_nonzero(met) + cost.posting_work * met.sum()
     return cost.of_counts(float(work), float(queries.rows.total))
