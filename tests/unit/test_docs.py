@@ -13,7 +13,7 @@ import typer
 
 from checkout import ROOT
 from placewire.cli.main import INTERRUPTED, UNUSABLE, app
-from placewire.importers.elasticsearch_clauses import CLAUSES
+from placewire.importers.elasticsearch import CLAUSES
 from placewire.model.settings import STOP_WORDS, parse_settings
 from placewire.plans.rebalance.rebalancer import REBALANCERS
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig

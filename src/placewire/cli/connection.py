@@ -79,9 +79,9 @@ def open_reader(target: CommandTarget, make: bool = False) -> Iterator[Client | 
 
         with (
             ledger_errors_unusable(),
-            closing(OfflineReader(target.state, target.ledger, make)) as books,
+            closing(OfflineReader(target.state, target.ledger, make)) as reader,
         ):
-            yield books
+            yield reader
         return
     with open_client(target) as client:
         yield client
@@ -103,9 +103,9 @@ def open_writer(target: CommandTarget) -> Iterator[Client | OfflineWriter]:
 
             with (
                 ledger_errors_unusable(),
-                closing(OfflineWriter(target.state, target.ledger)) as unserved,
+                closing(OfflineWriter(target.state, target.ledger)) as writer,
             ):
-                yield unserved
+                yield writer
             return
         target = target._replace(server=url)
     with open_client(target) as client:

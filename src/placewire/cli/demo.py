@@ -19,8 +19,7 @@ import msgspec
 from rich.console import Console
 
 from placewire.cli.output import CommandSummary, ProgressLine
-from placewire.cli.signals import set_on_signals
-from placewire.cli.startup import ready_kernels
+from placewire.cli.startup import ready_kernels, set_on_signals
 from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
 from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable

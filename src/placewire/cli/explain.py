@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from placewire.cli.connection import CommandTarget, open_client
-from placewire.cli.format import count_noun
+from placewire.cli.output import count_noun
 from placewire.explainer.explain import describe_region, explain
 from placewire.kinds.explanation import format_metres, join_words, quote_term
 from placewire.model.errors import InvalidEvent, Unusable
@@ -27,42 +27,38 @@ MAX_POSTINGS = 4
 UNKNOWN_TERM = "#{} (a word that no retained object has)"
 
 
-class ExplainOptions(NamedTuple):
-    """The options of the command."""
-
-    target: CommandTarget | None
-    object: str
-    subscription: str
-    settings: Path | None
-    json: bool
-
-
-def run_explain(options: ExplainOptions) -> None:
+def run_explain(
+    target: CommandTarget | None,
+    object: str,
+    subscription: str,
+    settings: Path | None,
+    as_json: bool,
+) -> None:
     """Print the explanation of a pair; raises Unusable for invalid input."""
     try:
-        told = fetch_explanation(options)
+        pair = read_object(object), read_subscription(subscription)
+        told = fetch_explanation(target, pair, settings)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
     if sys.stdout is None:
         raise Unusable("standard output is closed")
-    if options.json:
+    if as_json:
         print(json.dumps(told, ensure_ascii=False))
     else:
         print_explanation(Console(highlight=False, soft_wrap=True), told)
 
 
-def fetch_explanation(options: ExplainOptions) -> dict[str, Any]:
+def fetch_explanation(
+    target: CommandTarget | None, pair: tuple[Any, Any], path: Path | None
+) -> dict[str, Any]:
     """Get the explanation from a state or a server, or, with neither, from the pair alone."""
-    pair = read_object(options.object), read_subscription(options.subscription)
-    if options.target is not None and options.target.state is None:
-        if options.settings is not None:
+    if target is not None and target.state is None:
+        if path is not None:
             raise Unusable("explain: --settings are the server's own, leave them out")
-        with open_client(options.target) as client:
+        with open_client(target) as client:
             return client.explain(*pair)
-    root = None if options.target is None else options.target.state
-    state = None if root is None else open_state(root)
-    settings = None if options.settings is None else read_settings(options.settings)
-    return explain(state, *pair, settings)
+    state = None if target is None or target.state is None else open_state(target.state)
+    return explain(state, *pair, None if path is None else read_settings(path))
 
 
 def read_object(text: str) -> dict[str, Any] | int | str:
@@ -162,9 +158,9 @@ def add_node(tree: Tree, node: dict[str, Any]) -> None:
         name = UNKNOWN_TERM.format(node["hash"][:8]) if word is None else escape(word)
         tree.add(f"{name} {'[green]there[/]' if node['holds'] else '[red]not there[/]'}")
         return
-    kind = next(kind for kind in ("all", "any", "none") if kind in node)
-    branch = tree.add(f"{kind} of these: {yes_or_no(node['holds'])}")
-    for child in node[kind]:
+    operator = next(name for name in ("all", "any", "none") if name in node)
+    branch = tree.add(f"{operator} of these: {yes_or_no(node['holds'])}")
+    for child in node[operator]:
         add_node(branch, child)
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -32,111 +32,93 @@ SOME_NOT_TRANSLATED = 1
 UPDATE_EVERY = 1 << 20  # bytes read
 
 
-class ImportCommand(NamedTuple):
-    """The options of the command."""
-
-    file: str
-    source: str
-    out: str
-    report: Path | None
-    text_fields: list[str]
-    place_fields: list[str]
-    query_field: str
-    key: str | None
-    ts: str | None
-    with_data: bool
-    phrases_as_words: bool
-    json: bool
-
-
-def run_import(command: ImportCommand) -> int:
+def run_import(
+    file: str,
+    source: str,
+    out: str,
+    report_path: Path | None,
+    options: ImportOptions,
+    as_json: bool,
+) -> int:
     """Translate a file, print a summary and return the exit code; raises Unusable."""
-    options = read_options(command)
+    options = check_options(source, options)
     started = time.monotonic()
-    ledger = ImportReport()
-    with input_path(command.file) as path:
-        for written in (command.out, command.report):
+    counts = ImportReport()
+    with input_path(file) as path:
+        for written in (out, report_path):
             if written is not None and written != "-" and is_same(Path(written), path):
                 raise Unusable(f"{written}: is the file that is imported")
-        if command.report is not None and str(command.report) == command.out:
-            raise Unusable(f"{command.out}: --out and --report are two files")
-        with ProgressLine("import", count_passes(command) * size_of(path)) as progress:
+        if report_path is not None and str(report_path) == out:
+            raise Unusable(f"{out}: --out and --report must be two files")
+        with ProgressLine("import", count_passes(source, options) * size_of(path)) as progress:
             shown = 0
 
             def show_progress(read: int) -> None:
                 nonlocal shown
                 if abs(read - shown) >= UPDATE_EVERY:
                     shown = read
-                    progress.update(read, f"{ledger.queries:,} queries")
+                    progress.update(read, f"{counts.queries:,} queries")
 
-            run = import_fences if command.source == "tile38" else import_queries
+            run = import_fences if source == "tile38" else import_queries
             outcomes = run(path, options, show_progress)
             first = next(outcomes, None)  # reject a bad file before an old output is truncated
             if first is None:
-                raise Unusable(f"{command.file}: has no {source_noun(command.source)}")
-            with open_events(command.out) as events, open_report(command.report) as report:
+                raise Unusable(f"{file}: has no {source_noun(source)}")
+            with open_events(out) as events, open_report(report_path) as report:
                 for outcome in chain([first], outcomes):
-                    write_outcome(outcome, ledger, events, report)
+                    write_outcome(outcome, counts, events, report)
     took = time.monotonic() - started
-    if command.json:
-        facts = {**ledger.as_facts(), "throughout": list(differences(command.source))}
-        print(json.dumps(facts), file=sys.stderr if command.out == "-" else sys.stdout)
+    if as_json:
+        facts = {**counts.as_facts(), "throughout": list(differences(source))}
+        print(json.dumps(facts), file=sys.stderr if out == "-" else sys.stdout)
     else:
-        for line in format_summary(ledger, command.source, took):
+        for line in format_summary(counts, source, took):
             print(line, file=sys.stderr)
-    return SOME_NOT_TRANSLATED if ledger.refused else 0
+    return SOME_NOT_TRANSLATED if counts.refused else 0
 
 
-def read_options(command: ImportCommand) -> ImportOptions:
-    """Check the options and return those of the importer; raises Unusable."""
-    if command.source not in SOURCES:
-        raise Unusable(f"--from: must be one of {', '.join(SOURCES)}, got {command.source!r}")
-    of_fences = command.source == "tile38"
-    if of_fences and (command.text_fields or command.place_fields or command.phrases_as_words):
+def check_options(source: str, options: ImportOptions) -> ImportOptions:
+    """Check the options and set the time, by default now; raises Unusable."""
+    if source not in SOURCES:
+        raise Unusable(f"--from: must be one of {', '.join(SOURCES)}, got {source!r}")
+    of_fences = source == "tile38"
+    if of_fences and (options.text_fields or options.place_fields or options.phrases_as_words):
         raise Unusable("--from tile38: fences have no fields and no phrases")
-    if not of_fences and command.key is not None:
+    if not of_fences and options.key is not None:
         raise Unusable("--key: only fences of tile38 have a collection")
-    ts = command.ts or format_timestamp(int(time.time()) * 1_000_000)
+    ts = options.ts or format_timestamp(int(time.time()) * 1_000_000)
     try:
         parse_timestamp(ts)
     except InvalidEvent as error:
         raise Unusable(f"--ts: {error}") from None
-    return ImportOptions(
-        ts,
-        command.text_fields,
-        command.place_fields,
-        command.query_field,
-        command.key,
-        command.with_data,
-        command.phrases_as_words,
-    )
+    return options._replace(ts=ts)
 
 
-def count_passes(command: ImportCommand) -> int:
+def count_passes(source: str, options: ImportOptions) -> int:
     """Return how often the file is read: twice if fields or the collection are to be detected."""
-    if command.source == "tile38":
-        return 2 if command.key is None else 1
-    return 1 if command.text_fields and command.place_fields else 2
+    if source == "tile38":
+        return 2 if options.key is None else 1
+    return 1 if options.text_fields and options.place_fields else 2
 
 
 def write_outcome(
-    outcome: ImportOutcome, ledger: ImportReport, events: BinaryIO, report: BinaryIO | None
+    outcome: ImportOutcome, counts: ImportReport, events: BinaryIO, report: BinaryIO | None
 ) -> None:
     """Write the subscriptions of one query and its entry of the report."""
-    ledger.add(outcome)
+    counts.add(outcome)
     for event in outcome.events:
         events.write(msgspec.json.encode(event) + b"\n")
     if report is not None and (entry := outcome.as_entry()) is not None:
         report.write(msgspec.json.encode(entry) + b"\n")
 
 
-def format_summary(ledger: ImportReport, source: str, took_s: float) -> Iterator[str]:
+def format_summary(counts: ImportReport, source: str, took_s: float) -> Iterator[str]:
     """Yield the lines of the summary."""
-    facts = ledger.as_facts()
-    noted = f", {ledger.noted:,} of them with notes" if ledger.noted else ""
+    facts = counts.as_facts()
+    noted = f", {counts.noted:,} of them with notes" if counts.noted else ""
     yield (
-        f"{source_noun(source)} {ledger.queries:,}, translated {ledger.translated:,}{noted},"
-        f" not translated {ledger.refused:,}; subscriptions {ledger.subscriptions:,},"
+        f"{source_noun(source)} {counts.queries:,}, translated {counts.translated:,}{noted},"
+        f" not translated {counts.refused:,}; subscriptions {counts.subscriptions:,},"
         f" {took_s:.1f} s"
     )
     for title, name in (("not translated:", "refusals"), ("notes:", "notes")):
@@ -145,7 +127,7 @@ def format_summary(ledger: ImportReport, source: str, took_s: float) -> Iterator
         for reason in facts[name]:
             yield f"{reason['queries']:>9,}  {shorten(reason['what'])}"
             yield f"{'':11}{'; '.join(map(format_sample, reason['samples']))}"
-    if ledger.translated:
+    if counts.translated:
         yield "in all of them:"
         for difference in differences(source):
             yield f"{'':11}{difference}"

@@ -12,7 +12,7 @@ from placewire.cli.commands import app
 from placewire.model.errors import Unusable
 
 # In the order in which help shows their panels.
-for group in ("service", "keys", "logs", "inspection", "plans", "bench"):
+for group in ("service", "logs", "inspection"):
     import_module(f"placewire.cli.commands.{group}")
 
 # Typer's base class of usage errors, which it does not export: it bundles its own click.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.cli.format import count_noun
+from placewire.cli.output import count_noun
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.plans.allocation import imbalance
 from placewire.plans.cost.measures import Measures

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sqlite3
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
-from placewire.cli.connection import SERVER_VARIABLE, STATE_VARIABLE, read_target
+from placewire.cli.connection import (
+    SERVER_VARIABLE,
+    STATE_VARIABLE,
+    find_target,
+    read_target,
+)
 from placewire.model.errors import Unusable
 
 ROLES = ("publish", "subscribe", "admin")
 MAX_COMPLETED_IDS = 200
 COMPLETION_TIMEOUT_S = 0.5
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print a JSON object for each.")]
+Command = Callable[..., None]
+
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object.")]
+JsonLinesOption = Annotated[bool, Option("--json", help="Print a JSON object for each.")]
 ServerOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--server",
         metavar="URL",
         help="A running service, as http://127.0.0.1:7878;"
@@ -29,13 +40,13 @@ ServerOption = Annotated[
 ]
 StateOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--state", metavar="DIR", help=f"A state directory; otherwise {STATE_VARIABLE} says which."
     ),
 ]
 KeyOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--key",
         metavar="KEY",
         envvar="PLACEWIRE_KEY",
@@ -45,13 +56,48 @@ KeyOption = Annotated[
 ]
 LedgerOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--ledger",
         metavar="URL",
         help="The state's ledger, if it is in PostgreSQL.",
         show_default=False,
     ),
 ]
+
+
+def with_target(ledger: bool = False, optional: bool = False) -> Callable[[Command], Command]:
+    """Decorate a command: options that name a server or a state become its parameter `target`.
+
+    The target is None if it is optional and neither options nor environment name one.
+    """
+    added: dict[str, Any] = {"server": ServerOption, "state": StateOption, "key": KeyOption}
+    added |= {"ledger": LedgerOption} if ledger else {}
+    find = find_target if optional else read_target
+
+    def wrap(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            command(target=find(**{name: given.pop(name) for name in added}), **given)
+
+        given_as = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=option,
+                default="" if name == "ledger" else None,
+            )
+            for name, option in added.items()
+        ]
+        parameters: list[inspect.Parameter] = []
+        for one in signature.parameters.values():
+            parameters += given_as if one.name == "target" else [one]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return wrap
 
 
 def number_option(
@@ -81,7 +127,7 @@ def number_option(
         return given
 
     names = () if name is None else (name,)
-    return typer.Option(*names, help=help, parser=str, callback=check, metavar=span, **more)
+    return Option(*names, help=help, parser=str, callback=check, metavar=span, **more)
 
 
 def with_prefix(words: tuple[str, ...] | list[str], prefix: str) -> list[str]:

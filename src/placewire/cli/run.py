@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from placewire.cli.format import format_lag
-from placewire.cli.output import CommandSummary
-from placewire.cli.signals import Stopper, StopRequested
-from placewire.cli.startup import ready_kernels, start_configured_session, stop_session
+from placewire.cli.output import CommandSummary, format_lag
+from placewire.cli.startup import (
+    Stopper,
+    StopRequested,
+    ready_kernels,
+    start_configured_session,
+    stop_session,
+)
 from placewire.model.errors import Unusable
 from placewire.plans.names import parse_plans
 from placewire.plans.rebalance.elastic import read_workers

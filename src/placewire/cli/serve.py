@@ -9,8 +9,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from placewire.cli.signals import set_after, set_on_signals
-from placewire.cli.startup import ready_kernels
+from placewire.cli.startup import ready_kernels, set_after, set_on_signals
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 
@@ -24,6 +27,8 @@ LOADING = "loading kernels"
 COMPILING = "loading kernels (the first run compiles them, which takes minutes)"
 LOADED_WITHIN_S = 3.0  # kernels that take longer are being compiled
 JAR_SETTINGS = {"spark.jars", "spark.jars.packages"}
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def ready_kernels(plan: str = "shared", settings: Settings = DEFAULT_SETTINGS) -> None:
@@ -91,3 +96,62 @@ def stop_session(session: Any) -> None:
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore")
         session.stop()
+
+
+class StopRequested(BaseException):
+    """A signal arrived while a run was starting, when no batch has to be finished."""
+
+
+class Stopper:
+    """Stop a run between two batches, or its start at once, on a signal or after a time.
+
+    Sets `asked` on the first of them. Later signals do nothing.
+    """
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.starting = True
+        self._former: dict[int, Any] = {}
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        self._former = self._install()
+        return self
+
+    def begin(self, seconds: float | None) -> None:
+        """Note that batches run from now on, and stop after so many seconds if given."""
+        self.starting = False
+        self._install()  # Spark has replaced the handlers
+        if seconds is not None:
+            self._timer = set_after(self.asked, seconds)
+
+    def _install(self) -> dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, self._handle) for number in SIGNALS}
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        first = not self.asked.is_set()
+        self.asked.set()
+        if first and self.starting:
+            raise StopRequested
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for number, handler in self._former.items():
+            signal.signal(number, handler)
+
+
+def set_on_signals(event: threading.Event) -> None:
+    """Set an event when SIGINT or SIGTERM arrives."""
+    for number in SIGNALS:
+        signal.signal(number, lambda *_: event.set())
+
+
+def set_after(event: threading.Event, seconds: float) -> threading.Timer:
+    """Set an event after so many seconds."""
+    timer = threading.Timer(seconds, event.set)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -11,9 +11,8 @@ import msgspec
 from rich.console import Console
 
 from placewire.cli.connection import CommandTarget, open_client
-from placewire.cli.format import format_figure, format_lag, format_request
 from placewire.cli.maps import can_draw, draw_load_map
-from placewire.cli.output import Heading, print_table
+from placewire.cli.output import Heading, format_figure, format_lag, format_request, print_table
 from placewire.model.errors import Unusable
 from placewire.status import StateStatus, describe_status, format_metrics, read_status
 from placewire.storage.runtime_files import Lag

@@ -1,23 +1,27 @@
-"""`placewire subscribe`, `unsubscribe` and `subscriptions`: manage subscriptions."""
+"""`placewire subscribe`, `unsubscribe`, `subscriptions` and `tail`."""
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
+from rich.text import Text
 
 from placewire.cli.connection import CommandTarget, open_reader, open_writer
-from placewire.cli.format import (
-    format_distance,
-    format_score,
+from placewire.cli.output import (
+    format_measure,
+    format_point,
     format_subscription,
     format_terms,
+    quote_text,
 )
 from placewire.cli.publish import read_json, send_file
 from placewire.model.errors import Unusable
+from placewire.model.kinds import kind_named
 
 REGIONS = ("box", "circle", "polygon")
 
@@ -151,7 +155,7 @@ def run_subscriptions(ids: list[str], target: CommandTarget, every: bool, as_jso
         if ids:
             for name in ids:
                 one = reader.subscription(name)
-                ranked = one["kind"] != "boolean"
+                ranked = kind_named(one["kind"]).form.lists
                 standing = reader.standing(name) if ranked else None
                 print_one(one, standing, as_json)
             return
@@ -192,11 +196,68 @@ def print_one(one: dict[str, Any], standing: dict[str, Any] | None, as_json: boo
     console.print(format_listed(one), markup=False)
     console.print(f"  since {one['since']}, seq {one['seq']}, owner {one['owner']}", markup=False)
     for rank, named in enumerate((standing or {}).get("objects", ()), 1):
-        if "distance_m" in named:
-            measure = format_distance(named["distance_m"])
-        else:
-            measure = format_score(named["score"])
-        console.print(f"  {rank}. {measure}  {named['object']}", markup=False)
+        console.print(f"  {rank}. {format_measure(named)}  {named['object']}", markup=False)
     if (standing or {}).get("terms"):
         assert standing is not None
         console.print(f"  {standing['at']}: {format_terms(standing['terms'])}", markup=False)
+
+
+def run_tail(
+    ids: list[str],
+    target: CommandTarget,
+    after: str,
+    seconds: float | None,
+    most: int | None,
+    as_json: bool,
+) -> None:
+    """Print results until the limit of time or count, or Ctrl-C; raises Unusable."""
+    start = read_after(after)
+    console = Console(highlight=False, soft_wrap=True)
+    with open_reader(target) as reader:
+        if most == 0:
+            return
+        results = reader.tail(*ids, after=start, objects=not as_json, seconds=seconds)
+        for got in islice(results, most):
+            if as_json:
+                print(json.dumps(got, ensure_ascii=False), flush=True)
+            else:
+                console.print(format_result(got, alone=len(ids) == 1))
+                sys.stdout.flush()
+
+
+def read_after(text: str) -> int | str:
+    """Read a number or `latest`; raises Unusable."""
+    if text == "latest":
+        return text
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise Unusable(f"after: must be a number or 'latest', got {text!r}")
+    return int(text)
+
+
+def format_result(got: dict[str, Any], alone: bool) -> Text:
+    """Format a result on one line; `alone` omits the id of its subscription."""
+    result, objects = got["result"], got.get("objects", {})
+    line = Text()
+    if not alone:
+        line.append(f"{got['subscription']} ", "cyan")
+    line.append(f"{got['number']} ", "dim")
+    if result["type"] == "report":
+        return line.append(f"at {result['at']}: {format_terms(result['terms'])}")
+    if result["type"] == "match":
+        return line.append(format_object(result["object"], objects))
+    for number, named in enumerate(result["add"]):
+        line.append("; " if number else "")
+        measure = f"{'score ' if 'score' in named else ''}{format_measure(named)}"
+        line.append(f"{measure}: ", "bold").append(format_object(named["object"], objects))
+    if result["drop"]:
+        gone = ", ".join(named["object"] for named in result["drop"])
+        line.append("; " if result["add"] else "").append(f"gone: {gone}", "dim")
+    return line
+
+
+def format_object(name: str, objects: dict[str, Any]) -> str:
+    """Format an object with its text and position if they are known, else its id."""
+    known = objects.get(name)
+    if known is None:
+        return name
+    return f"{quote_text(known['text'])} at {format_point(known['lon'], known['lat'])} ({name})"

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.demo.lines import Period, format_decimals
+from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals
 from placewire.demo.places import population, scatter
-from placewire.demo.sampling import Floats, Ints, choose
 from placewire.demo.templates import (
     CLOSER,
     EMOJI,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.demo.sampling import Floats, Ints, WeightedGroups
+from placewire.demo.lines import Floats, Ints, WeightedGroups
 from placewire.demo.vocabulary import read_data
 
 METRES_PER_DEGREE = 111_195.0

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.demo.lines import Floats, Ints, WeightedGroups, choose_rank
 from placewire.demo.places import Population, places, population
-from placewire.demo.sampling import Floats, Ints, WeightedGroups, choose_rank
 from placewire.demo.vocabulary import (
     NUMBERS,
     PLACE_SLOTS,

@@ -11,8 +11,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from placewire.importers.elasticsearch_clauses import IGNORED_PLACE_PARAMETERS, PLACE_CLAUSES
-from placewire.importers.elasticsearch_query import MOST_CLAUSE_DEPTH, QueryFields
+from placewire.importers.elasticsearch import (
+    IGNORED_PLACE_PARAMETERS,
+    MOST_CLAUSE_DEPTH,
+    PLACE_CLAUSES,
+    QueryFields,
+)
 from placewire.importers.json_files import ReadProgress, Unreadable, read_values
 from placewire.importers.report import shown
 from placewire.model.errors import Unusable

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from placewire.importers.alternatives import Alternatives, to_where
 from placewire.importers.areas import EVERYWHERE, has_excluded_edges, to_region
-from placewire.importers.elasticsearch_clauses import CLAUSES
+from placewire.importers.elasticsearch import CLAUSES, ElasticsearchReader, QueryFields
 from placewire.importers.elasticsearch_documents import (
     Document,
     DocumentSource,
     FieldSurvey,
     require_one,
 )
-from placewire.importers.elasticsearch_query import ElasticsearchReader, QueryFields
 from placewire.importers.json_files import ReadProgress, Unreadable
 from placewire.importers.report import (
     EDGE,
@@ -36,8 +35,7 @@ from placewire.importers.report import (
     shown,
 )
 from placewire.importers.shapes import read_number
-from placewire.importers.tile38_commands import Fence, read_fences
-from placewire.importers.tile38_fences import FenceReader
+from placewire.importers.tile38 import Fence, FenceReader, read_fences
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import MOST_ID_CHARACTERS, UNSET, compact_data
 from placewire.model.regions import read_region

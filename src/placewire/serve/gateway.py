@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from placewire.serve.pipeline import heartbeat_path
 from placewire.serve.queries import SnapshotQueries
 from placewire.serve.webhooks.dispatcher import RetryPolicy, WebhookDispatcher
 from placewire.serve.webhooks.sender import Sender
-from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
+from placewire.storage.journal import JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
 from placewire.storage.runtime_files import Server, make_url, write_server
@@ -101,7 +100,6 @@ class Gateway:
         )
         self._pending_us: dict[int, int] = {}  # latest event time of each request being written
         self.committer = GroupCommitter(writer, self.ledger, self._written_us)
-        self.journal = JournalReader(folder)
         self.authenticator = Authenticator(self.ledger, options.require_keys, options.hosts)
         self.rate_limiter = RateLimiter(options.rate)
         self.broadcaster = Broadcaster()
@@ -109,7 +107,7 @@ class Gateway:
         self.accepted, self.objects, self.results = RateMeter(), RateMeter(), RateMeter()
         self.rejections = RejectionCounts()
         self.latency = LatencyMeter()
-        self.queries = SnapshotQueries(self.state, self.journal)
+        self.queries = SnapshotQueries(self.state, lambda: self.manifest)
         self._census = SubscriptionCounts(self.state)
         self._live_subscriptions = 0
         self._counted_batch = -1
@@ -238,18 +236,6 @@ class Gateway:
             self.broadcaster.publish(entries)
             self.webhooks.on_results(entries)
         self.live_feed.on_commit(manifest)
-
-    def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
-        """Answer a snapshot query at the last commit; raises InvalidEvent. Call it in a thread."""
-        return self.queries.answer(self.manifest, query, with_data)
-
-    def details(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Position and text of objects by id. Call it in a thread."""
-        return self.queries.details(self.manifest, names)
-
-    def object_at(self, seq: int) -> dict[str, Any] | None:
-        """The object at an event, if the journal still has it. Call it in a thread."""
-        return self.queries.object_at(seq)
 
     def find_subscription(self, caller: Caller, name: str) -> SubscriptionRow:
         """A subscription that the caller may see; raises Refused. Call it in a thread."""

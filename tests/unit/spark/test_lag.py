@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from placewire.cli.format import format_lag
+from placewire.cli.output import format_lag
 from placewire.cli.run import RunLog
 from placewire.spark.config import SourceConfig
 from placewire.spark.lag import (

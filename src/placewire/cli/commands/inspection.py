@@ -2,92 +2,231 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from placewire.cli.commands import INSPECTION, app, exit_with
-from placewire.cli.connection import find_target, read_target
+from placewire.cli.commands import INSPECTION, PLANS, app, exit_with
+from placewire.cli.connection import CommandTarget, read_target
 from placewire.cli.options import (
     JsonOption,
     KeyOption,
     ServerOption,
     StateOption,
+    complete_boolean_plan,
     complete_subscription,
     number_option,
+    with_target,
 )
+from placewire.model.errors import Unusable
 
 
 @app.command(rich_help_panel=INSPECTION)
+@with_target()
 def query(
     query: Annotated[
-        str,
-        typer.Argument(help="The query as JSON; - for one a line from standard input."),
+        str, Argument(help="The query as JSON; - for one a line from standard input.")
     ],
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
+    *,
+    target: CommandTarget,
     with_data: Annotated[
-        bool, typer.Option("--with-data", help="Add each object's data to its name.")
+        bool, Option("--with-data", help="Add each object's data to its name.")
     ] = False,
-    timing: Annotated[
-        bool, typer.Option("--timing", help="Tell how long each answer took.")
-    ] = False,
-    _: Annotated[bool, typer.Option("--json", help="Print JSON, as it always does.")] = False,
+    timing: Annotated[bool, Option("--timing", help="Tell how long each answer took.")] = False,
+    _: Annotated[bool, Option("--json", help="Print JSON, as it always does.")] = False,
 ) -> None:
     """Ask about the objects that are retained: boolean, nearest, relevant or trending."""
     from placewire.cli.query import QueryOptions, run_query
 
-    exit_with(run_query(QueryOptions(query, read_target(server, state, key), with_data, timing)))
+    exit_with(run_query(QueryOptions(query, target, with_data, timing)))
 
 
 @app.command(rich_help_panel=INSPECTION)
+@with_target(optional=True)
 def explain(
     object: Annotated[
         str,
-        typer.Option(
+        Option(
             help="The object: its seq or its id in the state, or its JSON.",
             metavar="SEQ, ID or JSON",
         ),
     ],
     subscription: Annotated[
         str,
-        typer.Option(
+        Option(
             help="The subscription: its id in the state, or its JSON.",
             metavar="ID or JSON",
             autocompletion=complete_subscription,
         ),
     ],
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
+    *,
+    target: CommandTarget | None,
     settings: Annotated[
-        Path | None, typer.Option(help="Settings that change results, TOML, if there is no state.")
+        Path | None, Option(help="Settings that change results, TOML, if there is no state.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Tell why an object did or did not match a subscription, and what finding out costs."""
-    from placewire.cli.explain import ExplainOptions, run_explain
+    from placewire.cli.explain import run_explain
 
-    target = find_target(server, state, key)
-    run_explain(ExplainOptions(target, object, subscription, settings, json))
+    run_explain(target, object, subscription, settings, json)
 
 
 @app.command(rich_help_panel=INSPECTION)
+@with_target()
 def status(
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
+    *,
+    target: CommandTarget,
     leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
-    map: Annotated[Path | None, typer.Option(help="A picture of the load by leaf, PNG.")] = None,
+    map: Annotated[Path | None, Option(help="A picture of the load by leaf, PNG.")] = None,
     json: JsonOption = False,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="Print metrics in Prometheus' text format.")
+        bool, Option("--metrics", help="Print metrics in Prometheus' text format.")
     ] = False,
 ) -> None:
     """Show how a state or a service stands: its plans, and what workers and leaves did lately."""
     from placewire.cli.status import StatusOptions, run_status
 
-    target = read_target(server, state, key)
     run_status(StatusOptions(target, leaves, map, json, metrics))
+
+
+@app.command(rich_help_panel=PLANS)
+def plan(
+    objects: Annotated[
+        Path | None, Option(help="An event log, or Parquet with columns id, ts, lon, lat, text.")
+    ] = None,
+    subscriptions: Annotated[
+        Path | None, Option(help="An event log; it may be the same file.")
+    ] = None,
+    workers: Annotated[int | None, number_option(int, "How many workers.", 1, 4096)] = None,
+    plan: Annotated[
+        str,
+        Option(
+            help="One plan's name, auto for its candidates, or all.",
+            autocompletion=complete_boolean_plan,
+        ),
+    ] = "all",
+    out: Annotated[
+        Path | None, Option(help="A folder for a picture and a file of each plan.")
+    ] = None,
+    sample: Annotated[int, number_option(int, "At most so many objects.", 1)] = 100_000,
+    sample_subscriptions: Annotated[
+        int, number_option(int, "At most so many subscriptions.", 1)
+    ] = 1_000_000,
+    machines: Annotated[
+        int, number_option(int, "On how many machines the workers run.", 1, 4096)
+    ] = 1,
+    cost: Annotated[
+        str, Option(help="What loads are measured by: load, tornado or sstd.")
+    ] = "load",
+    statistics: Annotated[
+        bool, Option("--statistics", help="Show too where objects and subscriptions are.")
+    ] = False,
+    server: ServerOption = None,
+    state: StateOption = None,
+    key: KeyOption = None,
+    leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
+    json: JsonOption = False,
+) -> None:
+    """Show what every plan would do with given data; or the plan in force of a state or server."""
+    data = {"--objects": objects, "--subscriptions": subscriptions, "--workers": workers}
+    if not any(value is not None for value in data.values()):
+        from placewire.cli.plan import show_plan
+
+        show_plan(read_target(server, state, key), leaves, json)
+        return
+    if server is not None or state is not None:
+        raise Unusable("plan: give data to plan for, or --server or --state, not both")
+    if objects is None or subscriptions is None or workers is None:
+        missing = next(name for name, value in data.items() if value is None)
+        raise Unusable(
+            f"plan: needs --objects, --subscriptions and --workers, {missing} is missing"
+        )
+    from placewire.cli.plan import PlanOptions, run_plan
+
+    options = PlanOptions(
+        objects, subscriptions, workers, plan, out, sample, sample_subscriptions, machines, cost,
+        statistics, json,
+    )  # fmt: skip
+    run_plan(options)
+
+
+@app.command(rich_help_panel=PLANS)
+@with_target()
+def rebalance(
+    *,
+    target: CommandTarget,
+    plan: Annotated[
+        str | None,
+        Option(
+            help="The plan to go over to: a method's name, or shared.",
+            autocompletion=complete_boolean_plan,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, number_option(int, "How many workers to go on with.", 1, 4096)
+    ] = None,
+    wait: Annotated[
+        float, number_option(float, "At most so many seconds to wait for it.", 0)
+    ] = 10.0,
+    json: JsonOption = False,
+) -> None:
+    """Ask a running replay or service to go over to another boolean plan, or to other workers."""
+    from placewire.cli.output import print_summary
+    from placewire.cli.rebalance import run_rebalance
+
+    print_summary(run_rebalance(target, plan, workers, wait), json)
+
+
+@app.command(rich_help_panel=INSPECTION)
+def bench(
+    only: Annotated[
+        str | None, Option(help="Names of experiments, with commas.", show_default="all")
+    ] = None,
+    data: Annotated[Path | None, Option(help="A folder of real data sets.")] = None,
+    full: Annotated[bool, Option("--full", help="The large sizes too.")] = False,
+    json: Annotated[bool, Option("--json", help="Print a JSON object for each table.")] = False,
+) -> None:
+    """Run the benchmarks, if the repository that has them is here."""
+    run_bench(only, data, full, json)
+
+
+def run_bench(only: str | None, data: Path | None, full: bool, as_json: bool) -> None:
+    """Run experiments by name, or all; raises Unusable if the benchmarks are not here."""
+    harness, catalog = (find_module(name) for name in ("harness", "catalog"))
+
+    def show(experiment: Any, table: Any) -> None:
+        if as_json:
+            columns, rows = list(table.columns), table.cells()
+            told = {"experiment": experiment.name, "columns": columns, "rows": rows}
+            print(json.dumps(told), flush=True)
+        else:
+            print(f"## {table.name}\n\n{table.markdown()}", flush=True)
+
+    harness.run_experiments(
+        harness.select(catalog.CATALOG, only.split(",") if only else ["all"]),
+        data=data,
+        size=harness.FULL if full else harness.DEFAULT,
+        show=show,
+    )
+
+
+def find_module(name: str) -> Any:
+    """A module of the benchmarks; raises Unusable if they are not in the current directory."""
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        if importlib.util.find_spec(f"bench.{name}") is not None:
+            return importlib.import_module(f"bench.{name}")
+    except ImportError as error:
+        if error.name is not None and not error.name.startswith("bench"):
+            raise Unusable(f"bench: needs {error.name}: pip install 'placewire[bench]'") from None
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    raise Unusable(
+        "bench: the benchmarks are not here: they come with the repository, run it in there"
+    )

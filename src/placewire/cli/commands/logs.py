@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from placewire.cli.commands import LOGS, app, exit_with
 from placewire.cli.options import (
@@ -22,17 +22,15 @@ YEAR_S = 366 * 86_400
 
 @app.command(rich_help_panel=LOGS)
 def replay(
-    log: Annotated[Path, typer.Argument(help="The event log, JSON Lines.")],
-    results: Annotated[Path, typer.Option(help="Where the results go, JSON Lines.")],
+    log: Annotated[Path, Argument(help="The event log, JSON Lines.")],
+    results: Annotated[Path, Option(help="Where the results go, JSON Lines.")],
     dead_letters: Annotated[
-        Path | None, typer.Option(help="Where invalid events go, JSON Lines.")
+        Path | None, Option(help="Where invalid events go, JSON Lines.")
     ] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help="Settings that change results, TOML.")
-    ] = None,
+    settings: Annotated[Path | None, Option(help="Settings that change results, TOML.")] = None,
     workers: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="How many workers, or a range as 2..8 within which their number follows the load.",
             metavar="N or A..B",
             show_default="all cores, or as many as a saved plan is for",
@@ -40,7 +38,7 @@ def replay(
     ] = None,
     plan: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How work is distributed: shared, scan, auto, grid, kdtree, rtree, frequency,"
             " hypergraph, metric, termhash, kdt, agrid, qt, quadtree, text; or a file of"
             " `placewire plan`."
@@ -52,40 +50,39 @@ def replay(
     ] = "shared",
     batch_rows: Annotated[int, number_option(int, "Events in a micro-batch.", 1)] = 200_000,
     state: Annotated[
-        Path | None,
-        typer.Option(help="Keep the state here; a run that was stopped goes on from it."),
+        Path | None, Option(help="Keep the state here; a run that was stopped goes on from it.")
     ] = None,
     with_data: Annotated[
-        bool, typer.Option("--with-data", help="Add each object's data to its results.")
+        bool, Option("--with-data", help="Add each object's data to its results.")
     ] = False,
     slice: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="How much time retained objects are kept together for, as PT1H.",
             show_default="an eighth of the retention",
         ),
     ] = None,
     archive: Annotated[
         Path | None,
-        typer.Option(help="A folder for objects that are not retained any more, Parquet by day."),
+        Option(help="A folder for objects that are not retained any more, Parquet by day."),
     ] = None,
     buffer: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How relevant subscriptions keep what their results may need: cskyband,"
             " skyband or kmax."
         ),
     ] = "cskyband",
     rebalance: Annotated[
         str,
-        typer.Option(
+        Option(
             help="How a plan is adjusted when its workers' loads drift apart: auto, ps2-local,"
             " ps2-local:dp (or gr, si, ra), ps2-global, sstd, tornado or off.",
             autocompletion=complete_rebalance,
         ),
     ] = "auto",
     runner: Annotated[
-        str, typer.Option(help="spark, or local: in this process, for small logs.")
+        str, Option(help="spark, or local: in this process, for small logs.")
     ] = "spark",
     json: JsonOption = False,
 ) -> None:
@@ -96,27 +93,15 @@ def replay(
     if runner not in ("spark", "local"):
         raise Unusable(f"runner: must be spark or local, got {runner!r}")
     options = ReplayOptions(
-        log,
-        results,
-        dead_letters,
-        settings,
-        workers,
-        plan,
-        batch_rows,
-        state,
-        with_data,
-        runner,
-        slice,
-        archive,
-        buffer,
-        rebalance,
-    )
+        log, results, dead_letters, settings, workers, plan, batch_rows, state, with_data, runner,
+        slice, archive, buffer, rebalance,
+    )  # fmt: skip
     print_summary(run_replay(options), json)
 
 
 @app.command(rich_help_panel=LOGS)
 def generate(
-    log: Annotated[Path, typer.Argument(help="Where the event log goes, JSON Lines.")],
+    log: Annotated[Path, Argument(help="Where the event log goes, JSON Lines.")],
     objects: Annotated[int, number_option(int, "How many objects.", 0)] = 100_000,
     subscriptions: Annotated[
         int,
@@ -128,14 +113,13 @@ def generate(
     ] = 1_000,
     seed: Annotated[int, number_option(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[
-        float,
-        number_option(float, "Share of subscriptions that come, change or go.", 0, 1),
+        float, number_option(float, "Share of subscriptions that come, change or go.", 0, 1)
     ] = 0.0,
     bad: Annotated[int, number_option(int, "How many malformed lines.", 0)] = 0,
     queries: Annotated[
         int, number_option(int, "How many queries; four of them are readable.", 0)
     ] = 40,
-    start: Annotated[str, typer.Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
+    start: Annotated[str, Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
     seconds: Annotated[float, number_option(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
     json: JsonOption = False,
 ) -> None:
@@ -150,28 +134,27 @@ def generate(
 
 @app.command(rich_help_panel=LOGS)
 def run(
-    config: Annotated[Path, typer.Option(help="Sources, sinks and how to run, TOML.")],
+    config: Annotated[Path, Option(help="Sources, sinks and how to run, TOML.")],
     once: Annotated[
-        bool, typer.Option("--once", help="End when all that the sources have now is done.")
+        bool, Option("--once", help="End when all that the sources have now is done.")
     ] = False,
     seconds: Annotated[
         float | None, number_option(float, "End after so many seconds.", 0, name="--for")
     ] = None,
     log: Annotated[
-        str, typer.Option(help="What is told on standard error: plain lines, or json.")
+        str, Option(help="What is told on standard error: plain lines, or json.")
     ] = "plain",
     plan: Annotated[
         str | None,
-        typer.Option(help="Instead of the configuration's plan.", autocompletion=complete_plan),
+        Option(help="Instead of the configuration's plan.", autocompletion=complete_plan),
     ] = None,
     workers: Annotated[
-        str | None, typer.Option(help="Instead of its workers.", metavar="N or A..B")
+        str | None, Option(help="Instead of its workers.", metavar="N or A..B")
     ] = None,
     rebalance: Annotated[
-        str | None,
-        typer.Option(help="Instead of its rebalancing.", autocompletion=complete_rebalance),
+        str | None, Option(help="Instead of its rebalancing.", autocompletion=complete_rebalance)
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Sum up as one JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Sum up as one JSON object.")] = False,
 ) -> None:
     """Run sources to sinks until it is stopped; goes on where it was when it is started again."""
     from placewire.cli.output import print_summary
@@ -185,73 +168,58 @@ def run(
 
 @app.command("import", rich_help_panel=LOGS)
 def import_(
-    file: Annotated[str, typer.Argument(help="The queries or fences; - for standard input.")],
+    file: Annotated[str, Argument(help="The queries or fences; - for standard input.")],
     source: Annotated[
-        str, typer.Option("--from", help="Where they come from: elasticsearch, opensearch, tile38.")
+        str, Option("--from", help="Where they come from: elasticsearch, opensearch, tile38.")
     ],
     out: Annotated[
-        str, typer.Option(help="Where the subscriptions go, JSON Lines; - for standard output.")
+        str, Option(help="Where the subscriptions go, JSON Lines; - for standard output.")
     ] = "-",
     report: Annotated[
-        Path | None,
-        typer.Option(help="A list of all that was refused or noted, JSON Lines."),
+        Path | None, Option(help="A list of all that was refused or noted, JSON Lines.")
     ] = None,
     text_field: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="The field that holds the text; may be given again.",
             show_default="the only one asked of",
         ),
     ] = None,
     place_field: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="The field that holds the place; may be given again.",
             show_default="the only one asked of",
         ),
     ] = None,
     query_field: Annotated[
-        str, typer.Option(help="The field of a document that has its query.")
+        str, Option(help="The field of a document that has its query.")
     ] = "query",
     key: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Tile38's collection whose objects are the stream.",
             show_default="the only one watched",
         ),
     ] = None,
     ts: Annotated[
-        str | None,
-        typer.Option(help="When the subscriptions begin, RFC 3339.", show_default="now"),
+        str | None, Option(help="When the subscriptions begin, RFC 3339.", show_default="now")
     ] = None,
     with_data: Annotated[
-        bool,
-        typer.Option("--with-data", help="Keep a document's other fields, or META, as data."),
+        bool, Option("--with-data", help="Keep a document's other fields, or META, as data.")
     ] = False,
     phrases_as_words: Annotated[
-        bool,
-        typer.Option("--phrases-as-words", help="Ask for all the words of a phrase, in any order."),
+        bool, Option("--phrases-as-words", help="Ask for all the words of a phrase, in any order.")
     ] = False,
     json: Annotated[
-        bool, typer.Option("--json", help="Tell what came of it as one JSON object.")
+        bool, Option("--json", help="Tell what came of it as one JSON object.")
     ] = False,
 ) -> None:
     """Turn percolator queries or Tile38's fences into subscriptions, and list what has none."""
-    from placewire.cli.import_ import ImportCommand, run_import
+    from placewire.cli.import_ import run_import
+    from placewire.importers import ImportOptions
 
-    command = ImportCommand(
-        file,
-        source,
-        out,
-        report,
-        text_field or [],
-        place_field or [],
-        query_field,
-        key,
-        ts,
-        with_data,
-        phrases_as_words,
-        json,
+    options = ImportOptions(
+        ts or "", text_field or (), place_field or (), query_field, key, with_data, phrases_as_words
     )
-    code = run_import(command)
-    exit_with(code)
+    exit_with(run_import(file, source, out, report, options, json))

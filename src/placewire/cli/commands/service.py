@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from placewire.cli.commands import SERVICE, app, exit_with
-from placewire.cli.connection import read_target
+from placewire.cli.connection import CommandTarget, open_reader
 from placewire.cli.options import (
     JsonLinesOption,
     JsonOption,
-    KeyOption,
-    LedgerOption,
-    ServerOption,
-    StateOption,
     complete_kind,
     complete_plan,
     complete_rebalance,
+    complete_role,
     complete_subscription,
     number_option,
+    with_target,
 )
 
 IdempotencyOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--idempotency-key",
         metavar="NAME",
         help="Sent again under the same name, nothing is taken twice.",
@@ -35,60 +35,54 @@ IdempotencyOption = Annotated[
     ),
 ]
 
+keys = typer.Typer(help="API keys: who may publish, subscribe, or do everything.")
+app.add_typer(keys, name="keys", rich_help_panel=SERVICE)
+
 
 @app.command(rich_help_panel=SERVICE)
 def serve(
     state: Annotated[
         Path,
-        typer.Option(
-            help="Where everything is kept; made if it is not there.", envvar="PLACEWIRE_STATE"
-        ),
+        Option(help="Where everything is kept; made if it is not there.", envvar="PLACEWIRE_STATE"),
     ],
-    host: Annotated[str, typer.Option(help="Beyond loopback everybody needs a key.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="Beyond loopback everybody needs a key.")] = "127.0.0.1",
     port: Annotated[int, number_option(int, "The port to listen on.", 1, 65_535)] = 7878,
-    settings: Annotated[
-        Path | None, typer.Option(help="Settings that change results, TOML.")
-    ] = None,
+    settings: Annotated[Path | None, Option(help="Settings that change results, TOML.")] = None,
     runner: Annotated[
-        str, typer.Option(help="spark, or local: in one process, for small streams.")
+        str, Option(help="spark, or local: in one process, for small streams.")
     ] = "spark",
     plan: Annotated[
-        str,
-        typer.Option(help="How work is distributed, as of replay.", autocompletion=complete_plan),
+        str, Option(help="How work is distributed, as of replay.", autocompletion=complete_plan)
     ] = "shared",
     workers: Annotated[
-        str, typer.Option(help="How many workers, or a range as 2..8.", metavar="N or A..B")
+        str, Option(help="How many workers, or a range as 2..8.", metavar="N or A..B")
     ] = str(os.cpu_count() or 1),
     rebalance: Annotated[
-        str,
-        typer.Option(
-            help="How a plan is adjusted, as of replay.", autocompletion=complete_rebalance
-        ),
+        str, Option(help="How a plan is adjusted, as of replay.", autocompletion=complete_rebalance)
     ] = "auto",
     ledger: Annotated[
         str,
-        typer.Option(
+        Option(
             help="A PostgreSQL URL for who owns what and for results.",
             show_default="a file in the state",
         ),
     ] = "",
     require_keys: Annotated[
-        bool, typer.Option("--require-keys", help="Nobody may come without a key.")
+        bool, Option("--require-keys", help="Nobody may come without a key.")
     ] = False,
     rate: Annotated[
         float, number_option(float, "Events a second that each key may send; 0 for any.", 0)
     ] = 0.0,
-    keep: Annotated[str, typer.Option(help="How long results can be read again.")] = "P7D",
+    keep: Annotated[str, Option(help="How long results can be read again.")] = "P7D",
     allow_private_webhooks: Annotated[
         bool,
-        typer.Option(
-            "--allow-private-webhooks",
-            help="Webhooks may have private addresses and any port.",
+        Option(
+            "--allow-private-webhooks", help="Webhooks may have private addresses and any port."
         ),
     ] = False,
     renew_ledger: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--renew-ledger",
             help="Go on with a ledger that lacks what the state has swept: a new or an old one.",
         ),
@@ -97,12 +91,12 @@ def serve(
         float | None,
         number_option(float, "End so many seconds after it is ready.", 0, name="--for"),
     ] = None,
-    part: Annotated[str, typer.Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
+    part: Annotated[str, Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
     json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object on standard output when ready.")
+        bool, Option("--json", help="Print a JSON object on standard output when ready.")
     ] = False,
-    held: Annotated[bool, typer.Option("--held", hidden=True)] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not say where it is.")] = False,
+    held: Annotated[bool, Option("--held", hidden=True)] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not say where it is.")] = False,
 ) -> None:
     """Serve: HTTP in, streams and webhooks out, a live map; until it is stopped."""
     from placewire.cli.serve import ServeOptions, run_serve
@@ -117,71 +111,60 @@ def serve(
 
 
 @app.command(rich_help_panel=SERVICE)
+@with_target(ledger=True)
 def publish(
-    file: Annotated[
-        str | None, typer.Argument(help="Objects, JSON Lines; - for standard input.")
-    ] = None,
-    text: Annotated[str | None, typer.Option(help="Publish one object that says this.")] = None,
+    file: Annotated[str | None, Argument(help="Objects, JSON Lines; - for standard input.")] = None,
+    text: Annotated[str | None, Option(help="Publish one object that says this.")] = None,
     lon: Annotated[float | None, number_option(float, "Where it is.", -180, 180)] = None,
     lat: Annotated[float | None, number_option(float, "Where it is.", -90, 90)] = None,
-    id: Annotated[
-        str | None, typer.Option(help="What it is called.", show_default="a new name")
-    ] = None,
+    id: Annotated[str | None, Option(help="What it is called.", show_default="a new name")] = None,
     ts: Annotated[
-        str | None, typer.Option(help="When it happened, RFC 3339.", show_default="now")
+        str | None, Option(help="When it happened, RFC 3339.", show_default="now")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Any JSON that goes with it.")] = None,
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
-    ledger: LedgerOption = "",
+    data: Annotated[str | None, Option(help="Any JSON that goes with it.")] = None,
+    *,
+    target: CommandTarget,
     idempotency_key: IdempotencyOption = "",
     json: JsonOption = False,
 ) -> None:
     """Publish objects: those of a file or pipe, or the one of --text."""
     from placewire.cli.publish import PublishOptions, TypedObject, run_publish
 
-    target = read_target(server, state, key, ledger)
     one = TypedObject(text, lon, lat, id, ts, data)
     exit_with(run_publish(PublishOptions(file, one, target, idempotency_key, json)))
 
 
 @app.command(rich_help_panel=SERVICE)
+@with_target(ledger=True)
 def subscribe(
     id: Annotated[
         str | None,
-        typer.Argument(help="What it is called; a new name if it is left out.", metavar="[ID]"),
+        Argument(help="What it is called; a new name if it is left out.", metavar="[ID]"),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="boolean, nearest, relevant or trending.",
             autocompletion=complete_kind,
             show_default="boolean",
         ),
     ] = None,
-    box: Annotated[
-        str | None, typer.Option(help="A region.", metavar="WEST,SOUTH,EAST,NORTH")
-    ] = None,
-    circle: Annotated[
-        str | None, typer.Option(help="A region.", metavar="LON,LAT,RADIUS_M")
-    ] = None,
+    box: Annotated[str | None, Option(help="A region.", metavar="WEST,SOUTH,EAST,NORTH")] = None,
+    circle: Annotated[str | None, Option(help="A region.", metavar="LON,LAT,RADIUS_M")] = None,
     polygon: Annotated[
         str | None,
-        typer.Option(help="A region: rings as JSON, or a GeoJSON file.", metavar="JSON or FILE"),
+        Option(help="A region: rings as JSON, or a GeoJSON file.", metavar="JSON or FILE"),
     ] = None,
-    where: Annotated[
-        str | None, typer.Option(help="The words, as coffee AND (free OR sale).")
-    ] = None,
+    where: Annotated[str | None, Option(help="The words, as coffee AND (free OR sale).")] = None,
     keywords: Annotated[
         list[str] | None,
-        typer.Option(help="Words with commas between; may be given again.", metavar="WORD,..."),
+        Option(help="Words with commas between; may be given again.", metavar="WORD,..."),
     ] = None,
     k: Annotated[int | None, number_option(int, "How many.", 1, 1000, name="-k")] = None,
     lon: Annotated[float | None, number_option(float, "Of the point.", -180, 180)] = None,
     lat: Annotated[float | None, number_option(float, "Of the point.", -90, 90)] = None,
     mode: Annotated[
-        str | None, typer.Option(help="nearest: any of the keywords, or all.", show_default="any")
+        str | None, Option(help="nearest: any of the keywords, or all.", show_default="any")
     ] = None,
     within_m: Annotated[
         float | None, number_option(float, "nearest: no farther than so many metres.", 0)
@@ -193,31 +176,25 @@ def subscribe(
         float | None, number_option(float, "relevant: how far nearness counts, in metres.", 0)
     ] = None,
     window: Annotated[
-        str | None, typer.Option(help="trending: how far back it counts, as PT20M.")
+        str | None, Option(help="trending: how far back it counts, as PT20M.")
     ] = None,
-    every: Annotated[
-        str | None, typer.Option(help="trending: how often it reports, as PT10M.")
-    ] = None,
-    expires: Annotated[str | None, typer.Option(help="When it ends by itself, RFC 3339.")] = None,
-    data: Annotated[str | None, typer.Option(help="Any JSON that goes with it.")] = None,
+    every: Annotated[str | None, Option(help="trending: how often it reports, as PT10M.")] = None,
+    expires: Annotated[str | None, Option(help="When it ends by itself, RFC 3339.")] = None,
+    data: Annotated[str | None, Option(help="Any JSON that goes with it.")] = None,
     json_body: Annotated[
-        str | None, typer.Option(help="The whole subscription as JSON, instead of options.")
+        str | None, Option(help="The whole subscription as JSON, instead of options.")
     ] = None,
     file: Annotated[
-        str | None,
-        typer.Option(help="Many subscriptions, JSON Lines; - for standard input."),
+        str | None, Option(help="Many subscriptions, JSON Lines; - for standard input.")
     ] = None,
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
-    ledger: LedgerOption = "",
+    *,
+    target: CommandTarget,
     idempotency_key: IdempotencyOption = "",
     json: JsonOption = False,
 ) -> None:
     """Subscribe to objects by where they are and what they say; or replace a subscription."""
     from placewire.cli.subscribe import SubscribeOptions, run_subscribe
 
-    target = read_target(server, state, key, ledger)
     fields = {
         "kind": kind, "where": where, "keywords": keywords or None, "k": k, "lon": lon,
         "lat": lat, "mode": mode, "within_m": within_m, "alpha": alpha, "reach_m": reach_m,
@@ -230,58 +207,54 @@ def subscribe(
 
 
 @app.command(rich_help_panel=SERVICE)
+@with_target(ledger=True)
 def unsubscribe(
     ids: Annotated[
-        list[str],
-        typer.Argument(help="What they are called.", autocompletion=complete_subscription),
+        list[str], Argument(help="What they are called.", autocompletion=complete_subscription)
     ],
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
-    ledger: LedgerOption = "",
+    *,
+    target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
     """End subscriptions."""
     from placewire.cli.subscribe import run_unsubscribe
 
-    exit_with(run_unsubscribe(ids, read_target(server, state, key, ledger), json))
+    exit_with(run_unsubscribe(ids, target, json))
 
 
 @app.command(rich_help_panel=SERVICE)
+@with_target(ledger=True)
 def subscriptions(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Show these in full, and how they stand.", autocompletion=complete_subscription
         ),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="List those that ended or expired too.")
-    ] = False,
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
-    ledger: LedgerOption = "",
+    every: Annotated[bool, Option("--all", help="List those that ended or expired too.")] = False,
+    *,
+    target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
     """List one's subscriptions; those of a state directory are everybody's."""
     from placewire.cli.subscribe import run_subscriptions
 
-    run_subscriptions(ids or [], read_target(server, state, key, ledger), every, json)
+    run_subscriptions(ids or [], target, every, json)
 
 
 @app.command(rich_help_panel=SERVICE)
+@with_target(ledger=True)
 def tail(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Subscriptions to follow; all of one's own if there is none.",
             autocompletion=complete_subscription,
         ),
     ] = None,
     after: Annotated[
         str,
-        typer.Option(
+        Option(
             help="latest, or a number to begin after: of results of the one subscription, or, with"
             " several, of positions among all. 0 begins with the first that is kept.",
             metavar="NUMBER or latest",
@@ -291,17 +264,14 @@ def tail(
         float | None, number_option(float, "End after so many seconds.", 0, name="--for")
     ] = None,
     count: Annotated[int | None, number_option(int, "End after so many results.", 0)] = None,
-    server: ServerOption = None,
-    state: StateOption = None,
-    key: KeyOption = None,
-    ledger: LedgerOption = "",
+    *,
+    target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
     """Follow results as they come; a lost stream is taken up where it was."""
-    from placewire.cli.tail import TailOptions, run_tail
+    from placewire.cli.subscribe import run_tail
 
-    target = read_target(server, state, key, ledger)
-    run_tail(TailOptions(tuple(ids or ()), target, after, seconds, count, json))
+    run_tail(ids or [], target, after, seconds, count, json)
 
 
 @app.command(rich_help_panel=SERVICE)
@@ -312,7 +282,7 @@ def demo(
     workers: Annotated[int, number_option(int, "How many workers.", 1, 4096)] = (
         os.cpu_count() or 1
     ),
-    runner: Annotated[str, typer.Option(help="spark, or local: in one process.")] = "spark",
+    runner: Annotated[str, Option(help="spark, or local: in one process.")] = "spark",
     port: Annotated[
         int | None,
         number_option(int, "The port to listen on; by default 7878 if it is free.", 1, 65_535),
@@ -320,17 +290,83 @@ def demo(
     seconds: Annotated[
         float | None,
         number_option(
-            float,
-            "End after so many seconds; 60 when there is no terminal.",
-            0,
-            name="--for",
+            float, "End after so many seconds; 60 when there is no terminal.", 0, name="--for"
         ),
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Sum up as one JSON object, the rest aside.")
+        bool, Option("--json", help="Sum up as one JSON object, the rest aside.")
     ] = False,
 ) -> None:
     """Watch the service at work on city life, in a browser; everything it needs is started."""
     from placewire.cli.demo import DemoOptions, run_demo
 
     run_demo(DemoOptions(rate, subscriptions, seed, workers, runner, port, seconds, json))
+
+
+@keys.command()
+@with_target(ledger=True)
+def add(
+    name: Annotated[str, Argument(help="Whose it is.")],
+    role: Annotated[
+        list[str],
+        Option(
+            help="publish, subscribe or admin; may be given again.", autocompletion=complete_role
+        ),
+    ],
+    *,
+    target: CommandTarget,
+    json: JsonOption = False,
+) -> None:
+    """Make a key. It is shown this once."""
+    add_key(name, role, target, json)
+
+
+@keys.command("list")
+@with_target(ledger=True)
+def list_(
+    *,
+    target: CommandTarget,
+    json: JsonLinesOption = False,
+) -> None:
+    """List keys by name and role, never themselves."""
+    list_keys(target, json)
+
+
+@keys.command("end")
+@with_target(ledger=True)
+def end_(
+    name: Annotated[str, Argument(help="Whose it is.")],
+    *,
+    target: CommandTarget,
+    json: JsonOption = False,
+) -> None:
+    """End a key; its subscriptions stay."""
+    end_key(name, target, json)
+
+
+def add_key(name: str, roles: list[str], target: CommandTarget, as_json: bool) -> None:
+    """Create a key and print it, alone on standard output; raises Unusable."""
+    with open_reader(target, make=True) as reader:
+        made = reader.add_key(name, roles)
+    if as_json:
+        print(json.dumps(made))
+    else:
+        print(f"key {name} ({', '.join(made['roles'])}), shown this once:", file=sys.stderr)
+        print(made["key"])
+
+
+def list_keys(target: CommandTarget, as_json: bool) -> None:
+    """Print the names and roles of keys; raises Unusable."""
+    with open_reader(target) as reader:
+        found = reader.keys()
+    for one in found:
+        print(json.dumps(one) if as_json else f"{one['name']}: {', '.join(one['roles'])}")
+    if not found:
+        print("no keys", file=sys.stderr)
+
+
+def end_key(name: str, target: CommandTarget, as_json: bool) -> None:
+    """Revoke a key; raises Unusable."""
+    with open_reader(target) as reader:
+        ended = reader.end_key(name)
+    print(json.dumps(ended) if as_json else f"ended {name}")

@@ -105,7 +105,7 @@ async def with_details(gateway: Gateway, answer: dict[str, Any]) -> dict[str, An
     if "objects" not in answer:
         return answer
     names = [named["object"] for named in answer["objects"]]
-    return answer | {"details": await asyncio.to_thread(gateway.details, names)}
+    return answer | {"details": await asyncio.to_thread(gateway.queries.details, names)}
 
 
 def requires(role: str) -> Callable[[Handler], Callable[[Request], Awaitable[Any]]]:

@@ -230,7 +230,7 @@ def make_encoder(gateway: Gateway, with_objects: bool) -> Encode:
         return encode_result
 
     def encode(entry: ResultEntry) -> bytes:
-        objects = msgspec.json.encode(gateway.queries.objects_of(gateway.manifest, entry))
+        objects = msgspec.json.encode(gateway.queries.objects_of(entry))
         return encode_result(entry)[:-1] + b',"objects":' + objects + b"}"
 
     return encode

@@ -69,7 +69,7 @@ async def publish(request: Request, gateway: Gateway, caller: Caller) -> Respons
 async def read_back(request: Request, gateway: Gateway, _: Caller) -> Response:
     """The object at an event."""
     seq = request.path_params["seq"]
-    found = await asyncio.to_thread(gateway.object_at, seq) if seq < 1 << 62 else None
+    found = await asyncio.to_thread(gateway.queries.object_at, seq) if seq < 1 << 62 else None
     if found is None:
         raise Refused(404, f"event {seq}: is no object, or not kept any more")
     return reply({"seq": seq, "object": found})

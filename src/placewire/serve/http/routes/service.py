@@ -80,7 +80,7 @@ async def query(request: Request, gateway: Gateway, _: Caller) -> Response:
     """Answer a snapshot query at the last commit."""
     with_data, with_objects = read_flag(request, "with_data"), read_flag(request, "objects")
     asked = await read_object(request)
-    answer = await asyncio.to_thread(gateway.answer, asked, with_data)
+    answer = await asyncio.to_thread(gateway.queries.answer, asked, with_data)
     return reply(await with_details(gateway, answer) if with_objects else answer)
 
 
