@@ -34,14 +34,14 @@ ServerOption = Annotated[
     Option(
         "--server",
         metavar="URL",
-        help="A running service, as http://127.0.0.1:7878;"
-        f" otherwise {SERVER_VARIABLE} says which.",
+        help="A running service, such as http://127.0.0.1:7878;"
+        f" by default that of {SERVER_VARIABLE}.",
     ),
 ]
 StateOption = Annotated[
     Path | None,
     Option(
-        "--state", metavar="DIR", help=f"A state directory; otherwise {STATE_VARIABLE} says which."
+        "--state", metavar="DIR", help=f"A state directory; by default that of {STATE_VARIABLE}."
     ),
 ]
 KeyOption = Annotated[
@@ -50,7 +50,7 @@ KeyOption = Annotated[
         "--key",
         metavar="KEY",
         envvar="PLACEWIRE_KEY",
-        help="The key for the server.",
+        help="The API key for the server.",
         show_default=False,
     ),
 ]

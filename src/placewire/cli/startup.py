@@ -1,4 +1,4 @@
-"""Start what a pipeline needs: compiled kernels and a Spark session."""
+"""Start what a pipeline needs, compiled kernels and a Spark session, and stop it by a signal."""
 
 from __future__ import annotations
 

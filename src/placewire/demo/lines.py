@@ -1,4 +1,4 @@
-"""Parts of log lines: timestamps, decimals, and malformed lines that become dead letters."""
+"""Weighted random choice for arrays of rows, and parts of log lines: times, decimals, mistakes."""
 
 from __future__ import annotations
 

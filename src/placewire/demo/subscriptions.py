@@ -1,7 +1,9 @@
 """Subscriptions and queries: generated ones, and readable ones with something to find.
 
-The readable ones are data files in `data/`. Each readable query is asked at a fraction of the
-period, when the incident it asks about has happened.
+Generated ones ask about the places and words that people post about; criteria are their JSON fields
+without those that only subscriptions or only queries have. The readable ones are data files in
+`data/`. Each readable query is asked at a fraction of the period, when the incident it asks about
+has happened.
 """
 
 from __future__ import annotations

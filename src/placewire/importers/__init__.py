@@ -1,9 +1,9 @@
 """Translate queries of other systems into subscriptions: percolator queries and Tile38 fences.
 
 A query is translated exactly, translated with a note of what differs, or refused with the location
-of the offending clause; it is never translated in part. The `elasticsearch_*` modules read
-documents, queries and clauses, the `tile38_*` modules read commands and fences. Both produce
-`alternatives`: pairs of an area (`areas`, read by `shapes`) and an expression (`words`).
+of the offending clause; it is never translated in part. `elasticsearch_documents` reads documents
+and `elasticsearch` their queries; `tile38` reads fences; `json_files` reads files for both. They
+produce `alternatives`: pairs of an area (`areas`, read by `shapes`) and an expression (`words`).
 `translate` runs an import and writes the events, `report` collects what became of each query.
 
     from placewire.importers import ImportOptions, import_queries

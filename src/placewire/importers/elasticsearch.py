@@ -1,13 +1,13 @@
-"""Read queries of Elasticsearch and OpenSearch; compound clauses such as bool are here.
+"""Read queries of Elasticsearch and OpenSearch, clause by clause.
 
-`FieldReader.read` takes a query as it is in a percolator document. The clauses that ask about words
-and places are in `elasticsearch_clauses`.
+`ElasticsearchReader.read` takes a query as it is in a percolator document. `CLAUSES` has a function
+for each clause that can be translated: compound ones such as `bool`, then words, then places.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,24 +45,18 @@ from placewire.text.query import Tokens
 MOST_CLAUSE_DEPTH = 64
 OTHER_FIELD = "a field that is neither the text nor the place"
 
-ClauseReader: TypeAlias = "Callable[[ElasticsearchReader, dict[str, Any], str], Alternatives]"
+Body = dict[str, Any]
+ClauseReader: TypeAlias = "Callable[[ElasticsearchReader, Body, str], Alternatives]"
 
 # These change no match: `lenient` concerns types, the others concern clauses that are refused.
-IGNORED_TEXT_PARAMETERS = frozenset(
-    [
-        "lenient",
-        "auto_generate_synonyms_phrase_query",
-        "max_expansions",
-        "prefix_length",
-        "fuzzy_transpositions",
-        "fuzzy_rewrite",
-        "tie_breaker",
-    ]
-)
+IGNORED_TEXT_PARAMETERS = {
+    "lenient", "auto_generate_synonyms_phrase_query", "max_expansions", "prefix_length",
+    "fuzzy_transpositions", "fuzzy_rewrite", "tie_breaker",
+}  # fmt: skip
 MATCH_PARAMETERS = IGNORED_TEXT_PARAMETERS | {
     "query", "operator", "minimum_should_match", "zero_terms_query", "analyzer", "fuzziness",
 }  # fmt: skip
-PHRASE_PARAMETERS = frozenset(["query", "slop", "zero_terms_query", "analyzer"])
+PHRASE_PARAMETERS = {"query", "slop", "zero_terms_query", "analyzer"}
 SAME_AS_MATCH = ("best_fields", "most_fields", "cross_fields")
 # These change no match: values out of range are refused, and distances are great-circle.
 IGNORED_PLACE_PARAMETERS = ("validation_method", "ignore_unmapped", "ignore_malformed", "coerce")
@@ -82,11 +76,9 @@ class ElasticsearchReader:
         self,
         fields: QueryFields,
         tokens: Tokens,
-        readers: Mapping[str, ClauseReader],
         phrases_as_words: bool = False,
     ) -> None:
         self.fields = fields
-        self.readers = readers
         self.words = WordReader(tokens)
         self.shapes = ShapeReader(read_distance, wide=False, add_note=self.add_note)
         self.phrases_as_words = phrases_as_words
@@ -110,7 +102,7 @@ class ElasticsearchReader:
             raise Untranslatable("a clause must be an object with one key", where, shown(query))
         ((name, body),) = query.items()
         at = f"{where}.{name}"
-        read = self.readers.get(name)
+        read = CLAUSES.get(name)
         if read is None:
             raise Untranslatable(f"{name[:60]} {NO_COUNTERPART}", at)
         if not isinstance(body, dict):
@@ -126,7 +118,7 @@ class ElasticsearchReader:
         finally:
             self.depth -= 1
 
-    def clauses(self, body: dict[str, Any], name: str, where: str) -> list[Alternatives]:
+    def clauses(self, body: Body, name: str, where: str) -> list[Alternatives]:
         """Read a clause or a list of clauses."""
         given = body.get(name, [])
         if isinstance(given, dict):
@@ -135,7 +127,7 @@ class ElasticsearchReader:
             raise Untranslatable(f"{name} must be a list", f"{where}.{name}", shown(given))
         return [self.clause(each, f"{where}.{name}[{n}]") for n, each in enumerate(given)]
 
-    def check(self, body: dict[str, Any], where: str, known: Collection[str]) -> None:
+    def check(self, body: Body, where: str, known: Collection[str]) -> None:
         """Refuse unknown parameters; boosts and names only add a note."""
         for name, value in body.items():
             if name in known:
@@ -148,9 +140,7 @@ class ElasticsearchReader:
             else:
                 raise Untranslatable("an unknown parameter", f"{where}.{name}")
 
-    def one_field(
-        self, body: dict[str, Any], where: str, known: Collection[str]
-    ) -> tuple[str, Any, str]:
+    def one_field(self, body: Body, where: str, known: Collection[str]) -> tuple[str, Any, str]:
         """The only field in a body: its name, its value and its location."""
         names = [name for name in body if name not in known and name not in ("boost", "_name")]
         if len(names) != 1:
@@ -158,15 +148,20 @@ class ElasticsearchReader:
         self.check(body, where, {names[0], *known})
         return names[0], body[names[0]], f"{where}.{names[0]}"
 
-    def text_field(self, body: dict[str, Any], where: str) -> tuple[Any, str]:
+    def text_field(self, body: Body, where: str) -> tuple[Any, str]:
         """The value and the location of the only field in a body, which must hold the text."""
         field, value, at = self.one_field(body, where, ())
         self.require_field(field, self.fields.text, at)
         return value, at
 
-    def place_field(
-        self, body: dict[str, Any], where: str, known: Collection[str]
-    ) -> tuple[Any, str]:
+    def text_options(self, body: Body, where: str, known: Collection[str]) -> tuple[Body, str]:
+        """The options of a clause on the text, which may be the text alone, and their location."""
+        value, at = self.text_field(body, where)
+        options = value if isinstance(value, dict) else {"query": value}
+        self.check(options, at, known)
+        return options, at
+
+    def place_field(self, body: Body, where: str, known: Collection[str]) -> tuple[Any, str]:
         """The value and the location of the only field in a body, which must hold the place."""
         field, value, at = self.one_field(body, where, known)
         self.require_field(field, self.fields.place, at)
@@ -203,7 +198,7 @@ def simple_count(text: str, clauses: int) -> int:
     return max(clauses + count if count < 0 else count, 0)
 
 
-def read_bool(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_bool(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     known = ("must", "filter", "should", "must_not", "minimum_should_match", "adjust_pure_negative")
     reader.check(body, where, known)
     needed = reader.clauses(body, "must", where) + reader.clauses(body, "filter", where)
@@ -228,63 +223,47 @@ def read_bool(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> 
     return all_of([*needed, negate(any_of(excluded))])
 
 
-def read_constant_score(
-    reader: ElasticsearchReader, body: dict[str, Any], where: str
-) -> Alternatives:
+def read_constant_score(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ("filter",))
     return reader.clause(body.get("filter"), f"{where}.filter")
 
 
-def read_dis_max(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_dis_max(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ("queries", "tie_breaker"))
     return any_of(reader.clauses(body, "queries", where))
 
 
-def read_boosting(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_boosting(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ("positive", "negative", "negative_boost"))
     reader.add_note(BOOST, f"{where}.negative")
     return reader.clause(body.get("positive"), f"{where}.positive")
 
 
-def read_function_score(
-    reader: ElasticsearchReader, body: dict[str, Any], where: str
-) -> Alternatives:
+def read_function_score(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     if "min_score" in body:
         raise Untranslatable(f"min_score {NO_COUNTERPART}", f"{where}.min_score")
     reader.add_note(BOOST, where)
     return reader.clause(body["query"], f"{where}.query") if "query" in body else EVERYTHING
 
 
-def read_match_all(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match_all(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ())
     return EVERYTHING
 
 
-def read_match_none(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_match_none(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ())
     return NOTHING
 
 
-def read_exists(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_exists(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     """Match everything: every object has a text and a place."""
     reader.check(body, where, ("field",))
     reader.require_field(body.get("field"), reader.fields.text | reader.fields.place, where)
     return EVERYTHING
 
 
-COMPOUND_CLAUSES: dict[str, ClauseReader] = {
-    "bool": read_bool,
-    "constant_score": read_constant_score,
-    "dis_max": read_dis_max,
-    "boosting": read_boosting,
-    "function_score": read_function_score,
-    "match_all": read_match_all,
-    "match_none": read_match_none,
-    "exists": read_exists,
-}
-
-
-def read_term(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_term(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     value, at = reader.text_field(body, where)
     folded = False
     if isinstance(value, dict):
@@ -294,7 +273,7 @@ def read_term(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> 
     return match_term(reader, value, at, folded)
 
 
-def read_terms(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_terms(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     values, at = reader.text_field(body, where)
     if not isinstance(values, list):
         raise Untranslatable(f"a terms lookup {NO_COUNTERPART}", at, shown(values))
@@ -317,14 +296,11 @@ def match_term(
     return match_words(reader, words, where)[0]
 
 
-def read_match(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
-    value, at = reader.text_field(body, where)
-    options = value if isinstance(value, dict) else {"query": value}
-    reader.check(options, at, MATCH_PARAMETERS)
-    return match_text(reader, options, at)
+def read_match(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
+    return match_text(reader, *reader.text_options(body, where, MATCH_PARAMETERS))
 
 
-def match_text(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> Alternatives:
+def match_text(reader: ElasticsearchReader, options: Body, where: str) -> Alternatives:
     """Match some or all words of a text."""
     if options.get("fuzziness", 0) not in (0, "0"):
         raise Untranslatable(f"fuzziness {NO_COUNTERPART}", f"{where}.fuzziness")
@@ -348,16 +324,11 @@ def match_text(reader: ElasticsearchReader, options: dict[str, Any], where: str)
     return all_of(parts) if least == len(parts) else at_least(least, parts)
 
 
-def read_match_phrase(
-    reader: ElasticsearchReader, body: dict[str, Any], where: str
-) -> Alternatives:
-    value, at = reader.text_field(body, where)
-    options = value if isinstance(value, dict) else {"query": value}
-    reader.check(options, at, PHRASE_PARAMETERS)
-    return match_phrase(reader, options, at)
+def read_match_phrase(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
+    return match_phrase(reader, *reader.text_options(body, where, PHRASE_PARAMETERS))
 
 
-def match_phrase(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> Alternatives:
+def match_phrase(reader: ElasticsearchReader, options: Body, where: str) -> Alternatives:
     """Match a phrase: exact for a single word, since an object's terms have no order."""
     words = read_words(reader, options, where)
     if not words:
@@ -373,7 +344,7 @@ def match_phrase(reader: ElasticsearchReader, options: dict[str, Any], where: st
     return all_of(match_words(reader, words, where))
 
 
-def read_multi_match(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_multi_match(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     """Match several fields, all of which must hold the text."""
     fields = body.get("fields")
     if isinstance(fields, str):
@@ -385,18 +356,18 @@ def read_multi_match(reader: ElasticsearchReader, body: dict[str, Any], where: s
         reader.require_field(name, reader.fields.text, f"{where}.fields[{n}]")
         if boost:
             reader.add_note(BOOST, f"{where}.fields[{n}]")
-    kind = body.get("type", "best_fields")
+    match_type = body.get("type", "best_fields")
     own = ("fields", "type")
-    if kind in SAME_AS_MATCH:
+    if match_type in SAME_AS_MATCH:
         reader.check(body, where, MATCH_PARAMETERS.union(own))
         return match_text(reader, body, where)
-    if kind == "phrase":
+    if match_type == "phrase":
         reader.check(body, where, PHRASE_PARAMETERS | IGNORED_TEXT_PARAMETERS.union(own))
         return match_phrase(reader, body, where)
-    raise Untranslatable(f"multi_match of this type {NO_COUNTERPART}", where, shown(kind))
+    raise Untranslatable(f"multi_match of this type {NO_COUNTERPART}", where, shown(match_type))
 
 
-def read_words(reader: ElasticsearchReader, options: dict[str, Any], where: str) -> list[Word]:
+def read_words(reader: ElasticsearchReader, options: Body, where: str) -> list[Word]:
     text = options.get("query")
     if not isinstance(text, str | int | float) or isinstance(text, bool):
         raise Untranslatable("a match must have a text", where, shown(text))
@@ -415,7 +386,7 @@ def match_words(
     return [from_text(word.node) for word in words]
 
 
-def match_no_words(options: dict[str, Any], where: str) -> Alternatives:
+def match_no_words(options: Body, where: str) -> Alternatives:
     """What a text without words matches: nothing, or everything with zero_terms_query all."""
     wanted = options.get("zero_terms_query", "none")
     allowed: Collection[str] = ("none", "all")
@@ -424,25 +395,12 @@ def match_no_words(options: dict[str, Any], where: str) -> Alternatives:
     return EVERYTHING if wanted.lower() == "all" else NOTHING
 
 
-TEXT_CLAUSES: dict[str, ClauseReader] = {
-    "term": read_term,
-    "terms": read_terms,
-    "match": read_match,
-    "match_phrase": read_match_phrase,
-    "multi_match": read_multi_match,
-}
-
-
-def read_geo_bounding_box(
-    reader: ElasticsearchReader, body: dict[str, Any], where: str
-) -> Alternatives:
+def read_geo_bounding_box(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, "type"))
     return from_areas([read_box(value, at, reader.shapes)])
 
 
-def read_geo_distance(
-    reader: ElasticsearchReader, body: dict[str, Any], where: str
-) -> Alternatives:
+def read_geo_distance(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     own = ("distance", "unit", "distance_type")
     value, at = reader.place_field(body, where, (*IGNORED_PLACE_PARAMETERS, *own))
     if str(body.get("distance_type", "arc")).lower() not in ("arc", "sloppy_arc"):
@@ -455,7 +413,7 @@ def read_geo_distance(
     return from_areas([Circle(*read_point(value, at, reader.shapes), radius_m)])
 
 
-def read_geo_shape(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_shape(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     """Read a geo_shape; a point is within a shape exactly if it intersects it."""
     value, at = reader.place_field(body, where, ("ignore_unmapped",))
     if not isinstance(value, dict):
@@ -473,7 +431,7 @@ def read_geo_shape(reader: ElasticsearchReader, body: dict[str, Any], where: str
     return negate(alternatives) if relation == "disjoint" else alternatives
 
 
-def read_geo_polygon(reader: ElasticsearchReader, body: dict[str, Any], where: str) -> Alternatives:
+def read_geo_polygon(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     """Read a geo_polygon: a list of points, closed or not."""
     value, at = reader.place_field(body, where, IGNORED_PLACE_PARAMETERS)
     points = value.get("points") if isinstance(value, dict) else None
@@ -495,4 +453,19 @@ PLACE_CLAUSES: dict[str, ClauseReader] = {
     "geo_polygon": read_geo_polygon,
 }
 
-CLAUSES: dict[str, ClauseReader] = {**COMPOUND_CLAUSES, **TEXT_CLAUSES, **PLACE_CLAUSES}
+CLAUSES: dict[str, ClauseReader] = {
+    "bool": read_bool,
+    "constant_score": read_constant_score,
+    "dis_max": read_dis_max,
+    "boosting": read_boosting,
+    "function_score": read_function_score,
+    "match_all": read_match_all,
+    "match_none": read_match_none,
+    "exists": read_exists,
+    "term": read_term,
+    "terms": read_terms,
+    "match": read_match,
+    "match_phrase": read_match_phrase,
+    "multi_match": read_multi_match,
+    **PLACE_CLAUSES,
+}

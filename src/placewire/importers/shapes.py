@@ -209,35 +209,35 @@ class ShapeReader:
             raise Untranslatable("a shape must be an object with a type", where, shown(shape))
         if depth > MOST_SHAPE_DEPTH:
             raise Untranslatable("shapes are nested too deeply", where)
-        kind = shape["type"].lower()
-        if kind in ("feature", "featurecollection", "geometrycollection"):
-            return self.read_collection(kind, shape, where, depth)
+        shape_type = shape["type"].lower()
+        if shape_type in ("feature", "featurecollection", "geometrycollection"):
+            return self.read_collection(shape_type, shape, where, depth)
         body, at = shape.get("coordinates"), f"{where}.coordinates"
-        if kind == "polygon":
+        if shape_type == "polygon":
             return [self.polygon(body, at)]
-        if kind == "multipolygon":
+        if shape_type == "multipolygon":
             return [
                 self.polygon(part, f"{at}[{n}]") for n, part in enumerate(require_list(body, at))
             ]
-        if kind == "envelope":
+        if shape_type == "envelope":
             return [self.envelope(body, at)]
-        if kind == "circle":
+        if shape_type == "circle":
             lon, lat = self.position(body, at)
             return [make_circle(lon, lat, self.radius(shape.get("radius"), f"{where}.radius"))]
-        if kind == "point":
+        if shape_type == "point":
             return [point_box(*self.position(body, at))]
-        if kind == "multipoint":
+        if shape_type == "multipoint":
             points = enumerate(require_list(body, at))
             return [point_box(*self.position(part, f"{at}[{n}]")) for n, part in points]
-        if kind in ("linestring", "multilinestring"):
+        if shape_type in ("linestring", "multilinestring"):
             raise Untranslatable(NO_AREA, where)
         raise Untranslatable("a shape of an unknown type", where, shown(shape["type"]))
 
     def read_collection(
-        self, kind: str, shape: dict[str, Any], where: str, depth: int
+        self, shape_type: str, shape: dict[str, Any], where: str, depth: int
     ) -> list[Area]:
         """Read nested shapes; a feature that is a point with a radius is a circle of Tile38."""
-        if kind == "feature":
+        if shape_type == "feature":
             geometry, properties = shape.get("geometry"), shape.get("properties")
             if isinstance(properties, dict) and properties.get("type") == "Circle":
                 if not isinstance(geometry, dict) or geometry.get("type") != "Point":
@@ -251,7 +251,7 @@ class ShapeReader:
                     raise Untranslatable("a circle's radius", where, shown(properties))
                 return [make_circle(lon, lat, float(radius) * unit)]
             return self.read(geometry, f"{where}.geometry", depth + 1)
-        name = "features" if kind == "featurecollection" else "geometries"
+        name = "features" if shape_type == "featurecollection" else "geometries"
         at = f"{where}.{name}"
         parts = enumerate(require_list(shape.get(name), at))
         return [area for n, part in parts for area in self.read(part, f"{at}[{n}]", depth + 1)]

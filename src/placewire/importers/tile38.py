@@ -1,7 +1,9 @@
-"""Read Tile38 commands about fences from files.
+"""Read Tile38 fences from files, and the area that each one watches.
 
 Accepted are lines as typed into its command line, the append-only file (RESP), and the JSON answers
-of `HOOKS *` and `CHANS *`.
+of `HOOKS *` and `CHANS *`. Tile38 follows objects by their ids and reports when one enters or
+leaves; Placewire reports each object that is inside. Anything else that a fence asks for is noted
+or refused.
 """
 
 from __future__ import annotations
@@ -392,42 +394,42 @@ class FenceReader:
 
     def area(self, verb: str) -> list[Area]:
         """Read the area of a fence."""
-        kind = self.take("an area").upper()
+        area = self.take("an area").upper()
         if verb == "NEARBY":
-            if kind == "ROAM":
+            if area == "ROAM":
                 raise Untranslatable(f"ROAM, objects near each other, {NO_COUNTERPART}", verb)
-            if kind != "POINT":
-                raise Untranslatable("an unknown area", verb, shown(kind))
-            lat, lon = self.position(kind)
+            if area != "POINT":
+                raise Untranslatable("an unknown area", verb, shown(area))
+            lat, lon = self.position(area)
             if self.at >= len(self.words):
                 raise Untranslatable("NEARBY without a distance watches everything", verb)
-            return [self.circle(lon, lat, kind)]
-        if kind == "POINT":
-            lat, lon = self.position(kind)
+            return [self.circle(lon, lat, area)]
+        if area == "POINT":
+            lat, lon = self.position(area)
             return [point_box(lon, lat)]
-        if kind == "CIRCLE":
-            lat, lon = self.position(kind)
-            return [self.circle(lon, lat, kind)]
-        if kind == "BOUNDS":
-            south, west = self.position(kind)
-            north, east = self.position(kind)
+        if area == "CIRCLE":
+            lat, lon = self.position(area)
+            return [self.circle(lon, lat, area)]
+        if area == "BOUNDS":
+            south, west = self.position(area)
+            north, east = self.position(area)
             return [self.box(west, south, east, north)]
-        if kind == "HASH":
-            return [geohash_box(self.take("a geohash"), kind)]
-        if kind == "QUADKEY":
-            return [quadkey_box(self.take("a quadkey"), kind)]
-        if kind in ("TILE", "MVT"):
-            x, y, zoom = (self.whole(kind) for _ in range(3))
-            return [tile_box(x, y, zoom, kind)]
-        if kind == "OBJECT":
-            return self.shapes.read(self.json("an object"), kind)
-        if kind == "GET":
+        if area == "HASH":
+            return [geohash_box(self.take("a geohash"), area)]
+        if area == "QUADKEY":
+            return [quadkey_box(self.take("a quadkey"), area)]
+        if area in ("TILE", "MVT"):
+            x, y, zoom = (self.whole(area) for _ in range(3))
+            return [tile_box(x, y, zoom, area)]
+        if area == "OBJECT":
+            return self.shapes.read(self.json("an object"), area)
+        if area == "GET":
             raise Untranslatable(
-                "an area that is an object of the server is not in this file", kind
+                "an area that is an object of the server is not in this file", area
             )
-        if kind == "SECTOR":
+        if area == "SECTOR":
             raise Untranslatable(f"SECTOR {NO_COUNTERPART}", verb)
-        raise Untranslatable("an unknown area", verb, shown(kind))
+        raise Untranslatable("an unknown area", verb, shown(area))
 
     def position(self, where: str) -> tuple[float, float]:
         """Read a latitude, then a longitude."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from placewire.importers.alternatives import Alternatives, to_where
 from placewire.importers.areas import EVERYWHERE, has_excluded_edges, to_region
-from placewire.importers.elasticsearch import CLAUSES, ElasticsearchReader, QueryFields
+from placewire.importers.elasticsearch import ElasticsearchReader, QueryFields
 from placewire.importers.elasticsearch_documents import (
     Document,
     DocumentSource,
@@ -237,7 +237,7 @@ def import_queries(
                 survey.add(source.query_of(document.source)[0])
         fields = survey.choose(options.text_fields, options.place_fields)
         begun = path.stat().st_size
-    reader = ElasticsearchReader(fields, options.tokens, CLAUSES, options.phrases_as_words)
+    reader = ElasticsearchReader(fields, options.tokens, options.phrases_as_words)
     writer = SubscriptionWriter(options.ts, options.tokens)
     for document in source.documents(lambda read: moved(begun + read)):
         if isinstance(document, Unreadable):

@@ -1,9 +1,10 @@
 """Declare the commands: names, options and help texts.
 
-Each panel of `placewire --help` has a module: `service`, `logs`, `inspection`, `plans`. A command
-imports its implementation only when it runs, which keeps help and completion quick: `replay` is in
-`placewire.cli.replay`, and so on; `generate` is with `demo`, `unsubscribe` and `subscriptions` with
-`subscribe`. `keys` and `bench` need no slow import and are implemented where they are declared.
+`service` has the commands of the service, `logs` those on logs and streams, `inspection` those that
+look into a state or a server. A command imports its implementation only when it runs, which keeps
+help and completion quick: `replay` is in `placewire.cli.replay`, and so on; `generate` is with
+`demo`; `unsubscribe`, `subscriptions` and `tail` are with `subscribe`. `keys` and `bench` need no
+slow import and are implemented where they are declared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import typer
 # The panels of `placewire --help`.
 SERVICE = "The service"
 LOGS = "Logs and streams"
-INSPECTION = "Looking into it"
+INSPECTION = "Inspection"
 PLANS = "Plans and workers"
 
 app = typer.Typer(pretty_exceptions_enable=False)

@@ -1,4 +1,4 @@
-"""Declare the commands that inspect a state or a server: query, explain, status."""
+"""Declare the commands that look into a state or a server: query, explain, status, plan, bench."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from placewire.model.errors import Unusable
 @with_target()
 def query(
     query: Annotated[
-        str, Argument(help="The query as JSON; - for one a line from standard input.")
+        str, Argument(help="The query as JSON; - reads one per line from standard input.")
     ],
     *,
     target: CommandTarget,
     with_data: Annotated[
-        bool, Option("--with-data", help="Add each object's data to its name.")
+        bool, Option("--with-data", help="Add each object's data to the answer.")
     ] = False,
-    timing: Annotated[bool, Option("--timing", help="Tell how long each answer took.")] = False,
-    _: Annotated[bool, Option("--json", help="Print JSON, as it always does.")] = False,
+    timing: Annotated[bool, Option("--timing", help="Print how long each answer took.")] = False,
+    _: Annotated[bool, Option("--json", help="Print JSON, which is the default.")] = False,
 ) -> None:
-    """Ask about the objects that are retained: boolean, nearest, relevant or trending."""
+    """Query the retained objects: boolean, nearest, relevant or trending."""
     from placewire.cli.query import QueryOptions, run_query
 
     exit_with(run_query(QueryOptions(query, target, with_data, timing)))
@@ -71,7 +71,7 @@ def explain(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Tell why an object did or did not match a subscription, and what finding out costs."""
+    """Explain why an object did or did not match a subscription, and what matching costs."""
     from placewire.cli.explain import run_explain
 
     run_explain(target, object, subscription, settings, json)
@@ -82,14 +82,14 @@ def explain(
 def status(
     *,
     target: CommandTarget,
-    leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
-    map: Annotated[Path | None, Option(help="A picture of the load by leaf, PNG.")] = None,
+    leaves: Annotated[int, number_option(int, "Number of heaviest leaves to show.", 0)] = 10,
+    map: Annotated[Path | None, Option(help="Write a map of the load by leaf, PNG.")] = None,
     json: JsonOption = False,
     metrics: Annotated[
-        bool, Option("--metrics", help="Print metrics in Prometheus' text format.")
+        bool, Option("--metrics", help="Print metrics in the Prometheus text format.")
     ] = False,
 ) -> None:
-    """Show how a state or a service stands: its plans, and what workers and leaves did lately."""
+    """Show the status of a state directory or server: plans, workers, load per leaf."""
     from placewire.cli.status import StatusOptions, run_status
 
     run_status(StatusOptions(target, leaves, map, json, metrics))
@@ -103,7 +103,7 @@ def plan(
     subscriptions: Annotated[
         Path | None, Option(help="An event log; it may be the same file.")
     ] = None,
-    workers: Annotated[int | None, number_option(int, "How many workers.", 1, 4096)] = None,
+    workers: Annotated[int | None, number_option(int, "Number of workers.", 1, 4096)] = None,
     plan: Annotated[
         str,
         Option(
@@ -114,26 +114,24 @@ def plan(
     out: Annotated[
         Path | None, Option(help="A folder for a picture and a file of each plan.")
     ] = None,
-    sample: Annotated[int, number_option(int, "At most so many objects.", 1)] = 100_000,
+    sample: Annotated[int, number_option(int, "Maximum number of objects to sample.", 1)] = 100_000,
     sample_subscriptions: Annotated[
-        int, number_option(int, "At most so many subscriptions.", 1)
+        int, number_option(int, "Maximum number of subscriptions to sample.", 1)
     ] = 1_000_000,
     machines: Annotated[
-        int, number_option(int, "On how many machines the workers run.", 1, 4096)
+        int, number_option(int, "Number of machines that run the workers.", 1, 4096)
     ] = 1,
-    cost: Annotated[
-        str, Option(help="What loads are measured by: load, tornado or sstd.")
-    ] = "load",
+    cost: Annotated[str, Option(help="The cost model of loads: load, tornado or sstd.")] = "load",
     statistics: Annotated[
-        bool, Option("--statistics", help="Show too where objects and subscriptions are.")
+        bool, Option("--statistics", help="Also show where objects and subscriptions are.")
     ] = False,
     server: ServerOption = None,
     state: StateOption = None,
     key: KeyOption = None,
-    leaves: Annotated[int, number_option(int, "How many of the heaviest leaves to show.", 0)] = 10,
+    leaves: Annotated[int, number_option(int, "Number of heaviest leaves to show.", 0)] = 10,
     json: JsonOption = False,
 ) -> None:
-    """Show what every plan would do with given data; or the plan in force of a state or server."""
+    """Compare plans on given data, or show the plan in force of a state or server."""
     data = {"--objects": objects, "--subscriptions": subscriptions, "--workers": workers}
     if not any(value is not None for value in data.values()):
         from placewire.cli.plan import show_plan
@@ -164,19 +162,19 @@ def rebalance(
     plan: Annotated[
         str | None,
         Option(
-            help="The plan to go over to: a method's name, or shared.",
+            help="The new plan: a method's name, or shared.",
             autocompletion=complete_boolean_plan,
         ),
     ] = None,
     workers: Annotated[
-        int | None, number_option(int, "How many workers to go on with.", 1, 4096)
+        int | None, number_option(int, "The new number of workers.", 1, 4096)
     ] = None,
     wait: Annotated[
-        float, number_option(float, "At most so many seconds to wait for it.", 0)
+        float, number_option(float, "Maximum number of seconds to wait for it.", 0)
     ] = 10.0,
     json: JsonOption = False,
 ) -> None:
-    """Ask a running replay or service to go over to another boolean plan, or to other workers."""
+    """Switch a running replay or service to another boolean plan or number of workers."""
     from placewire.cli.output import print_summary
     from placewire.cli.rebalance import run_rebalance
 
@@ -186,13 +184,13 @@ def rebalance(
 @app.command(rich_help_panel=INSPECTION)
 def bench(
     only: Annotated[
-        str | None, Option(help="Names of experiments, with commas.", show_default="all")
+        str | None, Option(help="Names of experiments, separated by commas.", show_default="all")
     ] = None,
     data: Annotated[Path | None, Option(help="A folder of real data sets.")] = None,
-    full: Annotated[bool, Option("--full", help="The large sizes too.")] = False,
+    full: Annotated[bool, Option("--full", help="Include the large sizes.")] = False,
     json: Annotated[bool, Option("--json", help="Print a JSON object for each table.")] = False,
 ) -> None:
-    """Run the benchmarks, if the repository that has them is here."""
+    """Run the benchmarks, in a checkout of the repository."""
     run_bench(only, data, full, json)
 
 

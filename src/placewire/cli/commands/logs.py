@@ -23,15 +23,15 @@ YEAR_S = 366 * 86_400
 @app.command(rich_help_panel=LOGS)
 def replay(
     log: Annotated[Path, Argument(help="The event log, JSON Lines.")],
-    results: Annotated[Path, Option(help="Where the results go, JSON Lines.")],
+    results: Annotated[Path, Option(help="The file of results, JSON Lines.")],
     dead_letters: Annotated[
-        Path | None, Option(help="Where invalid events go, JSON Lines.")
+        Path | None, Option(help="The file of invalid events, JSON Lines.")
     ] = None,
     settings: Annotated[Path | None, Option(help="Settings that change results, TOML.")] = None,
     workers: Annotated[
         str | None,
         Option(
-            help="How many workers, or a range as 2..8 within which their number follows the load.",
+            help="Number of workers, or a range such as 2..8 within which it follows the load.",
             metavar="N or A..B",
             show_default="all cores, or as many as a saved plan is for",
         ),
@@ -50,7 +50,7 @@ def replay(
     ] = "shared",
     batch_rows: Annotated[int, number_option(int, "Events in a micro-batch.", 1)] = 200_000,
     state: Annotated[
-        Path | None, Option(help="Keep the state here; a run that was stopped goes on from it.")
+        Path | None, Option(help="Keep the state here; a stopped run resumes from it.")
     ] = None,
     with_data: Annotated[
         bool, Option("--with-data", help="Add each object's data to its results.")
@@ -58,20 +58,17 @@ def replay(
     slice: Annotated[
         str | None,
         Option(
-            help="How much time retained objects are kept together for, as PT1H.",
+            help="Time span of one file of retained objects, such as PT1H.",
             show_default="an eighth of the retention",
         ),
     ] = None,
     archive: Annotated[
         Path | None,
-        Option(help="A folder for objects that are not retained any more, Parquet by day."),
+        Option(help="A folder for objects that are no longer retained, Parquet by day."),
     ] = None,
     buffer: Annotated[
         str,
-        Option(
-            help="How relevant subscriptions keep what their results may need: cskyband,"
-            " skyband or kmax."
-        ),
+        Option(help="How relevant subscriptions buffer candidates: cskyband, skyband or kmax."),
     ] = "cskyband",
     rebalance: Annotated[
         str,
@@ -101,29 +98,32 @@ def replay(
 
 @app.command(rich_help_panel=LOGS)
 def generate(
-    log: Annotated[Path, Argument(help="Where the event log goes, JSON Lines.")],
-    objects: Annotated[int, number_option(int, "How many objects.", 0)] = 100_000,
+    log: Annotated[Path, Argument(help="The event log to write, JSON Lines.")],
+    objects: Annotated[int, number_option(int, "Number of objects.", 0)] = 100_000,
     subscriptions: Annotated[
         int,
         number_option(
             int,
-            "How many subscriptions; the first 18 are readable, and all four kinds are there.",
+            "Number of subscriptions, of all four kinds; the first 18 are readable.",
             0,
         ),
     ] = 1_000,
     seed: Annotated[int, number_option(int, "Equal seeds give equal logs.", 0)] = 7,
     churn: Annotated[
-        float, number_option(float, "Share of subscriptions that come, change or go.", 0, 1)
+        float,
+        number_option(float, "Share of subscriptions that arrive, are replaced or end.", 0, 1),
     ] = 0.0,
-    bad: Annotated[int, number_option(int, "How many malformed lines.", 0)] = 0,
+    bad: Annotated[int, number_option(int, "Number of malformed lines.", 0)] = 0,
     queries: Annotated[
-        int, number_option(int, "How many queries; four of them are readable.", 0)
+        int, number_option(int, "Number of queries; four of them are readable.", 0)
     ] = 40,
-    start: Annotated[str, Option(help="When the log begins.")] = "2026-03-01T12:00:00Z",
-    seconds: Annotated[float, number_option(float, "How long a time it covers.", 0, YEAR_S)] = 3600,
+    start: Annotated[str, Option(help="Start time of the log.")] = "2026-03-01T12:00:00Z",
+    seconds: Annotated[
+        float, number_option(float, "Number of seconds that the log covers.", 0, YEAR_S)
+    ] = 3600,
     json: JsonOption = False,
 ) -> None:
-    """Write an event log of city life, to try things on."""
+    """Write a generated event log of city life."""
     from placewire.cli.demo import run_generate
     from placewire.cli.output import print_summary
     from placewire.demo import CityLife
@@ -134,29 +134,28 @@ def generate(
 
 @app.command(rich_help_panel=LOGS)
 def run(
-    config: Annotated[Path, Option(help="Sources, sinks and how to run, TOML.")],
+    config: Annotated[Path, Option(help="The configuration of sources, sinks and the run, TOML.")],
     once: Annotated[
-        bool, Option("--once", help="End when all that the sources have now is done.")
+        bool, Option("--once", help="Stop when everything that the sources have now is processed.")
     ] = False,
     seconds: Annotated[
-        float | None, number_option(float, "End after so many seconds.", 0, name="--for")
+        float | None, number_option(float, "Stop after this many seconds.", 0, name="--for")
     ] = None,
-    log: Annotated[
-        str, Option(help="What is told on standard error: plain lines, or json.")
-    ] = "plain",
+    log: Annotated[str, Option(help="The log on standard error: plain or json.")] = "plain",
     plan: Annotated[
         str | None,
-        Option(help="Instead of the configuration's plan.", autocompletion=complete_plan),
+        Option(help="Override the configured plan.", autocompletion=complete_plan),
     ] = None,
     workers: Annotated[
-        str | None, Option(help="Instead of its workers.", metavar="N or A..B")
+        str | None, Option(help="Override the configured workers.", metavar="N or A..B")
     ] = None,
     rebalance: Annotated[
-        str | None, Option(help="Instead of its rebalancing.", autocompletion=complete_rebalance)
+        str | None,
+        Option(help="Override the configured rebalancing.", autocompletion=complete_rebalance),
     ] = None,
-    json: Annotated[bool, Option("--json", help="Sum up as one JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print a summary as one JSON object.")] = False,
 ) -> None:
-    """Run sources to sinks until it is stopped; goes on where it was when it is started again."""
+    """Run a streaming job from a configuration file. Resumes where it left off."""
     from placewire.cli.output import print_summary
     from placewire.cli.run import RunOptions, run_stream
 
@@ -170,26 +169,26 @@ def run(
 def import_(
     file: Annotated[str, Argument(help="The queries or fences; - for standard input.")],
     source: Annotated[
-        str, Option("--from", help="Where they come from: elasticsearch, opensearch, tile38.")
+        str, Option("--from", help="Their source: elasticsearch, opensearch or tile38.")
     ],
     out: Annotated[
-        str, Option(help="Where the subscriptions go, JSON Lines; - for standard output.")
+        str, Option(help="The file of subscriptions, JSON Lines; - for standard output.")
     ] = "-",
     report: Annotated[
-        Path | None, Option(help="A list of all that was refused or noted, JSON Lines.")
+        Path | None, Option(help="A file that lists everything refused or noted, JSON Lines.")
     ] = None,
     text_field: Annotated[
         list[str] | None,
         Option(
-            help="The field that holds the text; may be given again.",
-            show_default="the only one asked of",
+            help="The field that holds the text; can be repeated.",
+            show_default="the only one queried",
         ),
     ] = None,
     place_field: Annotated[
         list[str] | None,
         Option(
-            help="The field that holds the place; may be given again.",
-            show_default="the only one asked of",
+            help="The field that holds the place; can be repeated.",
+            show_default="the only one queried",
         ),
     ] = None,
     query_field: Annotated[
@@ -203,19 +202,18 @@ def import_(
         ),
     ] = None,
     ts: Annotated[
-        str | None, Option(help="When the subscriptions begin, RFC 3339.", show_default="now")
+        str | None, Option(help="Start time of the subscriptions, RFC 3339.", show_default="now")
     ] = None,
     with_data: Annotated[
         bool, Option("--with-data", help="Keep a document's other fields, or META, as data.")
     ] = False,
     phrases_as_words: Annotated[
-        bool, Option("--phrases-as-words", help="Ask for all the words of a phrase, in any order.")
+        bool,
+        Option("--phrases-as-words", help="Translate a phrase to all of its words, in any order."),
     ] = False,
-    json: Annotated[
-        bool, Option("--json", help="Tell what came of it as one JSON object.")
-    ] = False,
+    json: Annotated[bool, Option("--json", help="Print a summary as one JSON object.")] = False,
 ) -> None:
-    """Turn percolator queries or Tile38's fences into subscriptions, and list what has none."""
+    """Translate percolator queries or Tile38 fences into subscriptions, and report the rest."""
     from placewire.cli.import_ import run_import
     from placewire.importers import ImportOptions
 

@@ -1,4 +1,4 @@
-"""Declare the commands of the service: serve, publish, subscribe, follow results, demo."""
+"""Declare the commands of the service: serve, publish, subscribe, follow results, demo, keys."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ IdempotencyOption = Annotated[
     Option(
         "--idempotency-key",
         metavar="NAME",
-        help="Sent again under the same name, nothing is taken twice.",
+        help="Lines sent again under the same name are accepted once.",
         show_default="a new one each time",
     ),
 ]
 
-keys = typer.Typer(help="API keys: who may publish, subscribe, or do everything.")
+keys = typer.Typer(help="Manage API keys and their roles: publish, subscribe, admin.")
 app.add_typer(keys, name="keys", rich_help_panel=SERVICE)
 
 
@@ -43,62 +43,67 @@ app.add_typer(keys, name="keys", rich_help_panel=SERVICE)
 def serve(
     state: Annotated[
         Path,
-        Option(help="Where everything is kept; made if it is not there.", envvar="PLACEWIRE_STATE"),
+        Option(help="The state directory; created if it does not exist.", envvar="PLACEWIRE_STATE"),
     ],
-    host: Annotated[str, Option(help="Beyond loopback everybody needs a key.")] = "127.0.0.1",
+    host: Annotated[
+        str, Option(help="The address to bind; other than loopback, it requires API keys.")
+    ] = "127.0.0.1",
     port: Annotated[int, number_option(int, "The port to listen on.", 1, 65_535)] = 7878,
     settings: Annotated[Path | None, Option(help="Settings that change results, TOML.")] = None,
     runner: Annotated[
         str, Option(help="spark, or local: in one process, for small streams.")
     ] = "spark",
     plan: Annotated[
-        str, Option(help="How work is distributed, as of replay.", autocompletion=complete_plan)
+        str, Option(help="How work is distributed; see replay.", autocompletion=complete_plan)
     ] = "shared",
     workers: Annotated[
-        str, Option(help="How many workers, or a range as 2..8.", metavar="N or A..B")
+        str, Option(help="Number of workers, or a range such as 2..8.", metavar="N or A..B")
     ] = str(os.cpu_count() or 1),
     rebalance: Annotated[
-        str, Option(help="How a plan is adjusted, as of replay.", autocompletion=complete_rebalance)
+        str, Option(help="How a plan is adjusted; see replay.", autocompletion=complete_rebalance)
     ] = "auto",
     ledger: Annotated[
         str,
         Option(
-            help="A PostgreSQL URL for who owns what and for results.",
+            help="A PostgreSQL URL for the ledger of owners and results.",
             show_default="a file in the state",
         ),
     ] = "",
     require_keys: Annotated[
-        bool, Option("--require-keys", help="Nobody may come without a key.")
+        bool,
+        Option(
+            "--require-keys", help="Require an API key from every client, including local ones."
+        ),
     ] = False,
     rate: Annotated[
-        float, number_option(float, "Events a second that each key may send; 0 for any.", 0)
+        float, number_option(float, "Events per second that each key may send; 0 for no limit.", 0)
     ] = 0.0,
-    keep: Annotated[str, Option(help="How long results can be read again.")] = "P7D",
+    keep: Annotated[str, Option(help="How long results are kept.")] = "P7D",
     allow_private_webhooks: Annotated[
         bool,
         Option(
-            "--allow-private-webhooks", help="Webhooks may have private addresses and any port."
+            "--allow-private-webhooks", help="Allow webhooks to private addresses and any port."
         ),
     ] = False,
     renew_ledger: Annotated[
         bool,
         Option(
             "--renew-ledger",
-            help="Go on with a ledger that lacks what the state has swept: a new or an old one.",
+            help="Continue with a new or older ledger that lacks results the state has deleted.",
         ),
     ] = False,
     seconds: Annotated[
         float | None,
-        number_option(float, "End so many seconds after it is ready.", 0, name="--for"),
+        number_option(float, "Stop this many seconds after it is ready.", 0, name="--for"),
     ] = None,
-    part: Annotated[str, Option(help="all, or one of its parts: gateway, pipeline.")] = "all",
+    part: Annotated[str, Option(help="all, or one part: gateway or pipeline.")] = "all",
     json: Annotated[
         bool, Option("--json", help="Print a JSON object on standard output when ready.")
     ] = False,
     held: Annotated[bool, Option("--held", hidden=True)] = False,
-    quiet: Annotated[bool, Option("--quiet", help="Do not say where it is.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Do not print the address.")] = False,
 ) -> None:
-    """Serve: HTTP in, streams and webhooks out, a live map; until it is stopped."""
+    """Run the service until it is stopped: HTTP in, streams and webhooks out, a live map."""
     from placewire.cli.serve import ServeOptions, run_serve
 
     options = ServeOptions(
@@ -114,20 +119,18 @@ def serve(
 @with_target(ledger=True)
 def publish(
     file: Annotated[str | None, Argument(help="Objects, JSON Lines; - for standard input.")] = None,
-    text: Annotated[str | None, Option(help="Publish one object that says this.")] = None,
-    lon: Annotated[float | None, number_option(float, "Where it is.", -180, 180)] = None,
-    lat: Annotated[float | None, number_option(float, "Where it is.", -90, 90)] = None,
-    id: Annotated[str | None, Option(help="What it is called.", show_default="a new name")] = None,
-    ts: Annotated[
-        str | None, Option(help="When it happened, RFC 3339.", show_default="now")
-    ] = None,
-    data: Annotated[str | None, Option(help="Any JSON that goes with it.")] = None,
+    text: Annotated[str | None, Option(help="The text of one object to publish.")] = None,
+    lon: Annotated[float | None, number_option(float, "Its longitude.", -180, 180)] = None,
+    lat: Annotated[float | None, number_option(float, "Its latitude.", -90, 90)] = None,
+    id: Annotated[str | None, Option(help="Its id.", show_default="a new one")] = None,
+    ts: Annotated[str | None, Option(help="Its time, RFC 3339.", show_default="now")] = None,
+    data: Annotated[str | None, Option(help="Its data, any JSON.")] = None,
     *,
     target: CommandTarget,
     idempotency_key: IdempotencyOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Publish objects: those of a file or pipe, or the one of --text."""
+    """Publish objects from a file or pipe, or the one given by --text."""
     from placewire.cli.publish import PublishOptions, TypedObject, run_publish
 
     one = TypedObject(text, lon, lat, id, ts, data)
@@ -139,7 +142,7 @@ def publish(
 def subscribe(
     id: Annotated[
         str | None,
-        Argument(help="What it is called; a new name if it is left out.", metavar="[ID]"),
+        Argument(help="Its id; a new one by default.", metavar="[ID]"),
     ] = None,
     kind: Annotated[
         str | None,
@@ -155,32 +158,39 @@ def subscribe(
         str | None,
         Option(help="A region: rings as JSON, or a GeoJSON file.", metavar="JSON or FILE"),
     ] = None,
-    where: Annotated[str | None, Option(help="The words, as coffee AND (free OR sale).")] = None,
+    where: Annotated[
+        str | None, Option(help="The words, such as coffee AND (free OR sale).")
+    ] = None,
     keywords: Annotated[
         list[str] | None,
-        Option(help="Words with commas between; may be given again.", metavar="WORD,..."),
+        Option(help="Words, separated by commas; can be repeated.", metavar="WORD,..."),
     ] = None,
-    k: Annotated[int | None, number_option(int, "How many.", 1, 1000, name="-k")] = None,
-    lon: Annotated[float | None, number_option(float, "Of the point.", -180, 180)] = None,
-    lat: Annotated[float | None, number_option(float, "Of the point.", -90, 90)] = None,
+    k: Annotated[
+        int | None, number_option(int, "How many objects or terms.", 1, 1000, name="-k")
+    ] = None,
+    lon: Annotated[float | None, number_option(float, "Longitude of the point.", -180, 180)] = None,
+    lat: Annotated[float | None, number_option(float, "Latitude of the point.", -90, 90)] = None,
     mode: Annotated[
         str | None, Option(help="nearest: any of the keywords, or all.", show_default="any")
     ] = None,
     within_m: Annotated[
-        float | None, number_option(float, "nearest: no farther than so many metres.", 0)
+        float | None, number_option(float, "nearest: maximum distance in metres.", 0)
     ] = None,
     alpha: Annotated[
-        float | None, number_option(float, "relevant: how much nearness counts.", 0, 1)
+        float | None, number_option(float, "relevant: weight of proximity.", 0, 1)
     ] = None,
     reach_m: Annotated[
-        float | None, number_option(float, "relevant: how far nearness counts, in metres.", 0)
+        float | None,
+        number_option(float, "relevant: distance up to which proximity counts, in metres.", 0),
     ] = None,
     window: Annotated[
-        str | None, Option(help="trending: how far back it counts, as PT20M.")
+        str | None, Option(help="trending: the time it looks back, such as PT20M.")
     ] = None,
-    every: Annotated[str | None, Option(help="trending: how often it reports, as PT10M.")] = None,
-    expires: Annotated[str | None, Option(help="When it ends by itself, RFC 3339.")] = None,
-    data: Annotated[str | None, Option(help="Any JSON that goes with it.")] = None,
+    every: Annotated[
+        str | None, Option(help="trending: how often it reports, such as PT10M.")
+    ] = None,
+    expires: Annotated[str | None, Option(help="When it expires, RFC 3339.")] = None,
+    data: Annotated[str | None, Option(help="Its data, any JSON.")] = None,
     json_body: Annotated[
         str | None, Option(help="The whole subscription as JSON, instead of options.")
     ] = None,
@@ -192,7 +202,7 @@ def subscribe(
     idempotency_key: IdempotencyOption = "",
     json: JsonOption = False,
 ) -> None:
-    """Subscribe to objects by where they are and what they say; or replace a subscription."""
+    """Create or replace a subscription to objects, by region and words."""
     from placewire.cli.subscribe import SubscribeOptions, run_subscribe
 
     fields = {
@@ -209,9 +219,7 @@ def subscribe(
 @app.command(rich_help_panel=SERVICE)
 @with_target(ledger=True)
 def unsubscribe(
-    ids: Annotated[
-        list[str], Argument(help="What they are called.", autocompletion=complete_subscription)
-    ],
+    ids: Annotated[list[str], Argument(help="Their ids.", autocompletion=complete_subscription)],
     *,
     target: CommandTarget,
     json: JsonLinesOption = False,
@@ -228,15 +236,16 @@ def subscriptions(
     ids: Annotated[
         list[str] | None,
         Argument(
-            help="Show these in full, and how they stand.", autocompletion=complete_subscription
+            help="Show these in full, with their current results.",
+            autocompletion=complete_subscription,
         ),
     ] = None,
-    every: Annotated[bool, Option("--all", help="List those that ended or expired too.")] = False,
+    every: Annotated[bool, Option("--all", help="Include those that ended or expired.")] = False,
     *,
     target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
-    """List one's subscriptions; those of a state directory are everybody's."""
+    """List your subscriptions, or those of all owners in a state directory."""
     from placewire.cli.subscribe import run_subscriptions
 
     run_subscriptions(ids or [], target, every, json)
@@ -248,27 +257,27 @@ def tail(
     ids: Annotated[
         list[str] | None,
         Argument(
-            help="Subscriptions to follow; all of one's own if there is none.",
+            help="Subscriptions to follow; all of your own by default.",
             autocompletion=complete_subscription,
         ),
     ] = None,
     after: Annotated[
         str,
         Option(
-            help="latest, or a number to begin after: of results of the one subscription, or, with"
-            " several, of positions among all. 0 begins with the first that is kept.",
+            help="latest, or the number to start after: a result number of the one subscription,"
+            " or, with several, a position among all. 0 starts with the oldest that is kept.",
             metavar="NUMBER or latest",
         ),
     ] = "latest",
     seconds: Annotated[
-        float | None, number_option(float, "End after so many seconds.", 0, name="--for")
+        float | None, number_option(float, "Stop after this many seconds.", 0, name="--for")
     ] = None,
-    count: Annotated[int | None, number_option(int, "End after so many results.", 0)] = None,
+    count: Annotated[int | None, number_option(int, "Stop after this many results.", 0)] = None,
     *,
     target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
-    """Follow results as they come; a lost stream is taken up where it was."""
+    """Follow results as they arrive. A lost stream resumes where it left off."""
     from placewire.cli.subscribe import run_tail
 
     run_tail(ids or [], target, after, seconds, count, json)
@@ -276,10 +285,10 @@ def tail(
 
 @app.command(rich_help_panel=SERVICE)
 def demo(
-    rate: Annotated[int, number_option(int, "How many texts a second.", 1, 100_000)] = 300,
-    subscriptions: Annotated[int, number_option(int, "How many subscriptions.", 1)] = 5_000,
+    rate: Annotated[int, number_option(int, "Texts per second.", 1, 100_000)] = 300,
+    subscriptions: Annotated[int, number_option(int, "Number of subscriptions.", 1)] = 5_000,
     seed: Annotated[int, number_option(int, "Equal seeds give equal texts.", 0)] = 7,
-    workers: Annotated[int, number_option(int, "How many workers.", 1, 4096)] = (
+    workers: Annotated[int, number_option(int, "Number of workers.", 1, 4096)] = (
         os.cpu_count() or 1
     ),
     runner: Annotated[str, Option(help="spark, or local: in one process.")] = "spark",
@@ -290,14 +299,17 @@ def demo(
     seconds: Annotated[
         float | None,
         number_option(
-            float, "End after so many seconds; 60 when there is no terminal.", 0, name="--for"
+            float, "Stop after this many seconds; 60 without a terminal.", 0, name="--for"
         ),
     ] = None,
     json: Annotated[
-        bool, Option("--json", help="Sum up as one JSON object, the rest aside.")
+        bool,
+        Option(
+            "--json", help="Print a summary as one JSON object, and all else on standard error."
+        ),
     ] = False,
 ) -> None:
-    """Watch the service at work on city life, in a browser; everything it needs is started."""
+    """Start the service with generated city life and watch it in a browser."""
     from placewire.cli.demo import DemoOptions, run_demo
 
     run_demo(DemoOptions(rate, subscriptions, seed, workers, runner, port, seconds, json))
@@ -306,18 +318,16 @@ def demo(
 @keys.command()
 @with_target(ledger=True)
 def add(
-    name: Annotated[str, Argument(help="Whose it is.")],
+    name: Annotated[str, Argument(help="The name of the key.")],
     role: Annotated[
         list[str],
-        Option(
-            help="publish, subscribe or admin; may be given again.", autocompletion=complete_role
-        ),
+        Option(help="publish, subscribe or admin; can be repeated.", autocompletion=complete_role),
     ],
     *,
     target: CommandTarget,
     json: JsonOption = False,
 ) -> None:
-    """Make a key. It is shown this once."""
+    """Create a key. It is shown only once."""
     add_key(name, role, target, json)
 
 
@@ -328,19 +338,19 @@ def list_(
     target: CommandTarget,
     json: JsonLinesOption = False,
 ) -> None:
-    """List keys by name and role, never themselves."""
+    """List the names and roles of keys."""
     list_keys(target, json)
 
 
 @keys.command("end")
 @with_target(ledger=True)
 def end_(
-    name: Annotated[str, Argument(help="Whose it is.")],
+    name: Annotated[str, Argument(help="The name of the key.")],
     *,
     target: CommandTarget,
     json: JsonOption = False,
 ) -> None:
-    """End a key; its subscriptions stay."""
+    """Delete a key; its subscriptions stay."""
     end_key(name, target, json)
 
 
