@@ -380,12 +380,12 @@ def test_what_is_asked_for_by_hand_is_shown_until_it_is_taken_up(
         assert service.http.get("/v1/plan").json()["asked"] == {"plan": "shared"}
         assert shell("status", "--json", *at).json["asked"] == {"plan": "shared"}
         for words in (("status",), ("plan",)):
-            assert "plan shared is asked for: " in shell(*words, *at).out
+            assert "plan shared is requested: " in shell(*words, *at).out
         for number in range(3):
             service.publish(json.loads(line(f"o{number}")))
             service.caught_up()
         assert "asked" not in service.http.get("/v1/plan").json()
-        assert "is asked for" not in shell("status", *at).out
+        assert "is requested" not in shell("status", *at).out
 
 
 def test_a_server_that_is_not_there(shell: Shell) -> None:
@@ -441,7 +441,7 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (made.code, made.out.startswith("pw_")) == (0, True)
     assert "shown this once" in made.err
     again = shell("keys", "add", "root", "--role", "admin", "--state", root)
-    assert "key 'root': is there already" in again.err
+    assert "key 'root': already exists" in again.err
     with serving(Path(root), require_keys=True) as service:
         at = ("--server", service.url)
         told = shell("status", *at)

@@ -110,7 +110,7 @@ def draw_load_map(path: Path, loads: LeafLoads, codes: NDArray[np.uint32]) -> No
     title += f" {imbalance(loads.by_worker):.2f} x the mean load"
     the_map.set_title(title, loc="left", color=INK, fontsize=12, pad=12)
     the_map.annotate(
-        "the darker, the more load a leaf had lately; dots are retained objects",
+        "the darker, the more recent load a leaf has; dots are retained objects",
         (1, 0), (0, -34), "axes fraction", "offset points", ha="right", fontsize=9, color=INK,
     )  # fmt: skip
     draw_bars(page.add_bars(), loads.by_worker, colours, 72 * page.high)

@@ -232,11 +232,11 @@ def format_source_lag(source: SourceLag) -> str:
         files = f"{count_noun(source.files, 'file')} waiting{size}"
         more = source.versions
         return f"{files}, then {count_noun(more, 'version')}" if more else files
-    return f"newest taken is of {source.taken}" if source.taken else "does not tell"
+    return f"newest event taken is of {source.taken}" if source.taken else "unknown"
 
 
 def format_request(asked: dict[str, Any]) -> str:
     """Format a rebalance request that is not in force yet."""
     what = " and ".join(f"{name} {asked[name]}" for name in ("plan", "workers") if name in asked)
-    are = "are asked for: they are" if len(asked) > 1 else "is asked for: it is"
-    return f"{what} {are} taken up with the next batch, in force with the one after"
+    are = "are requested: they take" if len(asked) > 1 else "is requested: it takes"
+    return f"{what} {are} effect with the batch after the next"

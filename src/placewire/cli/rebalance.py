@@ -34,13 +34,13 @@ def run_rebalance(
     else:
         said, batch = ask_server(target, plan, workers, wait_s)
     if said == UNCHANGED:
-        line = f"there are {workers} workers already; nothing is asked for"
+        line = f"there are {workers} workers already; nothing is requested"
     elif said == IN_FORCE:
         line = f"{what} is in force, batch {batch}"
     else:
         line = (
-            f"{what} is asked for; it comes into force two batches after the state runs on,"
-            " which needs events to come; `placewire status` shows what waits"
+            f"{what} is requested; it takes effect two batches after the state runs on,"
+            " which needs new events; `placewire status` shows pending requests"
         )
     return CommandSummary(line, {"asked": asked, "outcome": said, "batch": batch})
 

@@ -126,7 +126,7 @@ def print_status(console: Console, facts: Facts) -> None:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if facts.get("leaves"):
         print(
-            f"\nheaviest of {facts['leaves_in_all']:,} leaves lately; the busiest worker has"
+            f"\nheaviest of {facts['leaves_in_all']:,} leaves in recent batches; the busiest worker has"
             f" {facts['imbalance']:.2f} x the mean load:"
         )
         print_table(console, LEAF_HEADINGS, [leaf_row(leaf) for leaf in facts["leaves"]])
@@ -158,11 +158,11 @@ def print_plan_entry(kind: str, entry: Facts) -> None:
     if "beside" in entry:
         older = entry["beside"]
         print(
-            f"  beside it {older['method']}, version {older['version']}, for"
-            f" {older['subscriptions']:,} subscriptions that there were before"
+            f"  and {older['method']}, version {older['version']}, for"
+            f" {older['subscriptions']:,} older subscriptions"
         )
     if "next_why" in entry:
-        print(f"  the next plan comes into force with the next batch; {entry['next_why']}")
+        print(f"  the next plan takes effect with the next batch; {entry['next_why']}")
 
 
 def worker_rows(did: Facts) -> list[list[str]]:

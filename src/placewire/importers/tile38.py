@@ -303,7 +303,7 @@ class FenceReader:
             raise Untranslatable(OTHER_KEY, verb, shown(key))
         is_fence = self.options(verb) or fence.name is not None
         if not is_fence:
-            raise Untranslatable("a search without FENCE does not stand", verb)
+            raise Untranslatable("a search without FENCE is not a fence", verb)
         areas = self.area(verb)
         if self.at < len(self.words):
             rest = self.words[self.at]

@@ -265,7 +265,7 @@ def translate_document(
         if query is None:
             raise Untranslatable(f"the document has no query in its field {source.query_field!r}")
         if document.is_new and writer.is_live(name):
-            raise Untranslatable("create of a document that is there")
+            raise Untranslatable("create of a document that exists")
         alternatives = reader.read(query)
         notes = list(reader.notes)
         if document.id is None:

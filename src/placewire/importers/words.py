@@ -17,7 +17,7 @@ from placewire.importers.report import Untranslatable, shown
 from placewire.model.expression import ALL, Node
 from placewire.text.query import Tokens
 
-NO_SPACES = "a script without spaces has words that cannot be told apart"
+NO_SPACES = "a script without spaces has no visible word boundaries"
 SYMBOLS = "a symbol is a word there, and none here"
 PARTS = "a character is part of a word here, and of none there"
 UNSTABLE = "a word that changes each time it is analysed"

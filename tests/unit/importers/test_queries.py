@@ -446,7 +446,7 @@ def test_a_bulk_file_is_followed(file: Path) -> None:
     ]  # fmt: skip
     refused = [str(o.refusal) for o in outcomes if o.refusal]
     assert len(refused) == 4
-    assert "create of a document that is there" in refused[0]
+    assert "create of a document that exists" in refused[0]
     assert "only whole documents" in refused[1]
     assert "missing" in refused[3]
 

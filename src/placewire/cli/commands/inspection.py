@@ -226,5 +226,5 @@ def find_module(name: str) -> Any:
     finally:
         sys.path.remove(str(Path.cwd()))
     raise Unusable(
-        "bench: the benchmarks are not here: they come with the repository, run it in there"
+        "bench: the benchmarks are not here: run it in a checkout of the repository"
     )

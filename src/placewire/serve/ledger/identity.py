@@ -16,7 +16,7 @@ from placewire.storage.manifest import committed_batches, read_latest
 
 NUMBER_DIGITS = 15  # hex digits of a journal id that fit into 64 bits
 REMEDY = (
-    "give it the ledger that it had, or go on without what that knew by `placewire serve"
+    "give it the ledger that it had, or continue without that one's data by `placewire serve"
     " --renew-ledger`: see `docs/reference/http.md`, A ledger that is lost"
 )
 

@@ -96,14 +96,14 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     def ask(*words: str) -> Result:
         return CliRunner().invoke(app, ["rebalance", "--state", str(state.root), *words])
 
-    assert "comes into force two batches after" in ask("--plan", "qt", "--wait", "0").stdout
+    assert "takes effect two batches after" in ask("--plan", "qt", "--wait", "0").stdout
     asked = read_request(state)
     assert asked is not None
     assert asked.plan == "qt"
-    assert "12 workers is asked for" in ask("--workers", "12", "--wait", "0").stdout
+    assert "12 workers is requested" in ask("--workers", "12", "--wait", "0").stdout
     assert isinstance(ask().exception, Unusable)
     # Who thinks better of it before anybody took the note up asks for what there is.
-    assert "3 workers is asked for" in ask("--workers", "3", "--wait", "0").stdout
+    assert "3 workers is requested" in ask("--workers", "3", "--wait", "0").stdout
     asked = read_request(state)
     assert asked is not None
     assert asked.workers == 3
@@ -131,7 +131,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked is not None
     assert asked.wish() == {"plan": "qt", "workers": 12}
     shown = CliRunner().invoke(app, ["status", "--state", str(state.root)])
-    assert "plan qt and workers 12 are asked for: they are taken up" in shown.stdout
+    assert "plan qt and workers 12 are requested: they take effect" in shown.stdout
 
 
 def test_a_plan_and_workers_by_hand_come_together(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_status_and_explain_tell_of_it(tmp_path: Path) -> None:
     plan = told[0].leaf_plan
     state = str(tmp_path / "state")
     shown = CliRunner().invoke(app, ["status", "--state", state])
-    assert f"beside it kdt, version {plan.previous.version}, for" in shown.output
+    assert f"and kdt, version {plan.previous.version}, for" in shown.output
     facts = json.loads(CliRunner().invoke(app, ["status", "--state", state, "--json"]).stdout)
     beside = facts["plans"]["boolean"]["beside"]
     assert beside == {
