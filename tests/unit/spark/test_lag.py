@@ -94,8 +94,8 @@ def test_a_lag_in_words_and_as_metrics() -> None:
     assert format_lag(LAG) == (
         "kafka posts: 1,200 messages behind, most in posts-0: 1,199;"
         " jsonl in: 1 file waiting, 70 bytes;"
-        " parquet s3://b/p: newest taken is of 2026-03-01T11:00:00.000Z;"
-        ' kafka "odd": does not tell; delta posts: 2 files waiting, then 3 versions;'
+        " parquet s3://b/p: newest event taken is of 2026-03-01T11:00:00.000Z;"
+        ' kafka "odd": unknown; delta posts: 2 files waiting, then 3 versions;'
         " sink lines lacks 3 batches"
     )
     metrics = {name: values for name, _, values in lag_metrics(LAG)}

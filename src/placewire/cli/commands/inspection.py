@@ -225,6 +225,4 @@ def find_module(name: str) -> Any:
             raise Unusable(f"bench: needs {error.name}: pip install 'placewire[bench]'") from None
     finally:
         sys.path.remove(str(Path.cwd()))
-    raise Unusable(
-        "bench: the benchmarks are not here: run it in a checkout of the repository"
-    )
+    raise Unusable("bench: the benchmarks are not here: run it in a checkout of the repository")
