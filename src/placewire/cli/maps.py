@@ -170,9 +170,7 @@ def worker_colours(workers: int) -> NDArray[np.float64]:
     return np.asarray(np.where(linear > 0.0031308, curved, 12.92 * linear))
 
 
-def scatter_objects(
-    codes: NDArray[np.uint32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def scatter_objects(codes: NDArray[np.uint32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return longitudes and latitudes: a random point in the cell of each object."""
     columns, rows = codes_to_columns_rows(codes)
     within = np.random.default_rng(0).random((2, codes.size))

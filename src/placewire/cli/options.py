@@ -13,12 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
-from placewire.cli.connection import (
-    SERVER_VARIABLE,
-    STATE_VARIABLE,
-    find_target,
-    read_target,
-)
+from placewire.cli.connection import SERVER_VARIABLE, STATE_VARIABLE, find_target, read_target
 from placewire.model.errors import Unusable
 
 ROLES = ("publish", "subscribe", "admin")

@@ -381,11 +381,7 @@ def format_share(some: int, of_all: int) -> str:
 
 
 def print_plans(
-    console: Console,
-    made: list[MeasuredPlan],
-    choice: Choice | None,
-    cost: str,
-    with_shared: bool,
+    console: Console, made: list[MeasuredPlan], choice: Choice | None, cost: str, with_shared: bool
 ) -> None:
     """Print a row for each plan; a terminal highlights the one that `auto` takes."""
     unit, size = LOAD_UNITS[cost]

@@ -126,7 +126,7 @@ def print_status(console: Console, facts: Facts) -> None:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if facts.get("leaves"):
         print(
-            f"\nheaviest of {facts['leaves_in_all']:,} leaves in recent batches; the busiest worker has"
+            f"\nheaviest of {facts['leaves_in_all']:,} leaves recently; the busiest worker has"
             f" {facts['imbalance']:.2f} x the mean load:"
         )
         print_table(console, LEAF_HEADINGS, [leaf_row(leaf) for leaf in facts["leaves"]])

@@ -126,9 +126,7 @@ def blocks(life: CityLife, block_events: int = 50_000) -> Iterator[bytes]:
 
 
 def write_log(
-    life: CityLife,
-    path: str | PathLike[str],
-    progress: Callable[[int, int], None] | None = None,
+    life: CityLife, path: str | PathLike[str], progress: Callable[[int, int], None] | None = None
 ) -> int:
     """Write the log to a file and return the number of events.
 

@@ -159,11 +159,7 @@ def _points(posts: PostContexts) -> list[str]:
 
 
 def _some_metres(
-    field: str,
-    between: tuple[float, float],
-    share: float,
-    size: int,
-    random: np.random.Generator,
+    field: str, between: tuple[float, float], share: float, size: int, random: np.random.Generator
 ) -> list[str]:
     """A field with a distance for a share of the rows; empty for the others."""
     least, most = between

@@ -10,12 +10,7 @@ produce `alternatives`: pairs of an area (`areas`, read by `shapes`) and an expr
 """
 
 from placewire.importers.report import ImportOutcome, ImportReport
-from placewire.importers.translate import (
-    DIFFERENCES,
-    ImportOptions,
-    import_fences,
-    import_queries,
-)
+from placewire.importers.translate import DIFFERENCES, ImportOptions, import_fences, import_queries
 
 __all__ = [
     "DIFFERENCES",

@@ -72,12 +72,7 @@ class QueryFields(NamedTuple):
 class ElasticsearchReader:
     """Reads queries; `notes` are those of the last query."""
 
-    def __init__(
-        self,
-        fields: QueryFields,
-        tokens: Tokens,
-        phrases_as_words: bool = False,
-    ) -> None:
+    def __init__(self, fields: QueryFields, tokens: Tokens, phrases_as_words: bool = False) -> None:
         self.fields = fields
         self.words = WordReader(tokens)
         self.shapes = ShapeReader(read_distance, wide=False, add_note=self.add_note)

@@ -162,8 +162,7 @@ def rebalance(
     plan: Annotated[
         str | None,
         Option(
-            help="The new plan: a method's name, or shared.",
-            autocompletion=complete_boolean_plan,
+            help="The new plan: a method's name, or shared.", autocompletion=complete_boolean_plan
         ),
     ] = None,
     workers: Annotated[

@@ -9,12 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from placewire.cli.commands import LOGS, app, exit_with
-from placewire.cli.options import (
-    JsonOption,
-    complete_plan,
-    complete_rebalance,
-    number_option,
-)
+from placewire.cli.options import JsonOption, complete_plan, complete_rebalance, number_option
 from placewire.model.errors import Unusable
 
 YEAR_S = 366 * 86_400
@@ -67,8 +62,7 @@ def replay(
         Option(help="A folder for objects that are no longer retained, Parquet by day."),
     ] = None,
     buffer: Annotated[
-        str,
-        Option(help="How relevant subscriptions buffer candidates: cskyband, skyband or kmax."),
+        str, Option(help="How relevant subscriptions buffer candidates: cskyband, skyband or kmax.")
     ] = "cskyband",
     rebalance: Annotated[
         str,
@@ -103,9 +97,7 @@ def generate(
     subscriptions: Annotated[
         int,
         number_option(
-            int,
-            "Number of subscriptions, of all four kinds; the first 18 are readable.",
-            0,
+            int, "Number of subscriptions, of all four kinds; the first 18 are readable.", 0
         ),
     ] = 1_000,
     seed: Annotated[int, number_option(int, "Equal seeds give equal logs.", 0)] = 7,
@@ -143,8 +135,7 @@ def run(
     ] = None,
     log: Annotated[str, Option(help="The log on standard error: plain or json.")] = "plain",
     plan: Annotated[
-        str | None,
-        Option(help="Override the configured plan.", autocompletion=complete_plan),
+        str | None, Option(help="Override the configured plan.", autocompletion=complete_plan)
     ] = None,
     workers: Annotated[
         str | None, Option(help="Override the configured workers.", metavar="N or A..B")

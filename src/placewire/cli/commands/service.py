@@ -141,8 +141,7 @@ def publish(
 @with_target(ledger=True)
 def subscribe(
     id: Annotated[
-        str | None,
-        Argument(help="Its id; a new one by default.", metavar="[ID]"),
+        str | None, Argument(help="Its id; a new one by default.", metavar="[ID]")
     ] = None,
     kind: Annotated[
         str | None,
@@ -333,11 +332,7 @@ def add(
 
 @keys.command("list")
 @with_target(ledger=True)
-def list_(
-    *,
-    target: CommandTarget,
-    json: JsonLinesOption = False,
-) -> None:
+def list_(*, target: CommandTarget, json: JsonLinesOption = False) -> None:
     """List the names and roles of keys."""
     list_keys(target, json)
 

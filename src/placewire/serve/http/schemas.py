@@ -242,7 +242,7 @@ SCHEMAS: dict[str, Schema] = {
             "lag_events": {"type": "integer"},
             "pipeline": choice("starting", "running", "away"),
             "version": TEXT,
-        },
+        }
     ),
     "Plan": {
         "type": "object",
@@ -279,10 +279,7 @@ SCHEMAS: dict[str, Schema] = {
         "additionalProperties": False,
     },
     "AskedPlan": {
-        "oneOf": [
-            fields({"plan": PLAN_NAME}),
-            fields({"workers": WORKERS}),
-        ],
+        "oneOf": [fields({"plan": PLAN_NAME}), fields({"workers": WORKERS})],
         "examples": [{"plan": "kdt"}],
     },
     "Pair": fields(

@@ -203,8 +203,7 @@ class Ledger:
         for some in chunks(names, MAX_NAMES):
             marks = ", ".join("?" * len(some))
             rows = self.database.read(
-                f"SELECT {COLUMNS} FROM subscription WHERE id IN ({marks}) ORDER BY seq",
-                some,
+                f"SELECT {COLUMNS} FROM subscription WHERE id IN ({marks}) ORDER BY seq", some
             )
             found.update({row[0]: SubscriptionRow(*row) for row in rows})
         return found
