@@ -38,46 +38,38 @@ class TypedObject(NamedTuple):
     data: str | None
 
 
-class PublishOptions(NamedTuple):
-    """The options of the command."""
-
-    file: str | None
-    one: TypedObject
-    target: CommandTarget
-    name: str
-    json: bool
-
-
-def run_publish(options: PublishOptions) -> int:
-    """Publish objects and return the exit code; raises Unusable."""
-    if len(options.name) > MAX_KEY_CHARS or not options.name.isprintable():
+def run_publish(
+    file: str | None, one: TypedObject, target: CommandTarget, name: str, as_json: bool
+) -> int:
+    """Publish objects under an idempotency key and return the exit code; raises Unusable."""
+    if len(name) > MAX_KEY_CHARS or not name.isprintable():
         raise Unusable(f"idempotency-key: must be at most {MAX_KEY_CHARS} printable characters")
-    if (options.file is None) == (options.one.text is None):
+    if (file is None) == (one.text is None):
         raise Unusable("publish: give a FILE (- for standard input) or --text, one of them")
-    if options.file is None:
-        return publish_one(options, options.one)
-    stray = [f"--{name}" for name, value in options.one._asdict().items() if value is not None]
+    if file is None:
+        return publish_one(one, target, name, as_json)
+    stray = [f"--{field}" for field, value in one._asdict().items() if value is not None]
     if stray:
         raise Unusable(f"publish: {stray[0]} goes with --text, not with a FILE")
-    return send_file("objects", options.file, options.target, options.name, options.json)
+    return send_file("objects", file, target, name, as_json)
 
 
-def publish_one(options: PublishOptions, one: TypedObject) -> int:
+def publish_one(one: TypedObject, target: CommandTarget, name: str, as_json: bool) -> int:
     """Publish the object of `--text`."""
     if one.lon is None or one.lat is None:
         raise Unusable("publish: --text needs --lon and --lat")
     event: dict[str, Any] = {k: value for k, value in one._asdict().items() if value is not None}
     # An idempotency key also fixes the id: a retry publishes the same object.
-    made = hashlib.sha256(options.name.encode()).hexdigest()[:16] if options.name else ""
+    made = hashlib.sha256(name.encode()).hexdigest()[:16] if name else ""
     event.setdefault("id", made or secrets.token_hex(8))
     if one.data is not None:
         event["data"] = read_json(one.data, "data")
-    with open_writer(options.target) as writer:
+    with open_writer(target) as writer:
         chunks = [[msgspec.json.encode(event)]]
-        (sent,) = send_chunks(partial(writer.send, "objects"), chunks, options.name)
+        (sent,) = send_chunks(partial(writer.send, "objects"), chunks, name)
     if sent.rejected:
         raise Unusable(sent.errors[0].error)
-    if options.json:
+    if as_json:
         print(json.dumps({"id": event["id"], "seq": sent.first_seq}))
     else:
         print(f"published {event['id']}, seq {sent.first_seq}")

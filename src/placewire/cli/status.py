@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from rich.console import Console
@@ -34,54 +34,33 @@ HISTORY_HEADINGS: tuple[Heading, ...] = (
 )  # fmt: skip
 
 
-class StatusOptions(NamedTuple):
-    """The options of the command."""
-
-    target: CommandTarget
-    leaves: int
-    map: Path | None
-    json: bool
-    metrics: bool
-
-
-def run_status(options: StatusOptions) -> None:
+def run_status(
+    target: CommandTarget, leaves: int, map_path: Path | None, as_json: bool, metrics: bool
+) -> None:
     """Print the status of a state or a server; raises Unusable."""
-    if options.json and options.metrics:
+    if as_json and metrics:
         raise Unusable("status: --json and --metrics are two ways to print, give one")
-    if options.target.state is None:
-        run_server_status(options)
-        return
-    standing = read_status(options.target.state)
-    if options.metrics:
-        sys.stdout.write(format_metrics(standing, options.leaves))
-    else:
-        print_facts(describe_status(standing, options.leaves), options)
-    if options.map is not None:
-        draw_loads(options.map, standing)
-
-
-def run_server_status(options: StatusOptions) -> None:
-    """Print the status of a server."""
-    if options.map is not None:
+    if target.state is None and map_path is not None:
         raise Unusable("status: --map needs a state directory, not a server")
-    with open_client(options.target) as client:
-        if options.metrics:
-            sys.stdout.write(client.metrics())
-        else:
-            print_facts(client.status(options.leaves), options)
-
-
-def print_facts(facts: Facts, options: StatusOptions) -> None:
-    """Print the status as JSON or as tables."""
-    if options.json:
-        print(json.dumps(facts))
+    status = None if target.state is None else read_status(target.state)
+    if status is not None:
+        printed = format_metrics(status, leaves) if metrics else describe_status(status, leaves)
     else:
-        print_status(Console(highlight=False), facts)
+        with open_client(target) as client:
+            printed = client.metrics() if metrics else client.status(leaves)
+    if isinstance(printed, str):
+        sys.stdout.write(printed)
+    elif as_json:
+        print(json.dumps(printed))
+    else:
+        print_status(Console(highlight=False), printed)
+    if map_path is not None and status is not None:
+        draw_loads(map_path, status)
 
 
-def draw_loads(path: Path, standing: StateStatus) -> None:
+def draw_loads(path: Path, status: StateStatus) -> None:
     """Draw the load of each leaf; raises Unusable."""
-    if standing.loads is None:
+    if status.loads is None:
         raise Unusable(
             f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts,"
             " --rebalance other than off, and a batch since the plan was adjusted last"
@@ -89,7 +68,7 @@ def draw_loads(path: Path, standing: StateStatus) -> None:
     if not can_draw():
         raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
     try:
-        draw_load_map(path, standing.loads, standing.codes)
+        draw_load_map(path, status.loads, status.codes)
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: cannot be written: {error}") from None
 

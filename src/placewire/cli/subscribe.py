@@ -6,7 +6,7 @@ import json
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -26,41 +26,35 @@ from placewire.model.kinds import kind_named
 REGIONS = ("box", "circle", "polygon")
 
 
-class SubscribeOptions(NamedTuple):
-    """The options of the command; `fields` are those of the `subscribe` event."""
+def run_subscribe(
+    id: str | None,
+    given: dict[str, Any],
+    body: str | None,
+    file: str | None,
+    target: CommandTarget,
+    name: str,
+    as_json: bool,
+) -> int:
+    """Create or replace subscriptions and return the exit code; raises Unusable.
 
-    id: str | None
-    fields: dict[str, Any]
-    box: str | None
-    circle: str | None
-    polygon: str | None
-    body: str | None
-    file: str | None
-    target: CommandTarget
-    name: str
-    json: bool
-
-
-def run_subscribe(options: SubscribeOptions) -> int:
-    """Create or replace subscriptions and return the exit code; raises Unusable."""
-    regions = [name for name in REGIONS if getattr(options, name) is not None]
-    typed = [name for name, value in options.fields.items() if value is not None] + regions
-    others = [options.body is not None, options.file is not None]
-    if sum(others) + bool(typed) > 1 or (options.file is not None and options.id is not None):
+    `given` has the options that describe a subscription, by field of the event or form of region.
+    """
+    given = {field: value for field, value in given.items() if value is not None}
+    if sum((bool(given), body is not None, file is not None)) > 1 or (
+        file is not None and id is not None
+    ):
         raise Unusable("subscribe: give fields, --json-body or --file, one of them")
-    if options.file is not None:
-        return send_file("subscriptions", options.file, options.target, options.name, options.json)
-    subscription = (
-        read_fields(options, regions) if options.body is None else read_body(options.body)
-    )
+    if file is not None:
+        return send_file("subscriptions", file, target, name, as_json)
+    subscription = read_fields(given) if body is None else read_body(body)
     if not subscription:
-        if options.id is not None and options.id.lstrip().startswith("{"):
+        if id is not None and id.lstrip().startswith("{"):
             raise Unusable("subscribe: JSON goes with --json-body, got it in the place of an id")
         raise Unusable("subscribe: needs fields such as --where and --box, --json-body or --file")
-    with open_writer(options.target) as writer:
-        name = options.id if options.id is not None else subscription.pop("id", None)
-        made = writer.subscribe(name, **subscription)
-    if options.json:
+    with open_writer(target) as writer:
+        id = id if id is not None else subscription.pop("id", None)
+        made = writer.subscribe(id, **subscription)
+    if as_json:
         print(json.dumps(made))
     else:
         print(f"{'replaced' if made['replaced'] else 'subscribed'} {made['id']}, seq {made['seq']}")
@@ -75,26 +69,27 @@ def read_body(text: str) -> dict[str, Any]:
     return body
 
 
-def read_fields(options: SubscribeOptions, regions: list[str]) -> dict[str, Any]:
+def read_fields(given: dict[str, Any]) -> dict[str, Any]:
     """Return the subscription that the options describe; raises Unusable."""
+    if not given:
+        return {}
+    regions = [name for name in REGIONS if name in given]
     if len(regions) > 1:
         raise Unusable(f"region: must be one, got --{regions[0]} and --{regions[1]}")
-    fields = {name: value for name, value in options.fields.items() if value is not None}
-    if not fields and not regions:
-        return {}
+    fields = {name: value for name, value in given.items() if name not in REGIONS}
     if "keywords" in fields:
         fields["keywords"] = [
             word for given in fields["keywords"] for word in given.split(",") if word.strip()
         ]
     if "data" in fields:
         fields["data"] = read_json(fields["data"], "data")
-    if options.box is not None:
-        fields["region"] = {"box": read_numbers(options.box, "box", "WEST,SOUTH,EAST,NORTH")}
-    if options.circle is not None:
-        lon, lat, radius_m = read_numbers(options.circle, "circle", "LON,LAT,RADIUS_M")
+    if "box" in given:
+        fields["region"] = {"box": read_numbers(given["box"], "box", "WEST,SOUTH,EAST,NORTH")}
+    if "circle" in given:
+        lon, lat, radius_m = read_numbers(given["circle"], "circle", "LON,LAT,RADIUS_M")
         fields["region"] = {"circle": {"lon": lon, "lat": lat, "radius_m": radius_m}}
-    if options.polygon is not None:
-        fields["region"] = {"polygon": read_polygon(options.polygon)}
+    if "polygon" in given:
+        fields["region"] = {"polygon": read_polygon(given["polygon"])}
     return {"kind": "boolean"} | fields
 
 

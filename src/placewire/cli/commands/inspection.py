@@ -41,9 +41,9 @@ def query(
     _: Annotated[bool, Option("--json", help="Print JSON, which is the default.")] = False,
 ) -> None:
     """Query the retained objects: boolean, nearest, relevant or trending."""
-    from placewire.cli.query import QueryOptions, run_query
+    from placewire.cli.query import run_query
 
-    exit_with(run_query(QueryOptions(query, target, with_data, timing)))
+    exit_with(run_query(query, target, with_data, timing))
 
 
 @app.command(rich_help_panel=INSPECTION)
@@ -90,9 +90,9 @@ def status(
     ] = False,
 ) -> None:
     """Show the status of a state directory or server: plans, workers, load per leaf."""
-    from placewire.cli.status import StatusOptions, run_status
+    from placewire.cli.status import run_status
 
-    run_status(StatusOptions(target, leaves, map, json, metrics))
+    run_status(target, leaves, map, json, metrics)
 
 
 @app.command(rich_help_panel=PLANS)

@@ -131,10 +131,10 @@ def publish(
     json: JsonOption = False,
 ) -> None:
     """Publish objects from a file or pipe, or the one given by --text."""
-    from placewire.cli.publish import PublishOptions, TypedObject, run_publish
+    from placewire.cli.publish import TypedObject, run_publish
 
     one = TypedObject(text, lon, lat, id, ts, data)
-    exit_with(run_publish(PublishOptions(file, one, target, idempotency_key, json)))
+    exit_with(run_publish(file, one, target, idempotency_key, json))
 
 
 @app.command(rich_help_panel=SERVICE)
@@ -202,17 +202,15 @@ def subscribe(
     json: JsonOption = False,
 ) -> None:
     """Create or replace a subscription to objects, by region and words."""
-    from placewire.cli.subscribe import SubscribeOptions, run_subscribe
+    from placewire.cli.subscribe import run_subscribe
 
-    fields = {
+    given = {
         "kind": kind, "where": where, "keywords": keywords or None, "k": k, "lon": lon,
         "lat": lat, "mode": mode, "within_m": within_m, "alpha": alpha, "reach_m": reach_m,
         "window": window, "every": every, "expires": expires, "data": data,
+        "box": box, "circle": circle, "polygon": polygon,
     }  # fmt: skip
-    options = SubscribeOptions(
-        id, fields, box, circle, polygon, json_body, file, target, idempotency_key, json
-    )
-    exit_with(run_subscribe(options))
+    exit_with(run_subscribe(id, given, json_body, file, target, idempotency_key, json))
 
 
 @app.command(rich_help_panel=SERVICE)
