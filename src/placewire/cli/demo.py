@@ -18,6 +18,7 @@ import httpx
 import msgspec
 from rich.console import Console
 
+from placewire.cli.options import check_runner
 from placewire.cli.output import CommandSummary, ProgressLine
 from placewire.cli.startup import ready_kernels, set_on_signals
 from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
@@ -61,8 +62,7 @@ def run_demo(options: DemoOptions) -> None:
     """Start the service, publish city life to it, and stop it; raises Unusable."""
     from placewire.serve.processes import Child, listen, say, supervise
 
-    if options.runner not in ("spark", "local"):
-        raise Unusable(f"runner: must be spark or local, got {options.runner!r}")
+    check_runner(options.runner)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     console = Console(highlight=False, stderr=options.json)
     port = options.port or find_port()

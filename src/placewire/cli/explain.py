@@ -110,6 +110,11 @@ def yes_or_no(holds: bool | None) -> str:
     return {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}[holds]
 
 
+def presence(holds: bool) -> str:
+    """Format whether the object has a word."""
+    return "[green]there[/]" if holds else "[red]not there[/]"
+
+
 def pair_lines(told: dict[str, Any]) -> list[str]:
     """Describe the object and the subscription."""
     placed, asked = told["object"], told["subscription"]
@@ -156,7 +161,7 @@ def add_node(tree: Tree, node: dict[str, Any]) -> None:
     if "term" in node:
         word = node["term"]
         name = UNKNOWN_TERM.format(node["hash"][:8]) if word is None else escape(word)
-        tree.add(f"{name} {'[green]there[/]' if node['holds'] else '[red]not there[/]'}")
+        tree.add(f"{name} {presence(node['holds'])}")
         return
     operator = next(name for name in ("all", "any", "none") if name in node)
     branch = tree.add(f"{operator} of these: {yes_or_no(node['holds'])}")
@@ -167,10 +172,7 @@ def add_node(tree: Tree, node: dict[str, Any]) -> None:
 def print_nearest(console: Console, told: dict[str, Any]) -> None:
     """Print keywords, distance and current result of a nearest subscription."""
     keywords = told["keywords"]
-    words = ", ".join(
-        f"{escape(quote_term(one))} {'[green]there[/]' if one['holds'] else '[red]not there[/]'}"
-        for one in keywords
-    )
+    words = ", ".join(f"{escape(quote_term(one))} {presence(one['holds'])}" for one in keywords)
     console.print(f"[bold]keywords[/] ({told['mode']}) {words}")
     within = f", within_m {format_metres(told['within_m'])}" if told["within_m"] is not None else ""
     console.print(f"[bold]distance[/] {told['distance_m']:,.3f} m{within}")

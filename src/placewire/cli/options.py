@@ -95,6 +95,12 @@ def with_target(ledger: bool = False, optional: bool = False) -> Callable[[Comma
     return wrap
 
 
+def check_runner(runner: str) -> None:
+    """Raise Unusable unless a runner is known."""
+    if runner not in ("spark", "local"):
+        raise Unusable(f"runner: must be spark or local, got {runner!r}")
+
+
 def number_option(
     kind: type[int] | type[float],
     help: str,

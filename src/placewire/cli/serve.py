@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from placewire.cli.options import check_runner
 from placewire.cli.startup import ready_kernels, set_after, set_on_signals
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
@@ -51,8 +52,7 @@ def run_serve(options: ServeOptions, given: list[str]) -> int:
     """Run the service or a part of it until it is stopped; raises Unusable."""
     if options.part not in PARTS:
         raise Unusable(f"part: must be one of {', '.join(PARTS)}, got {options.part!r}")
-    if options.runner not in ("spark", "local"):
-        raise Unusable(f"runner: must be spark or local, got {options.runner!r}")
+    check_runner(options.runner)
     read_settings(options.settings)
     parse_plans(options.plan)
     read_workers(options.workers)

@@ -9,8 +9,13 @@ from typing import Annotated
 from typer import Argument, Option
 
 from placewire.cli.commands import LOGS, app, exit_with
-from placewire.cli.options import JsonOption, complete_plan, complete_rebalance, number_option
-from placewire.model.errors import Unusable
+from placewire.cli.options import (
+    JsonOption,
+    check_runner,
+    complete_plan,
+    complete_rebalance,
+    number_option,
+)
 
 YEAR_S = 366 * 86_400
 
@@ -81,8 +86,7 @@ def replay(
     from placewire.cli.output import print_summary
     from placewire.cli.replay import ReplayOptions, run_replay
 
-    if runner not in ("spark", "local"):
-        raise Unusable(f"runner: must be spark or local, got {runner!r}")
+    check_runner(runner)
     options = ReplayOptions(
         log, results, dead_letters, settings, workers, plan, batch_rows, state, with_data, runner,
         slice, archive, buffer, rebalance,

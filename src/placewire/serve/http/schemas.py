@@ -153,13 +153,12 @@ WAYS: Schema = {
 PLAN_NAME = choice("shared", *METHODS)
 WORKERS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}
 
+# fmt: off
 SCHEMAS: dict[str, Schema] = {
     "Error": {
         "type": "object",
         "required": ["error"],
-        "properties": {
-            "error": {**TEXT, "description": "What is wrong, where, and what was given"}
-        },
+        "properties": {"error": {**TEXT, "description": "What is wrong, where, what was given"}},
         "examples": [{"error": "lon must be in [-180, 180], got 200.0"}],
     },
     "Object": fields(
@@ -218,15 +217,9 @@ SCHEMAS: dict[str, Schema] = {
         "type": "object",
         "required": ["id", "kind", "owner", "seq", "since", "status", "results", "subscription"],
         "properties": {
-            "id": ID,
-            "kind": choice(*kind_names()),
-            "owner": TEXT,
-            "seq": SEQ,
-            "since": TIME,
-            "status": choice("live", "ended", "expired"),
-            "results": COUNT,
-            "subscription": {"type": "object"},
-            "delivery": nullable(ref("Delivery")),
+            "id": ID, "kind": choice(*kind_names()), "owner": TEXT, "seq": SEQ, "since": TIME,
+            "status": choice("live", "ended", "expired"), "results": COUNT,
+            "subscription": {"type": "object"}, "delivery": nullable(ref("Delivery")),
         },
     },
     "AcceptedObject": fields({"seq": SEQ}),
@@ -234,46 +227,26 @@ SCHEMAS: dict[str, Schema] = {
     "AcceptedSubscription": fields({"id": ID, "seq": SEQ, "replaced": FLAG}),
     "AcceptedSubscriptions": fields({"first_seq": SEQ, **BULK}),
     "NothingAccepted": fields({"error": TEXT}, {**BULK, "sent_lines": COUNT}),
-    "Health": fields(
-        {
-            "status": TEXT,
-            "seq": COUNT,
-            "committed_seq": COUNT,
-            "lag_events": {"type": "integer"},
-            "pipeline": choice("starting", "running", "away"),
-            "version": TEXT,
-        }
-    ),
+    "Health": fields({
+        "status": TEXT, "seq": COUNT, "committed_seq": COUNT, "lag_events": {"type": "integer"},
+        "pipeline": choice("starting", "running", "away"), "version": TEXT,
+    }),
     "Plan": {
         "type": "object",
         "required": ["name", "version", "workers", "leaves"],
         "properties": {
-            "name": TEXT,
-            "version": COUNT,
-            "workers": COUNT,
-            "why": TEXT,
-            "leaves": array_of(
-                fields(
-                    {
-                        "leaf": COUNT,
-                        "worker": COUNT,
-                        "workers": array_of(COUNT),
-                        "box": array_of({"type": "number"}, minItems=4, maxItems=4),
-                        "load": {**SHARE, "description": "Share of the total load"},
-                        "terms": {
-                            **FLAG,
-                            "description": "Whether the leaf is also divided by terms",
-                        },
-                    }
-                )
-            ),
+            "name": TEXT, "version": COUNT, "workers": COUNT, "why": TEXT,
+            "leaves": array_of(fields({
+                "leaf": COUNT, "worker": COUNT, "workers": array_of(COUNT),
+                "box": array_of({"type": "number"}, minItems=4, maxItems=4),
+                "load": {**SHARE, "description": "Share of the total load"},
+                "terms": {**FLAG, "description": "Whether the leaf is also divided by terms"},
+            })),
             "loads": array_of({**SHARE, "description": "A worker's share of the recent load"}),
             "changes": array_of(fields({"at": TIME, "line": TEXT})),
             "asked": {
-                "type": "object",
-                "properties": {"plan": PLAN_NAME, "workers": WORKERS},
-                "additionalProperties": False,
-                "minProperties": 1,
+                "type": "object", "properties": {"plan": PLAN_NAME, "workers": WORKERS},
+                "additionalProperties": False, "minProperties": 1,
             },
         },
         "additionalProperties": False,
@@ -309,10 +282,8 @@ SCHEMAS: dict[str, Schema] = {
     },
     "Role": choice(*ROLES),
     "NewKey": fields(
-        {
-            "name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
-            "roles": array_of(ref("Role"), minItems=1),
-        },
+        {"name": {"type": "string", "minLength": 1, "maxLength": MAX_NAME},
+         "roles": array_of(ref("Role"), minItems=1)},
         examples=[{"name": "alerts", "roles": ["subscribe"]}],
     ),
     "Wish": fields(
@@ -334,23 +305,13 @@ SCHEMAS: dict[str, Schema] = {
             **WAYS,
             "status": choice("live", "retrying", "ended"),
             "number": {**COUNT, "description": "Results up to this one are settled"},
-            "delivered": COUNT,
-            "pending": COUNT,
-            "dropped": COUNT,
-            "failed": COUNT,
-            "attempts": COUNT,
-            "next_attempt": nullable(TIME),
-            "error": nullable(TEXT),
+            "delivered": COUNT, "pending": COUNT, "dropped": COUNT, "failed": COUNT,
+            "attempts": COUNT, "next_attempt": nullable(TIME), "error": nullable(TEXT),
         }
     ),
-    "DeadDelivery": fields(
-        {
-            "id": TEXT,
-            "first_number": COUNT,
-            "last_number": COUNT,
-            "attempts": COUNT,
-            "error": TEXT,
-            "at": TIME,
-        }
-    ),
+    "DeadDelivery": fields({
+        "id": TEXT, "first_number": COUNT, "last_number": COUNT, "attempts": COUNT, "error": TEXT,
+        "at": TIME,
+    }),
 }
+# fmt: on
