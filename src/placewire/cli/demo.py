@@ -167,10 +167,10 @@ def wait_until_up(
 def subscribe(http: httpx.Client, options: DemoOptions) -> None:
     """Subscribe to the readable subscriptions, and under another key to generated ones."""
     own = [
-        {**wish, **(TRENDING_PACE if wish["kind"] == "trending" else {})}
-        for wish in readable_subscriptions()[: options.subscriptions]
+        {**event, **(TRENDING_PACE if event["kind"] == "trending" else {})}
+        for event in readable_subscriptions()[: options.subscriptions]
     ]
-    body = b"\n".join(msgspec.json.encode(wish) for wish in own)
+    body = b"\n".join(msgspec.json.encode(event) for event in own)
     http.post("/v1/subscriptions", content=body, headers=JSON_LINES).raise_for_status()
     crowd = [
         line
@@ -225,22 +225,22 @@ def print_results(console: Console, http: httpx.Client, stopping: threading.Even
                 if stopping.is_set():
                     return
                 if line.startswith("data: ") and time.monotonic() - last_s > LINE_EVERY_S / 3:
-                    told = format_result(msgspec.json.decode(line[6:]))
-                    if told:
+                    shown = format_result(msgspec.json.decode(line[6:]))
+                    if shown:
                         last_s = time.monotonic()
-                        console.print(told, soft_wrap=True, markup=False)
+                        console.print(shown, soft_wrap=True, markup=False)
     except httpx.HTTPError:
         return
 
 
-def format_result(told: dict[str, Any]) -> str:
+def format_result(got: dict[str, Any]) -> str:
     """Format a result on one line."""
-    result = told["result"]
-    name = told["subscription"]
+    result = got["result"]
+    name = got["subscription"]
     if result["type"] == "report":
         terms = ", ".join(f"{term} {count}" for term, count in result["terms"][:5])
         return f"  {name}: {terms}" if terms else ""
-    texts = [facts["text"] for facts in told.get("objects", {}).values()]
+    texts = [facts["text"] for facts in got.get("objects", {}).values()]
     if not texts:
         return ""
     added = result.get("add", [])

@@ -37,15 +37,15 @@ def run_explain(
     """Print the explanation of a pair; raises Unusable for invalid input."""
     try:
         pair = read_object(object), read_subscription(subscription)
-        told = fetch_explanation(target, pair, settings)
+        facts = fetch_explanation(target, pair, settings)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
     if sys.stdout is None:
         raise Unusable("standard output is closed")
     if as_json:
-        print(json.dumps(told, ensure_ascii=False))
+        print(json.dumps(facts, ensure_ascii=False))
     else:
-        print_explanation(Console(highlight=False, soft_wrap=True), told)
+        print_explanation(Console(highlight=False, soft_wrap=True), facts)
 
 
 def fetch_explanation(
@@ -85,24 +85,24 @@ def unquote(text: str) -> str:
         return text
 
 
-def print_explanation(console: Console, told: dict[str, Any]) -> None:
+def print_explanation(console: Console, facts: dict[str, Any]) -> None:
     """Print the verdict, the pair, the reasons, the cost and the plan."""
-    colour = {True: "green", False: "red", None: "yellow"}[told["matches"]]
-    head, _, rest = told["verdict"].partition(":")
+    colour = {True: "green", False: "red", None: "yellow"}[facts["matches"]]
+    head, _, rest = facts["verdict"].partition(":")
     console.print(f"[bold {colour}]{head}[/]:{escape(rest)}")
     console.print()
-    for line in pair_lines(told):
+    for line in pair_lines(facts):
         console.print(line)
     for part, print_part in PRINTERS.items():
-        if told.get(part) is not None:
-            print_part(console, told[part])
-    interval = told["interval"]
+        if facts.get(part) is not None:
+            print_part(console, facts[part])
+    interval = facts["interval"]
     console.print(f"[bold]live[/] {yes_or_no(interval['live'])}, {escape(interval['why'])}")
-    if "cost" in told:
-        for line in cost_lines(told["cost"], told["subscription"]["kind"]):
+    if "cost" in facts:
+        for line in cost_lines(facts["cost"], facts["subscription"]["kind"]):
             console.print(line)
-    if "plan" in told:
-        console.print(plan_line(told["plan"]))
+    if "plan" in facts:
+        console.print(plan_line(facts["plan"]))
 
 
 def yes_or_no(holds: bool | None) -> str:
@@ -115,9 +115,9 @@ def presence(holds: bool) -> str:
     return "[green]there[/]" if holds else "[red]not there[/]"
 
 
-def pair_lines(told: dict[str, Any]) -> list[str]:
+def pair_lines(facts: dict[str, Any]) -> list[str]:
     """Describe the object and the subscription."""
-    placed, asked = told["object"], told["subscription"]
+    placed, asked = facts["object"], facts["subscription"]
     name = format_id(placed["id"])
     seq = f"seq {placed['seq']}" if placed["seq"] is not None else "not in the log"
     at = f", {placed['ts']}" if placed["ts"] else ""
@@ -169,16 +169,18 @@ def add_node(tree: Tree, node: dict[str, Any]) -> None:
         add_node(branch, child)
 
 
-def print_nearest(console: Console, told: dict[str, Any]) -> None:
+def print_nearest(console: Console, facts: dict[str, Any]) -> None:
     """Print keywords, distance and current result of a nearest subscription."""
-    keywords = told["keywords"]
+    keywords = facts["keywords"]
     words = ", ".join(f"{escape(quote_term(one))} {presence(one['holds'])}" for one in keywords)
-    console.print(f"[bold]keywords[/] ({told['mode']}) {words}")
-    within = f", within_m {format_metres(told['within_m'])}" if told["within_m"] is not None else ""
-    console.print(f"[bold]distance[/] {told['distance_m']:,.3f} m{within}")
-    if "held" in told:
-        kth = f", the last {told['kth_m']:,.3f} m away" if told["kth_m"] is not None else ""
-        console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
+    console.print(f"[bold]keywords[/] ({facts['mode']}) {words}")
+    within = (
+        f", within_m {format_metres(facts['within_m'])}" if facts["within_m"] is not None else ""
+    )
+    console.print(f"[bold]distance[/] {facts['distance_m']:,.3f} m{within}")
+    if "held" in facts:
+        kth = f", the last {facts['kth_m']:,.3f} m away" if facts["kth_m"] is not None else ""
+        console.print(f"[bold]result[/] {facts['held']} of {facts['k']}{kth}")
 
 
 def format_weight(term: dict[str, Any]) -> str:
@@ -187,15 +189,15 @@ def format_weight(term: dict[str, Any]) -> str:
     return f"idf {term['idf']:.6g}{note}"
 
 
-def print_relevant(console: Console, told: dict[str, Any]) -> None:
+def print_relevant(console: Console, facts: dict[str, Any]) -> None:
     """Print the score and its parts, and the current result of a relevant subscription."""
-    alpha = told["alpha"]
-    score = "none, no term is shared" if told["score"] is None else f"{told['score']:.9f}"
+    alpha = facts["alpha"]
+    score = "none, no term is shared" if facts["score"] is None else f"{facts['score']:.9f}"
     tree = Tree(f"[bold]score[/] {score}")
-    place = f"{told['distance_m']:,.3f} m of {told['reach_m']:,.0f} m"
-    tree.add(f"{alpha:g} x SSim {told['ssim']:.9f}: {place}")
-    text = tree.add(f"{1 - alpha:g} x TSim {told['tsim']:.9f}")
-    for term in told["terms"]:
+    place = f"{facts['distance_m']:,.3f} m of {facts['reach_m']:,.0f} m"
+    tree.add(f"{alpha:g} x SSim {facts['ssim']:.9f}: {place}")
+    text = tree.add(f"{1 - alpha:g} x TSim {facts['tsim']:.9f}")
+    for term in facts["terms"]:
         name = escape(quote_term(term))
         if term["holds"]:
             adds = f"u {term['u']:.6f} x v {term['v']:.6f} = {term['adds']:.9f}"
@@ -203,26 +205,26 @@ def print_relevant(console: Console, told: dict[str, Any]) -> None:
         else:
             text.add(f"{name} [red]not there[/] (u {term['u']:.6f}, {format_weight(term)})")
     console.print(tree)
-    if told["in_window"] is not None:
-        console.print(f"[bold]in the window[/] {yes_or_no(told['in_window'])}")
-    if "held" in told:
-        kth = f", the last with {told['kth_score']:.9f}" if told["kth_score"] is not None else ""
-        console.print(f"[bold]result[/] {told['held']} of {told['k']}{kth}")
+    if facts["in_window"] is not None:
+        console.print(f"[bold]in the window[/] {yes_or_no(facts['in_window'])}")
+    if "held" in facts:
+        kth = f", the last with {facts['kth_score']:.9f}" if facts["kth_score"] is not None else ""
+        console.print(f"[bold]result[/] {facts['held']} of {facts['k']}{kth}")
 
 
-def print_trending(console: Console, told: dict[str, Any]) -> None:
+def print_trending(console: Console, facts: dict[str, Any]) -> None:
     """Print which reports of a trending subscription count the object."""
-    if told["reports"] is None:
+    if facts["reports"] is None:
         console.print("[bold]reports[/] not known: that takes the times of both")
         return
-    line = f"[bold]reports[/] whose window has its time: {told['reports']}"
-    if told["first_due"]:
-        line += f", at {', '.join(told['first_due'])}"
-        line += ", ..." if told["reports"] > len(told["first_due"]) else ""
-    if "past" in told:
-        line += f"; {told['past']} of them past"
-    if "next_due" in told:
-        line += f", the next at {told['next_due']}"
+    line = f"[bold]reports[/] whose window has its time: {facts['reports']}"
+    if facts["first_due"]:
+        line += f", at {', '.join(facts['first_due'])}"
+        line += ", ..." if facts["reports"] > len(facts["first_due"]) else ""
+    if "past" in facts:
+        line += f"; {facts['past']} of them past"
+    if "next_due" in facts:
+        line += f", the next at {facts['next_due']}"
     console.print(line)
 
 

@@ -82,9 +82,9 @@ class RunLog:
     def facts(self) -> dict[str, Any]:
         """Return the progress of the run as JSON fields."""
         nothing = {"batch": -1, "events": self.before, "results": 0, "dead_letters": 0}
-        told = {name: self.latest.get(name, nothing[name]) for name in nothing}
-        told["events_per_s"] = round(self.rate(), 1)
-        return told | ({"lag": msgspec.to_builtins(self.lag)} if self.lag is not None else {})
+        progress = {name: self.latest.get(name, nothing[name]) for name in nothing}
+        progress["events_per_s"] = round(self.rate(), 1)
+        return progress | ({"lag": msgspec.to_builtins(self.lag)} if self.lag is not None else {})
 
     def rate(self) -> float:
         """Return events per second since the run started."""

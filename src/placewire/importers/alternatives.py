@@ -138,13 +138,10 @@ def format_form(form: Form) -> str:
     if isinstance(form, Absent):
         return f"NOT {form.term}"
     parts = [
-        f"({format_form(part)})" if is_group(part) else format_form(part) for part in form.parts
+        format_form(part) if isinstance(part, str | Absent) else f"({format_form(part)})"
+        for part in form.parts
     ]
     return (" AND " if form.every else " OR ").join(parts)
-
-
-def is_group(form: Form) -> bool:
-    return not isinstance(form, str | Absent)
 
 
 def too_many() -> Untranslatable:

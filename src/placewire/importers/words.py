@@ -40,7 +40,7 @@ _JOINTS = {
     **dict.fromkeys(",،؍٬߸⁄︐﹐，", ","),
     **dict.fromkeys(";\u037e։︔﹔；", ";"),
 }
-# A number that is no digit, such as ² or ½, beside something of a word.
+# A number that is not a digit, such as ² or ½, next to a part of a word.
 _PART = re.compile(r"[a0_m]n|n[a0_m]")
 
 
@@ -62,7 +62,7 @@ class Word(NamedTuple):
 
     @property
     def is_folded(self) -> bool:
-        """Whether its letters are others here than there, beside what is no word here."""
+        """Whether its letters differ between there and here, apart from what is no word here."""
         if "İ" in self.written:  # `i` there; `i` and a dot above here, and the dot ends a word
             return True
         terms = (self.node,) if isinstance(self.node, str) else self.node[1]
@@ -78,15 +78,15 @@ class WordReader:
 
     def read(self, text: str, where: str) -> list[Word]:
         """The words of a text, in order; raises Untranslatable."""
-        outline = text if text.isascii() else ""
-        outline = "".join(map(self.outline, text)) if not outline else ascii_outline(text)
+        ascii_text = text.isascii()
+        outline = text.translate(_ASCII) if ascii_text else "".join(map(self.outline, text))
         if "x" in outline:
             raise Untranslatable(NO_SPACES, where, shown(text))
         if "s" in outline:
             raise Untranslatable(SYMBOLS, where, shown(text))
         if _PART.search(outline):
             raise Untranslatable(PARTS, where, shown(text))
-        # A mark belongs to what it stands on.
+        # A mark belongs to the character before it.
         outline = re.sub(r"([a0])m+", lambda run: run[1] * len(run[0]), outline)
         found = []
         for match in _WORD.finditer(outline):
@@ -133,7 +133,3 @@ _ASCII = {
 _ASCII |= {
     code: " " for code in range(128) if chr(code) not in "_.':,;" and not chr(code).isalnum()
 }
-
-
-def ascii_outline(text: str) -> str:
-    return text.translate(_ASCII)

@@ -119,14 +119,12 @@ class Authenticator:
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         """Reject pages from other origins, and host names that were pointed at this machine."""
         host = headers.get("host", "")
-        if host and not self._is_ours(hostname_of(f"//{host}")):
+        name = hostname_of(f"//{host}")
+        if host and not (name == "localhost" or name in self.hosts or is_loopback(name)):
             raise Refused(403, f"host: must be a name of this machine, got {host[:100]!r}")
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             raise Refused(403, f"origin: must be this service's own, got {origin[:100]!r}")
-
-    def _is_ours(self, name: str) -> bool:
-        return name == "localhost" or name in self.hosts or is_loopback(name)
 
 
 def hostname_of(address: str) -> str:

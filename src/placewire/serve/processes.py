@@ -132,23 +132,14 @@ def run_gateway(
             await asyncio.sleep(0.05)
         server.should_exit = True
 
+    try:
+        from uvloop import run  # not on every system
+    except ImportError:
+        run = asyncio.run  # type: ignore[assignment]
     with contextlib.closing(sock):
-        if uses_uvloop():
-            import uvloop
-
-            uvloop.run(serve())
-        else:
-            asyncio.run(serve())
+        run(serve())
     if problem:
         raise problem[0]
-
-
-def uses_uvloop() -> bool:
-    try:
-        import uvloop  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def end_with_parent(stopping: threading.Event) -> None:

@@ -200,8 +200,8 @@ def run_bench(only: str | None, data: Path | None, full: bool, as_json: bool) ->
     def show(experiment: Any, table: Any) -> None:
         if as_json:
             columns, rows = list(table.columns), table.cells()
-            told = {"experiment": experiment.name, "columns": columns, "rows": rows}
-            print(json.dumps(told), flush=True)
+            facts = {"experiment": experiment.name, "columns": columns, "rows": rows}
+            print(json.dumps(facts), flush=True)
         else:
             print(f"## {table.name}\n\n{table.markdown()}", flush=True)
 

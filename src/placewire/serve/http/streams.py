@@ -334,7 +334,5 @@ class Broadcaster:
 
     def mark_all_missed(self) -> None:
         """Send all listeners to the ledger, which has results that were not offered."""
-        for rooms in (self._by_subscription.values(), self._by_owner.values()):
-            for room in rooms:
-                for listener in room:
-                    listener.mark_missed()
+        for listener in self._all():
+            listener.mark_missed()

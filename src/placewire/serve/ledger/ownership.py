@@ -26,6 +26,8 @@ from placewire.serve.ledger.rows import ResultHead, SubscriptionChange, Subscrip
 
 MAX_NAMES = 400  # ids per query
 COLUMNS = ", ".join((*SubscriptionRow._fields[:-1], ACCOUNT))
+SUBSCRIPTIONS_OF = f"SELECT {COLUMNS} FROM subscription WHERE id IN ({{marks}})"
+OWNERS_OF = f"SELECT id, first_seq, owner FROM {OWNERS} WHERE id IN ({{marks}}) ORDER BY first_seq"
 ADD_OWNER = (
     f"INSERT INTO {OWNERS} (id, first_seq, owner) VALUES (?, ?, ?)"
     " ON CONFLICT (id, first_seq) DO NOTHING"
@@ -63,7 +65,8 @@ def apply_change(cursor: DatabaseCursor, change: SubscriptionChange, least: int 
         return
     owned = change.seq
     if subscription is not None:
-        record_past(cursor, subscription, change)
+        past = to_past(subscription, change.seq, change.owner)
+        cursor.execute(ADD_PAST, (subscription.id, *past))
     if subscription is not None and subscription.owner == change.owner:
         owned = subscription.owned_seq
     elif subscription is not None:
@@ -100,7 +103,8 @@ class OwnerLookup:
         # Most ids have had one owner, which needs no further lookup.
         self.sole: dict[str, AccountTally] = {}
         self._shared: dict[str, list[AccountTally]] = {}
-        for subscription in read_subscriptions(cursor, names):
+        for row in read_rows(cursor, SUBSCRIPTIONS_OF, names):
+            subscription = SubscriptionRow(*row)
             tally = AccountTally(subscription)
             if subscription.id in self._shared:
                 self._shared[subscription.id].append(tally)
@@ -109,7 +113,7 @@ class OwnerLookup:
             else:
                 self.sole[subscription.id] = tally
         self._owners: dict[str, list[tuple[int, str]]] = {name: [] for name in self._shared}
-        for name, seq, owner in read_owners(cursor, list(self._shared)):
+        for name, seq, owner in read_rows(cursor, OWNERS_OF, list(self._shared)):
             self._owners[name].append((seq, owner))
 
     def find(self, head: ResultHead) -> AccountTally | None:
@@ -130,21 +134,10 @@ class OwnerLookup:
         return [one for one in every if one.numbers != one.subscription.numbers]
 
 
-def read_subscriptions(cursor: DatabaseCursor, names: Sequence[str]) -> Iterator[SubscriptionRow]:
+def read_rows(cursor: DatabaseCursor, sql: str, names: Sequence[str]) -> Iterator[Any]:
+    """The rows that a query with `{marks}` finds for ids, some hundred at a time."""
     for some in chunks(names, MAX_NAMES):
-        marks = ", ".join("?" * len(some))
-        cursor.execute(f"SELECT {COLUMNS} FROM subscription WHERE id IN ({marks})", some)
-        for row in cursor.fetchall():
-            yield SubscriptionRow(*row)
-
-
-def read_owners(cursor: DatabaseCursor, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    for some in chunks(names, MAX_NAMES):
-        marks = ", ".join("?" * len(some))
-        cursor.execute(
-            f"SELECT id, first_seq, owner FROM {OWNERS} WHERE id IN ({marks}) ORDER BY first_seq",
-            some,
-        )
+        cursor.execute(sql.format(marks=", ".join("?" * len(some))), some)
         yield from cursor.fetchall()
 
 
@@ -174,14 +167,6 @@ class PastSubscription(NamedTuple):
     end_seq: int | None
     how: str
     body: str
-
-
-def record_past(
-    cursor: DatabaseCursor, subscription: SubscriptionRow, change: SubscriptionChange
-) -> None:
-    """Store the subscription that a change replaces."""
-    past = to_past(subscription, change.seq, change.owner)
-    cursor.execute(ADD_PAST, (subscription.id, *past))
 
 
 def to_past(subscription: SubscriptionRow, next_seq: int, next_owner: str) -> PastSubscription:

@@ -153,22 +153,20 @@ def read_state(gateway: Gateway) -> StateStatus | None:
 async def status(request: Request, gateway: Gateway, _: Caller) -> Response:
     """What `placewire status --json` prints, and the service's counters."""
     leaves = read_number(request, "leaves", 10, 0, MOST_LEAVES)
-    standing = await asyncio.to_thread(read_state, gateway)
-    facts: dict[str, Any] = (
-        describe_status(standing, leaves) if standing is not None else {"batch": -1}
-    )
+    found = await asyncio.to_thread(read_state, gateway)
+    facts: dict[str, Any] = describe_status(found, leaves) if found is not None else {"batch": -1}
     return reply(facts | {"service": gateway.figures()})
 
 
 @requires("subscribe")
 async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
     """The boolean plan in use: its leaves, their workers and their share of the load."""
-    standing = await asyncio.to_thread(read_state, gateway)
-    if standing is None:
+    found = await asyncio.to_thread(read_state, gateway)
+    if found is None:
         asked = await asyncio.to_thread(read_pending_request, gateway.state, None)
         answer = {"name": "shared", "version": 0, "workers": 1, "leaves": [], "loads": []}
         return reply(answer if asked is None else answer | {"asked": asked.wish()})
-    answer = await asyncio.to_thread(plan_facts, gateway.state, standing)
+    answer = await asyncio.to_thread(plan_facts, gateway.state, found)
     return reply(answer | {"changes": list(gateway.live_feed.changes)})
 
 
@@ -194,27 +192,31 @@ async def explain(request: Request, gateway: Gateway, caller: Caller) -> Respons
     given = await read_object(request, MAX_PAIR_BYTES)
     if given.keys() != {"object", "subscription"}:
         raise Refused(422, "body: must be {'object': ..., 'subscription': ...}")
-    thing, wish = given["object"], given["subscription"]
-    if isinstance(thing, dict) and thing.keys() == {"seq"} and type(thing["seq"]) is int:
-        thing = thing["seq"]
-    if isinstance(wish, dict) and wish.keys() == {"id"}:
-        wish = wish["id"]
-    if not isinstance(thing, dict | int | str) or isinstance(thing, bool):
+    published, subscription = given["object"], given["subscription"]
+    if (
+        isinstance(published, dict)
+        and published.keys() == {"seq"}
+        and type(published["seq"]) is int
+    ):
+        published = published["seq"]
+    if isinstance(subscription, dict) and subscription.keys() == {"id"}:
+        subscription = subscription["id"]
+    if not isinstance(published, dict | int | str) or isinstance(published, bool):
         raise Refused(422, "object: must be an object, its id, or {'seq': N}")
-    if not isinstance(wish, dict | str):
+    if not isinstance(subscription, dict | str):
         raise Refused(422, "subscription: must be a subscription or {'id': ID}")
     asked: dict[str, Any] | SubscriptionHistory
-    if isinstance(wish, str):
+    if isinstance(subscription, str):
         # As its owner wrote it: the state has only hashed terms, and maybe those of another owner.
-        asked = await asyncio.to_thread(gateway.history_of, caller, wish)
+        asked = await asyncio.to_thread(gateway.history_of, caller, subscription)
     else:
-        asked = wish
+        asked = subscription
     committed = gateway.manifest is not None
-    if not committed and not isinstance(thing, dict):
+    if not committed and not isinstance(published, dict):
         raise Refused(503, "nothing is committed yet")
     state = gateway.state if committed else None
     try:
-        answer = await asyncio.to_thread(explain_pair, state, thing, asked, gateway.settings)
+        answer = await asyncio.to_thread(explain_pair, state, published, asked, gateway.settings)
     except NotRetained as error:
         raise Refused(404, str(error)) from None
     except Unusable as error:
