@@ -650,8 +650,8 @@ def test_help_is_quick_and_completion_knows_names(
 
 
 def test_the_example_of_the_client_works(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
     names: dict[str, Any] = {}
-    exec(page.split("```python\n")[1].split("```")[0], names)
+    exec(page.split("```python\n")[2].split("```")[0], names)
     with serving(tmp_path / "state") as service:
         assert names["watch"](service.url)["total"] == 1

@@ -100,7 +100,7 @@ def test_results_are_sent_signed_and_in_order(service: Service, receiver: Receiv
 
 
 def test_what_the_docs_tell_receivers_to_check_holds(service: Service, receiver: Receiver) -> None:
-    page = (ROOT / "docs" / "reference" / "http.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "webhooks.md").read_text()
     names: dict[str, Any] = {}
     exec(page.split("```python\n")[1].split("```")[0], names)
     hooked(service, "documented", receiver.url())

@@ -17,7 +17,7 @@ from placewire.storage.manifest import committed_batches, read_latest
 NUMBER_DIGITS = 15  # hex digits of a journal id that fit into 64 bits
 REMEDY = (
     "give it the ledger that it had, or continue without that one's data by `placewire serve"
-    " --renew-ledger`: see `docs/reference/http.md`, A ledger that is lost"
+    " --renew-ledger`: see `docs/how-to/back-up.md`, A lost ledger"
 )
 
 MARKER = "LEDGER"  # file in the state directory with the id of its ledger
