@@ -61,7 +61,7 @@ class LeafRoute:
         """The workers that must see the objects of a block, and for which of their terms."""
         cell_shift = 2 * (MAX_LEVEL - CELL_LEVEL)
         return Owners(
-            *objects_to_owners(*objects.frozen(), *self.tables, *self.live, self.manner, cell_shift)
+            *objects_to_owners(*objects.frozen(), *self.tables, self.manner, cell_shift, *self.live)
         )
 
     def cut(self, objects: Objects) -> Iterator[RoutedShare]:
