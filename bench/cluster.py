@@ -32,7 +32,7 @@ from placewire.segments.segment import Segment
 
 OBJECTS_AN_INSERT = 5  # PS2Stream's stream: an insert or a delete for every five objects
 DISPATCHERS = 4  # as PS2Stream has for its workers; every task of the engine is one
-SMALL = 1_000  # objects, and the inserts that come with them, of the batch whose latency is told
+SMALL = 1_000  # objects, with their inserts, of the batch whose latency is reported
 
 
 class ClusterRun(NamedTuple):
@@ -115,7 +115,7 @@ def run_route(
     for worker, rows_held in enumerate(holdings):
         if shared is None or name != "native":
             part = take_rows(rows, rows_held)
-            # Posted as the router has it, by what is rare among all.
+            # Posted as by the router, under the terms that are rare among all rows.
             part_counts = counts[take_slices(rows.literal_offsets, rows_held)[1]]
             started = time.thread_time()
             segment = make_boolean_segment(part, part_counts)

@@ -103,7 +103,7 @@ class Experiment:
 
 
 def select(catalog: Mapping[str, Experiment], names: Sequence[str]) -> list[Experiment]:
-    """Experiments by name; `all` stands for those that are neither external nor large."""
+    """Experiments by name; `all` selects those that are neither external nor large."""
     chosen: list[Experiment] = []
     for name in names:
         if name == "all":

@@ -347,16 +347,16 @@ def label(**names: str) -> str:
 def plan_facts(state: StateDir, status: StateStatus) -> dict[str, Any]:
     """Return the leaf plan of a state at its last commit."""
     entry = status.manifest.leaf_plan
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "version": entry.version,
         "workers": entry.workers,
         "why": entry.why,
         **({"sized": entry.sized} if entry.sized else {}),
     }
-    told |= {"leaves": leaf_facts(state, status), "loads": worker_loads(status)}
+    facts |= {"leaves": leaf_facts(state, status), "loads": worker_loads(status)}
     if status.asked is not None:
-        told["asked"] = status.asked.wish()
-    return {"name": name_in_force(entry), **told}
+        facts["asked"] = status.asked.wish()
+    return {"name": name_in_force(entry), **facts}
 
 
 def worker_loads(status: StateStatus) -> list[float]:
@@ -387,10 +387,10 @@ def leaf_facts(state: StateDir, status: StateStatus) -> list[dict[str, Any]]:
         return [{"leaf": 0, "worker": 0, "workers": [0], "box": WORLD, "load": 1.0, "terms": False}]
     loads = status.loads or unloaded(state, entry.file)
     shares = loads.load / (float(loads.load.sum()) or 1.0)
-    told = []
+    facts = []
     for leaf in loads.heaviest(MOST_LEAVES):
         workers = loads.workers_of(leaf)
-        told.append(
+        facts.append(
             {
                 "leaf": leaf,
                 "worker": workers[0],
@@ -400,7 +400,7 @@ def leaf_facts(state: StateDir, status: StateStatus) -> list[dict[str, Any]]:
                 "terms": len(workers) > 1,
             }
         )
-    return told
+    return facts
 
 
 def unloaded(state: StateDir, name: str) -> LeafLoads:

@@ -84,7 +84,7 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
 def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
     """Open the routes of the kinds whose objects are sent to workers.
 
-    Each comes with its kind, and whether it belongs to the previous plan that is kept.
+    Returns the kind of each, whether it belongs to the previous plan, and the route.
     """
     routes = [(kind, False, ref.open(context.root)) for kind, ref in context.routes.items()]
     if context.previous is not None:

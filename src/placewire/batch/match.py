@@ -127,8 +127,8 @@ def add_pieces(
     A piece without matches is kept if a kind that is not exact needs its number of candidates.
     """
     for number, (entry, matches) in enumerate(found):
-        told = matches.candidates and not kind_numbered(entry.kind).exact
-        if matches.object.size == 0 and not told:
+        counted = matches.candidates and not kind_numbered(entry.kind).exact
+        if matches.object.size == 0 and not counted:
             continue
         label = f"{prefix}.{number}"
         arrays[f"{label}.object"] = matches.object

@@ -38,7 +38,7 @@ def has_term(posting: PostingRef, obj: ExplainedObject) -> bool:
 def describe_posting(
     posting: PostingRef, words: dict[int, str], obj: ExplainedObject, code: int
 ) -> dict[str, Any]:
-    """Describe a posting for JSON, with its term unless it stands for any text."""
+    """Describe a posting for JSON, with its term unless it is for any text."""
     facts: dict[str, Any] = {"any_text": posting.term == int(ANY_TERM)}
     if not facts["any_text"]:
         facts["term"] = words.get(posting.term)
@@ -113,7 +113,7 @@ def explain_cost(
 
 
 def find_postings(subscription: ExplainedSubscription) -> list[PostingRef]:
-    """Find the postings of the subscription, in its segment or in one of its own."""
+    """Find the postings of the subscription, in its segment or in one that has it alone."""
     location = subscription.indexed
     if location is None:
         opened, row = make_lone_segment(subscription), 0

@@ -43,7 +43,7 @@ NO_SEGMENT = ""  # the name of the segment of a row that no segment of the state
 class RowLocation(NamedTuple):
     """The segment and row of a subscription in a state.
 
-    An ended subscription that is in no segment any more has an unindexed segment of its own.
+    An ended subscription that no segment has any more gets an unindexed segment of one row.
     """
 
     opened: OpenSegment

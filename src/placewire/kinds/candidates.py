@@ -1,4 +1,4 @@
-"""What goes into matching and what comes out: blocks of objects, targets, and candidates."""
+"""Input and output of matching: blocks of objects, target segments, and candidates."""
 
 from __future__ import annotations
 

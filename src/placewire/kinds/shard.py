@@ -1,4 +1,4 @@
-"""What goes into settling and what comes out: one batch, the shards of rows in it, their results.
+"""Input and output of settling: a batch, its shards of rows, and their results.
 
 A shard is the unit that settles alone: rows of one kind with their results, candidates and ends.
 Today it is a whole live segment, settled by the process that writes the state.
@@ -139,21 +139,21 @@ def valid_pairs(
     ended_rows: NDArray[np.int64],
     ended_seqs: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Which pairs of objects and committed rows stand: accepted object, live row."""
-    stand = np.ones(objects.size, np.bool_)
+    """Mark pairs of an accepted object and a committed row that was live at the object."""
+    valid = np.ones(objects.size, np.bool_)
     if facts.clock.rejected_event.size:
         refused = np.isin(facts.arrays["object.event"], facts.clock.rejected_event)
-        stand &= ~refused[objects]
+        valid &= ~refused[objects]
     if ended_rows.size:
         at = np.minimum(np.searchsorted(ended_rows, rows), ended_rows.size - 1)
         ends = np.where(ended_rows[at] == rows, ended_seqs[at], NEVER_SEQ)
-        stand &= object_seqs(facts)[objects] < ends
-    stand &= object_nows(facts)[objects] < expires_us[rows]
-    return stand
+        valid &= object_seqs(facts)[objects] < ends
+    valid &= object_nows(facts)[objects] < expires_us[rows]
+    return valid
 
 
 class Candidate(NamedTuple):
-    """The candidates of one block for a shard that stand."""
+    """The valid candidates of one block for a shard."""
 
     block: int
     objects: NDArray[np.uint32]
@@ -172,13 +172,13 @@ def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
         objects, rows = stored[f"{piece.prefix}.object"], stored[f"{piece.prefix}.row"]
         measure = stored.get(f"{piece.prefix}.measure")
         expires_us = shard.live.segment.rows.expires_us
-        stand = valid_pairs(batch.facts[piece.block], objects, rows, expires_us, *shard.ends)
+        valid = valid_pairs(batch.facts[piece.block], objects, rows, expires_us, *shard.ends)
         found.append(
             Candidate(
                 piece.block,
-                objects[stand],
-                rows[stand],
-                None if measure is None else measure[stand],
+                objects[valid],
+                rows[valid],
+                None if measure is None else measure[valid],
             )
         )
     return found
@@ -191,9 +191,9 @@ def began_before(
     of: SubscriptionRows,
     row_end: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Which pairs of objects and rows of the batch itself stand: the row was live at the object."""
+    """Mark pairs of an accepted object and a row of the same batch that was live at the object."""
     seqs = object_seqs(fact)[objects]
-    stand: NDArray[np.bool_] = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
+    valid: NDArray[np.bool_] = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
     if fact.clock.rejected_event.size:
-        stand &= ~np.isin(fact.arrays["object.event"], fact.clock.rejected_event)[objects]
-    return stand
+        valid &= ~np.isin(fact.arrays["object.event"], fact.clock.rejected_event)[objects]
+    return valid

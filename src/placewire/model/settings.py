@@ -14,7 +14,7 @@ import msgspec
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import DAY_US, read_duration
 
-MOST_BITS = 1_000  # of a lexicon's numbers: what is larger is no float
+MOST_BITS = 1_000  # of a lexicon's numbers; larger ones do not fit into a float
 DEFAULT, CJK_BIGRAM, SNOWBALL = "default", "cjk-bigram", "snowball:"
 FORMS = f"{DEFAULT}, {CJK_BIGRAM} or {SNOWBALL}LANGUAGE"
 MOST_STOP_WORDS = 10_000  # every task receives them

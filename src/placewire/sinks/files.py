@@ -61,8 +61,8 @@ class FileSink:
             with open(path, "ab") as file:
                 if file.tell() < length:
                     raise Unusable(
-                        f"{path}: must have {length} bytes or more, got {file.tell()}; it was"
-                        " changed by somebody else"
+                        f"{path}: must have {length} bytes or more, got {file.tell()}; another"
+                        " process has changed it"
                     )
                 file.truncate(length)
 

@@ -170,7 +170,7 @@ def index_subscriptions(
     coordinator = Coordinator(state, settings, identify_stream, "shared")
     try:
         if coordinator.latest.batch >= 0:
-            raise Unusable(f"state {state}: has something in it already, and has to be new")
+            raise Unusable(f"state {state}: must be new, got one with committed batches")
         intake = Intake(state)
         intake.make()
         recorded = IntakeBatch(0, write_blocks(changes, state.name, MOST_ROWS))

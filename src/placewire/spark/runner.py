@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming import StreamingQuery
 
-from placewire.model.errors import Unusable
+from placewire.model.errors import Unusable, first_line
 from placewire.sinks.delivery import Sink
 from placewire.sinks.delta import DeltaSink
 from placewire.sinks.files import FolderSink, LineSink
@@ -93,8 +93,10 @@ class Run:
                 if jvm_ended(self.spark):
                     raise Unusable("Spark: its Java process has ended; start again") from None
                 if available and self.failures + 1 >= MAX_FAILURES:
-                    told = f"given up after {MAX_FAILURES} failures in a row"
-                    raise Unusable(f"{told}: {summarize_error(error)}") from None
+                    why = summarize_error(error)
+                    raise Unusable(
+                        f"given up after {MAX_FAILURES} failures in a row: {why}"
+                    ) from None
                 self._pause(error)
 
     def _pause(self, error: Exception) -> None:
@@ -273,8 +275,8 @@ def check_schema(source: SourceConfig) -> None:
     try:
         T.StructType.fromDDL(source.schema)
     except PySparkException as error:
-        what = str(error).strip().splitlines()[0]
-        raise Unusable(f"source {source.path or source.topic}: schema: {what}") from None
+        label = f"source {source.path or source.topic}: schema"
+        raise Unusable(f"{label}: {first_line(error)}") from None
 
 
 def check_folder(source: SourceConfig) -> None:

@@ -157,7 +157,7 @@ class JournalReader:
                     return lines[wanted - seq].removesuffix(b"\n") if end <= limit else None
                 seq += len(lines)
                 start += sum(map(len, lines))
-                # Several threads may scan; positions stay sorted whoever adds one.
+                # Several threads may scan; positions stay sorted.
                 if (seq, start) > places[-1]:
                     bisect.insort(places, (seq, start))
         return None

@@ -161,7 +161,7 @@ class PreviousPlanEntry(Entry, frozen=True):
 
 
 class NextPlanEntry(Entry, frozen=True):
-    """A plan that comes into force with the next commit, and the files written for it."""
+    """A plan that takes effect with the next commit, and the files written for it."""
 
     why: str
     file: str = ""  # of its leaves; empty if it has none
@@ -175,7 +175,7 @@ class NextPlanEntry(Entry, frozen=True):
 
 
 class LeafPlanEntry(Entry, tag="leaves", frozen=True):
-    """A plan that divides objects among workers by leaves; the default stands for no plan.
+    """A plan that divides objects among workers by leaves; the default means no plan.
 
     `file` has the leaves and `live` the terms that live subscriptions ask for in each. Both are
     empty while objects stay where they are read.
@@ -209,7 +209,7 @@ class LeafPlanEntry(Entry, tag="leaves", frozen=True):
 
 
 class RowPlanEntry(Entry, tag="rows", frozen=True):
-    """A plan that divides a kind's subscriptions among workers; the default stands for no plan.
+    """A plan that divides a kind's subscriptions among workers; the default means no plan.
 
     Objects follow by a map of what each worker's rows want: `circles` or `terms`. A method that
     divides objects instead has `leaves` and `live`, as a leaf plan has.
