@@ -17,8 +17,9 @@ import numpy as np
 
 from bench.clock import best_of
 from placewire.kinds.boolean.index import counts_among_rows
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.kind import make_boolean_segment
-from placewire.kinds.boolean.match import Probe, make_probe, match_segment
+from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.subscriptions import COLUMNS, SubscriptionRows, take_rows, take_slices
 from placewire.plans.cost.measures import Measures, Posted, find_holders, measure_plan
 from placewire.plans.cost.model import LoadModel

@@ -10,7 +10,8 @@ from bench.workload import Workload
 from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.text.siphash import slices_hash
-from placewire.kinds.boolean.match import Probe, make_probe
+from placewire.kinds.boolean.kernels.probes import Probe
+from placewire.kinds.boolean.match import make_probe
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.kinds import BOOLEAN
 from placewire.model.regions import BOX

@@ -16,9 +16,11 @@ from bench.papers.dkm_sks.data import (
     stand,
 )
 from bench.papers.dkm_sks.plans import OURS, PAPER, Plans, find_subsets, run_plan
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_rectangles
+from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.nearest.kernels.match import objects_near_rows
-from placewire.kinds.nearest.rows import nearest_columns
+from placewire.kinds.nearest.match import predicates_of
 from placewire.plans.nearest.baselines import plan_sop
 
 INITIAL, SUBSCRIPTIONS, TICKS, WORKERS = 4_000, 600, 3, 5
@@ -69,19 +71,10 @@ def test_subscriptions_have_place_and_words_of_an_asker(source: NearestSource, k
 def test_first_results_are_the_k_nearest(source: NearestSource, within_m: float) -> None:
     standing = stand(source, 200, within_m=within_m)
     rows, o = standing.rows, source.initial
-    objects, of, distances = objects_near_rows(
-        o.lon,
-        o.lat,
-        np.zeros(o.lon.size, np.int64),
-        o.term_offsets,
-        o.terms,
-        rows.expires_us,
-        rows.cover_mode,
-        rows.literal_offsets,
-        rows.literal_term,
-        nearest_columns(rows),
-        np.empty(0, np.uint64),
-    )
+    codes, nows = np.zeros(o.lon.size, np.uint32), np.zeros(o.lon.size, np.int64)
+    probe = make_probe(codes, o.lon, o.lat, nows, o.term_offsets, o.terms)
+    none_dead = read_only(np.empty(0, np.uint64))
+    objects, of, distances = objects_near_rows(probe, predicates_of(rows), none_dead)
     n = standing.neighbours
     for row in range(rows.total):
         met = of == row

@@ -34,7 +34,8 @@ from placewire.kernels.space.circles import (
     radii_to_limits,
     rectangles_enclosed,
 )
-from placewire.kinds.boolean.match import Probe, make_probe
+from placewire.kinds.boolean.kernels.probes import Probe
+from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.candidates import Matches, Target
 from placewire.kinds.nearest.index import (
     CircleIndex,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from bench.columns import KEY, probe_of, rows_of
 from bench.harness import Setup
 from bench.workload import KM_PER_DEG, Workload, object_lines, subscribe_events
-from placewire.kinds.boolean.match import Probe
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ONE, REJECT
 from placewire.model.subscriptions import (
     SubscriptionRows,

@@ -16,8 +16,9 @@ from bench.clock import best_of
 from bench.cluster import ClusterRun, run_native, run_plan, take_best
 from bench.papers.tornado.queries import take_objects
 from bench.papers.tornado.routing import UNITS, plan_uniform
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.kind import make_boolean_segment
-from placewire.kinds.boolean.match import Probe, match_segment, scan_segment
+from placewire.kinds.boolean.match import match_segment, scan_segment
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.boolean.space_methods import plan_agrid

@@ -17,7 +17,8 @@ from bench.papers.ps2stream.queries import Drawn, centres, with_sides, without_k
 from bench.workload import KM_PER_DEG
 from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.space.cells import points_to_codes
-from placewire.kinds.boolean.match import Probe, make_probe
+from placewire.kinds.boolean.kernels.probes import Probe
+from placewire.kinds.boolean.match import make_probe
 from placewire.model.expression import ACCEPT, COVER_ALL, COVER_ONE, REJECT
 from placewire.model.subscriptions import (
     SubscriptionRows,

@@ -18,7 +18,7 @@ from placewire.kernels.space.cells import (
     ranges_coarsened,
 )
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
-from placewire.kinds.boolean.match import Probe
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.space_methods import plan_agrid
 from placewire.plans.cost.tornado import FineGrid, make_grid, spread_lines

@@ -21,8 +21,9 @@ from bench.clock import say
 from bench.columns import KEY, probe_of, rows_of
 from bench.figures import Figures, Table
 from bench.harness import Setup
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.kind import make_boolean_segment
-from placewire.kinds.boolean.match import Probe, make_probe, match_all
+from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.cost.measures import find_holders, post_rows
 from placewire.plans.cost.model import calibrate

@@ -7,13 +7,16 @@ They release the GIL and are cached on disk, so that one process compiles and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 import numba
+import numpy as np
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def read_only(array: Any) -> NDArray[Any]:
@@ -25,6 +28,29 @@ def read_only(array: Any) -> NDArray[Any]:
     view: NDArray[Any] = array.view()
     view.flags.writeable = False
     return view
+
+
+def freeze(structure: type[T], columns: Iterable[Any]) -> T:
+    """Make a named tuple of arrays that kernels read: contiguous, read-only, of declared dtypes.
+
+    The constructor of every such structure, so that kernels that take it have one signature.
+    """
+    return structure(*map(freeze_column, columns, column_dtypes(structure)))
+
+
+def freeze_column(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The column as a contiguous, read-only array of this dtype; itself if it is one already."""
+    array = np.ascontiguousarray(column, dtype)
+    return read_only(array) if array.flags.writeable else array
+
+
+@cache
+def column_dtypes(structure: type) -> tuple[np.dtype[Any], ...]:
+    """Return the dtype of each column, from annotations such as `NDArray[np.int64]`."""
+    return tuple(
+        np.dtype(get_args(get_args(annotation)[1])[0])
+        for annotation in get_type_hints(structure).values()
+    )
 
 
 def kernel(function: F) -> F:

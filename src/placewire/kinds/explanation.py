@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.regions import distance_m, region_containing_points
 from placewire.kernels.text.hash_table import EMPTY
-from placewire.kinds.boolean.scan import scan_rows
+from placewire.kinds.boolean.kernels.match import objects_satisfying_rows
+from placewire.kinds.boolean.kernels.postings import predicates_of
+from placewire.kinds.boolean.match import make_probe
 from placewire.model.expression import ALL, ANY, NONE, Node, Outline, outline_program
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
@@ -113,8 +116,9 @@ def row_matches(rows: SubscriptionRows, obj: ExplainedObject, everywhere: bool =
     rows = rows._replace(expires_us=np.array([NEVER_US]))
     if everywhere:
         rows = rows._replace(region_kind=np.array([EVERYWHERE], np.uint8))
-    columns = obj.columns(0)[1:]
-    return bool(scan_rows(*columns, rows, NONE_DEAD)[0].size)
+    probe = make_probe(*obj.columns(0))
+    found, *_ = objects_satisfying_rows(probe, predicates_of(rows), read_only(NONE_DEAD))
+    return bool(found.size)
 
 
 def explain_where(

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placewire.kernels.jit import read_only
-from placewire.kinds.boolean.index import BooleanIndex
-from placewire.kinds.boolean.kernels.postings import ROW
-from placewire.kinds.boolean.kernels.probes import object_meeting_postings
-from placewire.kinds.boolean.match import Probe, make_probe, match_segment
+from placewire.kinds.boolean.kernels.match import make_buffers, object_meeting_postings
+from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
+from placewire.kinds.boolean.kernels.probes import Probe
+from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.kinds.explanation import (
     MatchTrace,
     PostingRef,
@@ -63,13 +62,7 @@ def find_row_postings(index: BooleanIndex, row: int, part: int = 0) -> list[Post
 
 def count_probe(probe: Probe, index: BooleanIndex) -> tuple[int, ...]:
     """Count what the probe of one object visits in an index."""
-    some = np.diff(probe.group_offsets) > 0
     counts: tuple[int, ...] = object_meeting_postings(
-        read_only(probe.group_term[some]),
-        int(probe.codes[0]),
-        float(probe.lon[0]),
-        float(probe.lat[0]),
-        probe.signatures[0],
-        *map(read_only, index),
+        probe, index, make_buffers(index.longest, index.longest)
     )
     return counts

@@ -7,19 +7,20 @@ root cell; a frequent one has many short lists in cells that fit its subscriptio
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.jit import freeze
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
 from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers, numbers_to_groups
 from placewire.kinds.boolean.kernels.postings import (
     ANY_TERM,
     WORDS,
+    BooleanIndex,
     groups_to_cells,
     placements_to_postings,
     placements_to_runs,
+    predicates_of,
     rows_to_covers,
 )
 from placewire.model.subscriptions import SubscriptionRows
@@ -28,23 +29,6 @@ from placewire.model.subscriptions import SubscriptionRows
 STOP_LEVELS = (0, 5, 8, 10, 11, 12, 13, 14, 16)
 MOST_CELLS = 8
 SHORT_LIST = 16
-
-
-class BooleanIndex(NamedTuple):
-    """Postings and their directory; every array can be mapped from disk."""
-
-    term_table: NDArray[np.uint64]
-    run_offsets: NDArray[np.uint32]
-    run_level: NDArray[np.int8]
-    run_cells: NDArray[np.uint32]
-    cell_code: NDArray[np.uint32]
-    cell_offsets: NDArray[np.int64]
-    postings: NDArray[np.uint32]
-
-    @property
-    def size(self) -> int:
-        """How many postings there are."""
-        return int(self.postings.shape[0])
 
 
 def build_index(
@@ -62,20 +46,18 @@ def build_index(
     """
     if rows.total == 0:
         return empty_index()
-    literals = rows.literal_term
     if literal_count is None:
         literal_count = counts_among_rows(rows)
-    post_row, post_literal = rows_to_covers(
-        rows.cover_mode, rows.literal_offsets, rows.literal_cover, literal_count
-    )
+    predicates = predicates_of(rows)
+    post_row, post_literal = rows_to_covers(predicates, literal_count)
     post_term = posted_terms(rows, post_row, post_literal)
     table, post_number, terms = hashes_to_numbers(post_term)
     term_offsets, term_posts = numbers_to_groups(post_number, terms.size)
-    ranges = boxes_to_ranges(rows.box)
+    ranges = boxes_to_ranges(predicates.box)
     levels = np.array(stop_levels, np.int64)
     is_stop = np.zeros(MAX_LEVEL + 1, np.bool_)
     is_stop[levels] = True
-    placed_term, placed_level, placed_code, placed_post = groups_to_cells(
+    placed = groups_to_cells(
         term_offsets,
         term_posts,
         post_row,
@@ -84,51 +66,23 @@ def build_index(
         is_stop,
         short_list,
     )
-    _, order = numbers_to_groups(placed_term, terms.size)
-    runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets = placements_to_runs(
-        order, placed_term, placed_level, placed_code, terms.size
-    )
-    postings = placements_to_postings(
-        order,
-        placed_level,
-        placed_code,
-        placed_post,
-        post_row,
-        post_literal,
-        rows.region_kind,
-        rows.box,
-        rows.expires_us,
-        rows.cover_mode,
-        rows.literal_offsets,
-        literals,
-        rows.literal_true,
-        rows.literal_cover,
-    )
-    return BooleanIndex(
-        table, runs, levels_of_runs, cells_of_runs, cell_code, cell_offsets, postings
-    )
+    _, order = numbers_to_groups(placed.term, terms.size)
+    directory = placements_to_runs(placed, order, terms.size)
+    postings = placements_to_postings(placed, order, post_row, post_literal, predicates)
+    return freeze(BooleanIndex, (table, *directory, postings))
 
 
 def empty_index() -> BooleanIndex:
     """An index that nothing matches."""
-    return BooleanIndex(
-        term_table=np.full(16, EMPTY, np.uint64),
-        run_offsets=np.zeros(1, np.uint32),
-        run_level=np.empty(0, np.int8),
-        run_cells=np.zeros(1, np.uint32),
-        cell_code=np.empty(0, np.uint32),
-        cell_offsets=np.zeros(1, np.int64),
-        postings=np.empty((0, WORDS), np.uint32),
-    )
+    table = np.full(16, EMPTY, np.uint64)
+    return freeze(BooleanIndex, (table, [0], [], [0], [], [0], np.empty((0, WORDS))))
 
 
 def cover_posts(
     rows: SubscriptionRows, literal_count: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     """The (row, term) pairs to post, rows ascending; `literal_count` says how frequent each is."""
-    post_row, post_literal = rows_to_covers(
-        rows.cover_mode, rows.literal_offsets, rows.literal_cover, literal_count
-    )
+    post_row, post_literal = rows_to_covers(predicates_of(rows), literal_count)
     return post_row, posted_terms(rows, post_row, post_literal)
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import FieldReader, read_limit
 from placewire.ingest.queries import Query
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze
 from placewire.kinds.boolean.answer import answer_boolean
 from placewire.kinds.boolean.explain import explain_boolean, find_row_postings, trace_boolean
-from placewire.kinds.boolean.index import BooleanIndex, build_index
+from placewire.kinds.boolean.index import build_index
+from placewire.kinds.boolean.kernels.postings import BooleanIndex
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.kinds.boolean.settle import match_new_rows, settle_piece
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
@@ -61,13 +62,14 @@ class BooleanKind(Kind):
 
     def build_index(self, rows: SubscriptionRows, held: Any, parts: Any) -> BooleanIndex:
         """`parts`, if any, says how frequent the term of each literal is."""
-        return BooleanIndex(*map(read_only, build_index(rows, parts)))
+        return build_index(rows, parts)
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
         return {f"index.{name}": array for name, array in segment.index._asdict().items()}, {}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
-        return BooleanIndex(**{n: arrays[f"index.{n}"] for n in BooleanIndex._fields}), None
+        columns = (arrays[f"index.{name}"] for name in BooleanIndex._fields)
+        return freeze(BooleanIndex, columns), None
 
     def parts(self, segment: Segment) -> Sequence[Any]:
         return (segment.index,)

@@ -1,38 +1,26 @@
-"""A worker: objects in cell order against live segments, every match once."""
+"""Match blocks of objects, in cell order, with live segments: every match once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.text.hash_table import hashes_to_numbers, terms_to_groups
 from placewire.kernels.text.term_sets import objects_to_signatures
-from placewire.kinds.boolean.index import BooleanIndex
-from placewire.kinds.boolean.kernels.match import DOUBTS, objects_matching_postings
-from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.kinds.boolean.scan import scan_rows
+from placewire.kinds.boolean.kernels.match import (
+    double_buffers,
+    make_buffers,
+    objects_matching_postings,
+    objects_satisfying_rows,
+)
+from placewire.kinds.boolean.kernels.postings import ANY_TERM, BooleanIndex, predicates_of
+from placewire.kinds.boolean.kernels.probes import Cursor, Probe
 from placewire.kinds.candidates import ALL_OF_THEM, Matches
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import NONE_DEAD, Segment
-
-
-class Probe(NamedTuple):
-    """A block of objects ready for matching: in cell order, with their pairs grouped by term."""
-
-    group_term: NDArray[np.uint64]
-    group_offsets: NDArray[np.int64]
-    group_object: NDArray[np.uint32]
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    signatures: NDArray[np.uint64]
 
 
 def make_probe(
@@ -56,59 +44,34 @@ def make_probe(
     group_term, group_offsets, group_object = terms_to_groups(
         numbers, distinct, term_offsets, read_only(probed), read_only(alone), ANY_TERM
     )
-    return Probe(
-        group_term=group_term,
-        group_offsets=group_offsets,
-        group_object=group_object,
-        codes=codes,
-        lon=lon,
-        lat=lat,
-        now_us=now_us,
-        term_offsets=term_offsets,
-        terms=terms,
-        signatures=objects_to_signatures(term_offsets, terms),
+    return freeze(
+        Probe,
+        (
+            *(group_term, group_offsets, group_object),
+            *(codes, lon, lat, now_us, term_offsets, terms),
+            objects_to_signatures(term_offsets, terms),
+        ),
     )
 
 
 def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
     """Match a block with one segment."""
-    rows = segment.rows
     index: BooleanIndex = segment.index
-    longest = int(np.diff(index.cell_offsets).max(initial=0))
-    room = max(int(_expected.per_object * probe.codes.size) + 1_024, longest)
-    objects, matched = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    doubts = max(DOUBTS, longest)
-    scratch = np.empty(doubts, np.uint32), np.empty(doubts, np.int64), np.empty(doubts, np.uint8)
-    cursor = np.array([0, 0, 0, 0, NEVER_US, 0], np.int64)
+    rows = predicates_of(segment.rows)
+    buffers = make_buffers(int(_expected.per_object * probe.codes.size) + 1_024)
+    cursor = Cursor(0, 0, 0, 0, NEVER_US, 0)
     looked = np.zeros(probe.codes.size, np.int64)
     while True:
-        objects_matching_postings(
-            *probe,
-            *index,
-            rows.expires_us,
-            rows.region_kind,
-            rows.box,
-            rows.shape_offsets,
-            rows.shape,
-            rows.literal_offsets,
-            rows.literal_term,
-            rows.literal_true,
-            rows.literal_false,
-            rows.literal_cover,
-            read_only(dead),
-            objects,
-            matched,
-            *scratch,
-            cursor,
-            looked,
+        cursor = objects_matching_postings(
+            probe, index, rows, read_only(dead), buffers, cursor, looked
         )
-        if cursor[0] == probe.group_term.size:
+        if cursor.group == probe.group_term.size:
             break
-        # The room was too small: double it.
-        objects, matched = np.append(objects, objects), np.append(matched, matched)
-    found = int(cursor[3])
+        buffers = double_buffers(buffers)
+    found = cursor.found
     _expected.learn(found, probe.codes.size)
-    return Matches(objects[:found], matched[:found], int(cursor[4]), int(cursor[5]), looked=looked)
+    objects, matched = buffers.object[:found], buffers.row[:found]
+    return Matches(objects, matched, cursor.next_expiry_us, cursor.candidates, looked=looked)
 
 
 class _Expected:
@@ -126,18 +89,10 @@ _expected = _Expected()
 
 
 def scan_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
-    """Match a block with one segment by looking at every pair."""
-    return Matches(
-        *scan_rows(
-            probe.lon,
-            probe.lat,
-            probe.now_us,
-            probe.term_offsets,
-            probe.terms,
-            segment.rows,
-            dead,
-        )
-    )
+    """Match a block with one segment by looking at every pair: the oracle of the index."""
+    rows = predicates_of(segment.rows)
+    objects, matched, next_expiry_us = objects_satisfying_rows(probe, rows, read_only(dead))
+    return Matches(objects, matched, next_expiry_us, probe.codes.size * segment.rows.total)
 
 
 def match_all(

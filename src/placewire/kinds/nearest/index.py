@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.circles import circles_to_boxes, points_to_units
-from placewire.kinds.boolean.index import BooleanIndex, build_index
-from placewire.kinds.boolean.kernels.postings import ROW
+from placewire.kinds.boolean.index import build_index
+from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
 from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows, take_rows
@@ -78,14 +78,16 @@ def index_circles(
         whole = picked.size == rows.total
         index = build_index(circles if whole else take_rows(circles, picked))
         if not whole:
-            index.postings[:, ROW] = picked[index.postings[:, ROW]]
-        indexes.append(BooleanIndex(*map(read_only, index)))
+            postings = index.postings.copy()
+            postings[:, ROW] = picked[postings[:, ROW]]
+            index = freeze(BooleanIndex, (*index[:-1], postings))
+        indexes.append(index)
     return CircleIndex(
         read_only(points_to_units(lon, lat)),
         read_only(radius),
         RowPartition(deal.parts, read_only(deal.owner), read_only(deal.cost)),
         tuple(indexes),
-        tuple(int(np.diff(index.cell_offsets).max(initial=0)) for index in indexes),
+        tuple(index.longest for index in indexes),
     )
 
 
@@ -109,7 +111,7 @@ def load_circles(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> Circ
         arrays["circles.radius"],
         RowPartition(facts["parts"], arrays["circles.owner"], arrays["circles.cost"]),
         tuple(
-            BooleanIndex(**{n: arrays[f"index{part}.{n}"] for n in BooleanIndex._fields})
+            freeze(BooleanIndex, (arrays[f"index{part}.{n}"] for n in BooleanIndex._fields))
             for part in range(facts["parts"])
         ),
         tuple(facts["longest"]),

@@ -12,15 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.circles import points_to_units, radii_to_limits
-from placewire.kinds.boolean.match import Probe, make_probe
+from placewire.kinds.boolean.kernels.probes import Cursor, Probe
+from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.nearest.index import CircleIndex
-from placewire.kinds.nearest.kernels.match import objects_near_postings, objects_near_rows
+from placewire.kinds.nearest.kernels.match import (
+    Circles,
+    NearPredicates,
+    make_buffers,
+    objects_near_postings,
+    objects_near_rows,
+)
 from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
 from placewire.kinds.nearest.rows import nearest_columns
-from placewire.model.subscriptions import NEVER_US, take_slices
+from placewire.model.subscriptions import NEVER_US, SubscriptionRows, take_slices
 
 LEAST_ROOM = 4_096
 FIRST_STRETCH = 64  # objects
@@ -81,42 +88,33 @@ class LogChunks:
         self.size = max(FIRST_STRETCH, int(ROOM / each))
 
 
+def predicates_of(rows: SubscriptionRows) -> NearPredicates:
+    """Return the predicates of `nearest` rows."""
+    columns = rows.expires_us, rows.cover_mode, rows.literal_offsets, rows.literal_term
+    return freeze(NearPredicates, (*columns, *nearest_columns(rows)))
+
+
 def find_near(probe: Probe, target: Target) -> Matches:
     """The objects of a block that may enter results of a segment's rows; some pairs come twice."""
-    segment = target.segment
-    rows = segment.rows
-    index: CircleIndex = segment.index
+    index: CircleIndex = target.segment.index
+    rows = predicates_of(target.segment.rows)
     units = read_only(points_to_units(probe.lon, probe.lat))
+    circles = freeze(Circles, (index.centres, target.thresholds))
+    dead = read_only(target.dead)
     found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
     looked = 0
     for part in target.parts:
-        room = max(LEAST_ROOM, 2 * index.longest[part])
-        aside = np.empty(room, np.uint32), np.empty(room, np.uint32)
-        out = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room, np.float64)
-        cursor = np.zeros(5, np.int64)
+        buffers = make_buffers(max(LEAST_ROOM, 2 * index.longest[part]))
+        cursor = Cursor(0, 0, 0, 0, NEVER_US, 0)
         while True:
-            objects_near_postings(
-                *probe,
-                units,
-                *index.parts[part],
-                rows.expires_us,
-                rows.cover_mode,
-                rows.literal_offsets,
-                rows.literal_term,
-                nearest_columns(rows),
-                index.centres,
-                read_only(target.thresholds),
-                read_only(target.dead),
-                *aside,
-                *out,
-                cursor,
+            cursor = objects_near_postings(
+                probe, units, index.parts[part], rows, circles, dead, buffers, cursor
             )
-            written = int(cursor[3])
-            found.append(tuple(column[:written].copy() for column in out))
-            cursor[3] = 0
-            if cursor[0] == probe.group_term.size:
+            found.append(tuple(column[: cursor.found].copy() for column in buffers[:3]))
+            if cursor.group == probe.group_term.size:
                 break
-        looked += int(cursor[4])
+            cursor = cursor._replace(found=0)
+        looked += cursor.candidates
     objects, of, distance = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Matches(objects, of, NEVER_US, looked, distance)
 
@@ -124,19 +122,7 @@ def find_near(probe: Probe, target: Target) -> Matches:
 def scan_near(probe: Probe, target: Target) -> Matches:
     """The same by looking at every pair."""
     rows = target.segment.rows
-    objects, of, distance = objects_near_rows(
-        probe.lon,
-        probe.lat,
-        probe.now_us,
-        probe.term_offsets,
-        probe.terms,
-        rows.expires_us,
-        rows.cover_mode,
-        rows.literal_offsets,
-        rows.literal_term,
-        nearest_columns(rows),
-        read_only(target.dead),
-    )
+    objects, of, distance = objects_near_rows(probe, predicates_of(rows), read_only(target.dead))
     return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)
 
 

@@ -80,17 +80,7 @@ def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence
     sums = np.zeros(1, np.uint32)
     total = 0
     for segment in segments:
-        index = segment.index
-        total += ranges_touching_postings(
-            read_only(start),
-            read_only(end),
-            index.run_level,
-            index.run_cells,
-            index.cell_code,
-            index.cell_offsets,
-            index.postings,
-            sums,
-        )
+        total += ranges_touching_postings(read_only(start), read_only(end), segment.index, sums)
     return total
 
 

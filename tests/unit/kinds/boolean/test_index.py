@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 import oracle
 from placewire.ingest.decode import decode_lines
-from placewire.kinds.boolean.index import BooleanIndex, build_index, empty_index
-from placewire.kinds.boolean.kernels.postings import ROW
+from placewire.kinds.boolean.index import build_index, empty_index
+from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
+from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.kind import make_boolean_segment
-from placewire.kinds.boolean.match import Probe, make_probe, match_segment, scan_segment
+from placewire.kinds.boolean.match import make_probe, match_segment, scan_segment
 from placewire.kinds.candidates import Matches
 from placewire.model.expression import COVER_ANY
 from placewire.model.objects import ObjectRows

@@ -359,10 +359,8 @@ def test_postings_in_ranges_are_counted_once_each() -> None:
 
     def touch(*bounds: tuple[int, int]) -> int:
         start, end = np.array(bounds, np.uint64).T
-        columns = (index.run_level, index.run_cells, index.cell_code, index.cell_offsets)
-        return ranges_touching_postings(
-            read_only(start), read_only(end), *columns, index.postings, np.zeros(1, np.uint32)
-        )
+        sums = np.zeros(1, np.uint32)
+        return ranges_touching_postings(read_only(start), read_only(end), index, sums)
 
     whole = touch((0, 1 << 32))
     assert whole == index.postings.shape[0]

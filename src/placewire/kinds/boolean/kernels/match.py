@@ -1,20 +1,14 @@
-"""Matching a block of objects against the postings of one segment.
-
-The block's objects are in cell order and its (object, term) pairs are grouped by term, so each
-term is looked up once a block and its cells are walked in memory order.
-"""
+"""Match a block of objects with the postings of one segment, or with every row."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
-from placewire.kernels.space.cells import (
-    MAX_LEVEL,
-    fine_column_of_lon,
-    fine_row_of_lat,
-    place_in_cell,
-)
+from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import region_contains_point
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.term_sets import (
@@ -35,28 +29,52 @@ from placewire.kinds.boolean.kernels.postings import (
     WEST_SOUTH,
     WHOLE_WHERE,
     WORDS,
+    BooleanIndex,
+    Predicates,
 )
+from placewire.kinds.boolean.kernels.probes import (
+    AHEAD,
+    AT,
+    CELL,
+    OBJECT,
+    Cursor,
+    ObjectInCell,
+    Probe,
+    object_in_cell,
+    objects_meeting_cells,
+)
+from placewire.model.subscriptions import NEVER_US
 
-AHEAD = 256  # lists touched before they are read
-DOUBTS = 1 << 14  # room for postings in doubt, unless a list is longer
+DOUBTS = 1 << 14  # room for postings in doubt
 
 
-@kernel
-def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) -> int:
-    """The first position in ascending codes[first:last] whose code is >= `code`, by galloping."""
-    step = 1
-    low = first
-    while low + step < last and codes[low + step] < code:
-        low += step
-        step *= 2
-    high = min(low + step, last)
-    while low < high:
-        middle = (low + high) >> 1
-        if codes[middle] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+class MatchBuffers(NamedTuple):
+    """Where matches go, and scratch for postings in doubt."""
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    doubt_object: NDArray[np.uint32]
+    doubt_posting: NDArray[np.int64]
+    doubt_flags: NDArray[np.uint8]
+
+
+def make_buffers(room: int, doubts: int = DOUBTS) -> MatchBuffers:
+    """Make buffers for `room` matches and for `doubts` postings."""
+    return MatchBuffers(
+        np.empty(room, np.uint32),
+        np.empty(room, np.uint32),
+        np.empty(doubts, np.uint32),
+        np.empty(doubts, np.int64),
+        np.empty(doubts, np.uint8),
+    )
+
+
+def double_buffers(buffers: MatchBuffers) -> MatchBuffers:
+    """Make buffers twice as large with the same matches."""
+    wider = make_buffers(2 * buffers.row.size, 2 * buffers.doubt_object.size)
+    wider.object[: buffers.object.size] = buffers.object
+    wider.row[: buffers.row.size] = buffers.row
+    return wider
 
 
 @subkernel
@@ -64,10 +82,7 @@ def postings_sifted(
     words: np.ndarray,
     first: int,
     last: int,
-    x: np.uint32,
-    y: np.uint32,
-    have: np.uint64,
-    o: np.uint32,
+    seen: ObjectInCell,
     out_object: np.ndarray,
     out_row: np.ndarray,
     found: int,
@@ -80,6 +95,7 @@ def postings_sifted(
     No branch depends on a posting: a third of them fail, at random, and a wrong guess of the
     processor costs more than the whole test. Indexes are unsigned to spare the test for < 0.
     """
+    o, x, y, have = seen
     to = np.uint64(found)
     aside = np.uint64(doubtful)
     at = np.uint64(first) * np.uint64(WORDS)
@@ -119,66 +135,43 @@ def postings_sifted(
 
 @kernel
 def objects_matching_postings(
-    # the block: objects in cell order, grouped by term
-    group_term: np.ndarray,
-    group_offsets: np.ndarray,
-    group_object: np.ndarray,
-    codes: np.ndarray,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    signatures: np.ndarray,
-    # the index
-    term_table: np.ndarray,
-    run_offsets: np.ndarray,
-    run_level: np.ndarray,
-    run_cells: np.ndarray,
-    cell_code: np.ndarray,
-    cell_offsets: np.ndarray,
-    postings: np.ndarray,
-    # the rows
-    expires_us: np.ndarray,
-    region_kind: np.ndarray,
-    box: np.ndarray,
-    shape_offsets: np.ndarray,
-    shape: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    literal_true: np.ndarray,
-    literal_false: np.ndarray,
-    literal_cover: np.ndarray,
+    probe: Probe,
+    index: BooleanIndex,
+    rows: Predicates,
     dead: np.ndarray,
-    # where to put matches, and where to go on
-    out_object: np.ndarray,
-    out_row: np.ndarray,
-    doubt_object: np.ndarray,
-    doubt_posting: np.ndarray,
-    doubt_flags: np.ndarray,
-    cursor: np.ndarray,
+    buffers: MatchBuffers,
+    cursor: Cursor,
     looked: np.ndarray,
-) -> None:
-    """Write every (object, row) that matches, once, into `out_object` and `out_row` u32[..].
+) -> Cursor:
+    """Write every (object, row) that matches, once, into the buffers.
 
-    `cursor` i64[6] holds the group, run and position to begin at, how many matches are written,
-    the earliest `expires` among them that `nows_us` has not passed, and how many candidates were
-    looked at. When there is no more room it returns with the cursor at the list it could not do;
-    otherwise with the cursor at the end of the groups. (Arrays that grow in here would cost a
-    reference count for every list.) `dead` is a bitmap u64 over rows, empty when none has ended;
-    the `doubt` arrays (u32, i64, u8) are scratch, at least as long as the longest list. What each
+    Begins at the cursor. When there is no more room it returns a cursor at the list it could not
+    do; otherwise one at the end of the groups. (Arrays that grow in here would cost a reference
+    count for every list.) `dead` is a bitmap u64 over rows, empty when none has ended. What each
     object looks at is added to `looked` i64[objects].
     """
-    words = postings.reshape(-1)
-    hit_object = np.empty(AHEAD, np.uint32)
-    hit_cell = np.empty(AHEAD, np.int64)
-    hit_at = np.empty(AHEAD, np.int64)
+    # A field is a local, so that no reference is counted in the loops.
+    group_term, group_offsets = probe.group_term, probe.group_offsets
+    group_object, codes = probe.group_object, probe.codes
+    lons, lats, signatures = probe.lon, probe.lat, probe.signatures
+    nows_us, term_offsets, terms = probe.now_us, probe.term_offsets, probe.terms
+    term_table, run_offsets = index.term_table, index.run_offsets
+    run_level, run_cells = index.run_level, index.run_cells
+    cell_code, cell_offsets = index.cell_code, index.cell_offsets
+    words = index.postings.reshape(-1)
+    expires_us, region_kind, box = rows.expires_us, rows.region_kind, rows.box
+    shape_offsets, shape = rows.shape_offsets, rows.shape
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    literal_true, literal_false = rows.literal_true, rows.literal_false
+    literal_cover = rows.literal_cover
+    out_object, out_row = buffers.object, buffers.row
+    doubt_object, doubt_posting = buffers.doubt_object, buffers.doubt_posting
+    doubt_flags = buffers.doubt_flags
+    begin_run, begin_at = np.int64(cursor.run), np.int64(cursor.at)
+    found, next_expiry, candidates = cursor.found, cursor.next_expiry_us, cursor.candidates
+    hits = np.empty((AHEAD, 3), np.int64)
     touched = np.uint32(0)
-    begin_group, begin_run, begin_at = cursor[0], cursor[1], cursor[2]
-    found = cursor[3]
-    next_expiry = cursor[4]
-    candidates = cursor[5]
-    for g in range(begin_group, group_term.size):
+    for g in range(cursor.group, group_term.size):
         if group_offsets[g] == group_offsets[g + 1]:
             continue
         entry = entry_of_hash(term_table, group_term[g])
@@ -195,49 +188,41 @@ def objects_matching_postings(
             while at < group_offsets[g + 1] and cell < last_cell:
                 # First find the cells of some objects and touch their lists, so that the
                 # memory of all of them is on its way before the first is read.
-                hits = 0
-                while at < group_offsets[g + 1] and hits < AHEAD:
-                    o = group_object[at]
-                    code = np.int64(codes[o]) >> shift
-                    if cell_code[cell] < code:
-                        cell = first_cell_not_below(cell_code, cell, last_cell, code)
-                        if cell == last_cell:
-                            break
-                    if cell_code[cell] == code:
-                        hit_object[hits] = o
-                        hit_cell[hits] = cell
-                        hit_at[hits] = at
-                        touched ^= words[cell_offsets[cell] * WORDS]
-                        hits += 1
-                    at += 1
+                met, at, cell = objects_meeting_cells(
+                    group_object,
+                    at,
+                    group_offsets[g + 1],
+                    codes,
+                    shift,
+                    cell_code,
+                    cell,
+                    last_cell,
+                    hits,
+                )
+                for h in range(met):
+                    touched ^= words[cell_offsets[hits[h, CELL]] * WORDS]
                 begun = found
                 doubtful = 0
                 full = False
-                for h in range(hits):
-                    o = hit_object[h]
-                    first = cell_offsets[hit_cell[h]]
-                    last = cell_offsets[hit_cell[h] + 1]
-                    if (
-                        found + doubtful + last - first > out_row.size
-                        or doubtful + last - first > doubt_object.size
-                    ):
+                for h in range(met):
+                    o = np.uint32(hits[h, OBJECT])
+                    first = cell_offsets[hits[h, CELL]]
+                    last = cell_offsets[hits[h, CELL] + 1]
+                    room = found + doubtful + last - first <= out_row.size
+                    if not room or doubtful + last - first > doubt_object.size:
                         # Out of room for matches or for doubts: settle these, then go on here.
-                        at = hit_at[h]
-                        cell = hit_cell[h]
-                        full = found + doubtful + last - first > out_row.size
+                        at = hits[h, AT]
+                        cell = hits[h, CELL]
+                        full = not room or last - first > doubt_object.size
                         break
                     candidates += last - first
                     looked[o] += last - first
-                    x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
-                    y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
+                    seen = object_in_cell(o, lons, lats, signatures, level)
                     found, doubtful = postings_sifted(
                         words,
                         first,
                         last,
-                        x,
-                        y,
-                        signatures[o],
-                        o,
+                        seen,
                         out_object,
                         out_row,
                         found,
@@ -280,13 +265,12 @@ def objects_matching_postings(
                     p = WORDS * doubt_posting[d]
                     flags = np.int64(doubt_flags[d])
                     row = np.int64(words[p + ROW])
-                    x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
-                    y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
+                    seen = object_in_cell(o, lons, lats, signatures, level)
                     west = words[p + WEST_SOUTH] & np.uint32(0xFFFF)
                     south = words[p + WEST_SOUTH] >> np.uint32(16)
                     east = words[p + EAST_NORTH] & np.uint32(0xFFFF)
                     north = words[p + EAST_NORTH] >> np.uint32(16)
-                    within = (x > west) & (x < east) & (y > south) & (y < north)
+                    within = (seen.x > west) & (seen.x < east) & (seen.y > south) & (seen.y < north)
                     if (flags & EXACT_REGION or not within) and not region_contains_point(
                         region_kind[row],
                         box[row],
@@ -334,11 +318,111 @@ def objects_matching_postings(
                         kept += 1 - np.int64(ended)
                     found = kept
                 if full:
-                    cursor[0], cursor[1], cursor[2] = g, r, at
-                    cursor[3], cursor[4], cursor[5] = found, next_expiry, candidates
-                    return
+                    return Cursor(g, r, at, found, next_expiry, candidates)
         begin_run = np.int64(0)
-    cursor[0], cursor[1], cursor[2] = group_term.size, 0, 0
-    cursor[3], cursor[4], cursor[5] = found, next_expiry, candidates
     if touched == np.uint32(1) and found < 0:
-        cursor[5] += 1  # keeps the compiler from leaving out the touching
+        candidates += 1  # keeps the compiler from leaving out the touching
+    return Cursor(group_term.size, 0, 0, found, next_expiry, candidates)
+
+
+@kernel
+def object_meeting_postings(probe: Probe, index: BooleanIndex, buffers: MatchBuffers) -> tuple:  # type: ignore[type-arg]
+    """How many of the terms of a probe of one object have postings, cells searched, cells met,
+    postings looked at, and of these: sure matches and postings in doubt, which exact tests decide.
+    """
+    term_table, run_offsets, run_cells = index.term_table, index.run_offsets, index.run_cells
+    cell_code, cell_offsets = index.cell_code, index.cell_offsets
+    words = index.postings.reshape(-1)
+    hits = np.empty((AHEAD, 3), np.int64)
+    known = searched = met = looked = sure = doubtful = 0
+    for g in range(probe.group_term.size):
+        if probe.group_offsets[g] == probe.group_offsets[g + 1]:
+            continue
+        entry = entry_of_hash(term_table, probe.group_term[g])
+        if term_table[entry + np.uint64(1)] == EMPTY:
+            continue
+        known += 1
+        t = np.int64(term_table[entry + np.uint64(1)])
+        for r in range(np.int64(run_offsets[t]), np.int64(run_offsets[t + 1])):
+            searched += 1
+            level = np.int64(index.run_level[r])
+            hit, _, cell = objects_meeting_cells(
+                probe.group_object,
+                probe.group_offsets[g],
+                probe.group_offsets[g + 1],
+                probe.codes,
+                2 * (MAX_LEVEL - level),
+                cell_code,
+                np.int64(run_cells[r]),
+                np.int64(run_cells[r + 1]),
+                hits,
+            )
+            if hit == 0:
+                continue
+            met += 1
+            first, last = cell_offsets[cell], cell_offsets[cell + 1]
+            looked += last - first
+            seen = object_in_cell(np.uint32(0), probe.lon, probe.lat, probe.signatures, level)
+            found, aside = postings_sifted(
+                words,
+                first,
+                last,
+                seen,
+                buffers.object,
+                buffers.row,
+                0,
+                buffers.doubt_object,
+                buffers.doubt_posting,
+                0,
+            )
+            sure += found
+            doubtful += aside
+    return known, searched, met, looked, sure, doubtful
+
+
+@kernel
+def objects_satisfying_rows(probe: Probe, rows: Predicates, dead: np.ndarray) -> tuple:  # type: ignore[type-arg]
+    """Every (object, row) that matches, by looking at each pair, and the next expiry."""
+    expires_us, region_kind, box = rows.expires_us, rows.region_kind, rows.box
+    shape_offsets, shape, literal_offsets = rows.shape_offsets, rows.shape, rows.literal_offsets
+    literal_term, literal_true = rows.literal_term, rows.literal_true
+    literal_false = rows.literal_false
+    lons, lats, nows_us = probe.lon, probe.lat, probe.now_us
+    term_offsets, terms = probe.term_offsets, probe.terms
+    out_object = np.empty(1024, np.uint32)
+    out_row = np.empty(1024, np.uint32)
+    found = 0
+    next_expiry = NEVER_US
+    for o in range(lons.size):
+        for row in range(expires_us.size):
+            if dead.size and ((dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1)):
+                continue
+            if expires_us[row] <= nows_us[o]:
+                continue
+            if not region_contains_point(
+                region_kind[row],
+                box[row],
+                shape[shape_offsets[row] : shape_offsets[row + 1]],
+                lons[o],
+                lats[o],
+            ):
+                continue
+            if not terms_satisfy_literals(
+                terms,
+                term_offsets[o],
+                term_offsets[o + 1],
+                literal_term,
+                literal_true,
+                literal_false,
+                literal_offsets[row],
+                literal_offsets[row + 1],
+            ):
+                continue
+            if found == out_object.size:
+                out_object = np.append(out_object, np.empty(found, np.uint32))
+                out_row = np.append(out_row, np.empty(found, np.uint32))
+            out_object[found] = o
+            out_row[found] = row
+            found += 1
+            next_expiry = min(next_expiry, expires_us[row])
+    return out_object[:found], out_row[:found], next_expiry

@@ -7,9 +7,13 @@ the hashes of up to two other terms of the expression: required ones, or earlier
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from placewire.kernels.jit import kernel, subkernel
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import freeze, kernel, subkernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
@@ -21,7 +25,7 @@ from placewire.kernels.space.cells import (
 from placewire.kernels.text.term_sets import HINT_SHIFT
 from placewire.model.expression import COVER_ALL, COVER_ONE
 from placewire.model.regions import BOX, EVERYWHERE
-from placewire.model.subscriptions import NEVER_US
+from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 
 ANY_TERM = np.uint64(0)  # the pseudo-term that every object has
 
@@ -44,6 +48,61 @@ SECOND_HINT = 32
 MORE_HINTS = 64  # there are more such terms than hints
 
 
+class Predicates(NamedTuple):
+    """What n rows ask of an object: the columns of `SubscriptionRows` that decide a match."""
+
+    expires_us: NDArray[np.int64]
+    region_kind: NDArray[np.uint8]
+    box: NDArray[np.float64]
+    shape_offsets: NDArray[np.int64]
+    shape: NDArray[np.float64]
+    cover_mode: NDArray[np.uint8]
+    literal_offsets: NDArray[np.int64]
+    literal_term: NDArray[np.uint64]
+    literal_true: NDArray[np.int16]
+    literal_false: NDArray[np.int16]
+    literal_cover: NDArray[np.uint8]
+
+
+def predicates_of(rows: SubscriptionRows) -> Predicates:
+    """Return the predicates of rows."""
+    return freeze(Predicates, (getattr(rows, name) for name in Predicates._fields))
+
+
+class BooleanIndex(NamedTuple):
+    """Postings and their directory; every array can be mapped from disk."""
+
+    term_table: NDArray[np.uint64]
+    run_offsets: NDArray[np.uint32]
+    run_level: NDArray[np.int8]
+    run_cells: NDArray[np.uint32]
+    cell_code: NDArray[np.uint32]
+    cell_offsets: NDArray[np.int64]
+    postings: NDArray[np.uint32]
+
+    @property
+    def size(self) -> int:
+        """How many postings there are."""
+        return int(self.postings.shape[0])
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest list."""
+        return int(np.diff(self.cell_offsets).max(initial=0))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return freeze, (BooleanIndex, tuple(self))
+
+
+class Placements(NamedTuple):
+    """Postings in cells: the term, level, code and number of each."""
+
+    term: NDArray[np.uint32]
+    level: NDArray[np.int8]
+    code: NDArray[np.uint32]
+    post: NDArray[np.uint32]
+
+
 @subkernel
 def edge_in_cell(fine: int, level: int, cell: int) -> int:
     """Where an edge of a box lies as seen from a cell's column or row."""
@@ -56,17 +115,14 @@ def edge_in_cell(fine: int, level: int, cell: int) -> int:
 
 
 @kernel
-def rows_to_covers(
-    cover_mode: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_cover: np.ndarray,
-    literal_count: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
+def rows_to_covers(rows: Predicates, literal_count: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """The (row, literal) pairs to post: u32[p], i32[p]; literal -1 stands for ANY_TERM.
 
     `literal_count` is how frequent each literal's term is; of the literals that each cover alone
     the rarest is taken, the paper's least frequent keyword.
     """
+    cover_mode, literal_offsets = rows.cover_mode, rows.literal_offsets
+    literal_cover = rows.literal_cover
     total = 0
     for row in range(cover_mode.size):
         if cover_mode[row] == COVER_ALL:
@@ -109,12 +165,11 @@ def groups_to_cells(
     finest: np.ndarray,
     is_stop: np.ndarray,
     short_list: int,
-) -> tuple:  # type: ignore[type-arg]
+) -> Placements:
     """Let each term's list descend to finer cells where it is long.
 
     At every level of `is_stop` a list of at most `short_list` postings stays, and so does any
-    posting whose range is too large for a finer cell. Returns term, level, code and post of every
-    placed posting, ordered by (level, term, code).
+    posting whose range is too large for a finer cell. Placements are by (level, term, code).
     """
     count = term_posts.size
     act_term = np.empty(count, np.uint32)
@@ -184,22 +239,17 @@ def groups_to_cells(
         act_code = next_code
         act_post = next_post
         active = following
-    return out_term[:placed], out_level[:placed], out_code[:placed], out_post[:placed]
+    return Placements(out_term[:placed], out_level[:placed], out_code[:placed], out_post[:placed])
 
 
 @kernel
-def placements_to_runs(
-    order: np.ndarray,
-    placed_term: np.ndarray,
-    placed_level: np.ndarray,
-    placed_code: np.ndarray,
-    terms: int,
-) -> tuple:  # type: ignore[type-arg]
+def placements_to_runs(placed: Placements, order: np.ndarray, terms: int) -> tuple:  # type: ignore[type-arg]
     """Directory of placements in (term, level, code) `order`: runs of a term's levels, cells.
 
     Returns run_offsets u32[terms + 1], run_level i8[r], run_cells u32[r + 1], cell_code u32[c],
     cell_offsets i64[c + 1].
     """
+    placed_term, placed_level, placed_code = placed.term, placed.level, placed.code
     n = order.size
     runs = 0
     cells = 0
@@ -238,22 +288,18 @@ def placements_to_runs(
 
 @kernel
 def placements_to_postings(
+    placed: Placements,
     order: np.ndarray,
-    placed_level: np.ndarray,
-    placed_code: np.ndarray,
-    placed_post: np.ndarray,
     post_row: np.ndarray,
     post_literal: np.ndarray,
-    region_kind: np.ndarray,
-    box: np.ndarray,
-    expires_us: np.ndarray,
-    cover_mode: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    literal_true: np.ndarray,
-    literal_cover: np.ndarray,
+    rows: Predicates,
 ) -> np.ndarray:
     """The postings u32[n, WORDS] in `order`."""
+    region_kind, box, expires_us = rows.region_kind, rows.box, rows.expires_us
+    cover_mode, literal_offsets = rows.cover_mode, rows.literal_offsets
+    literal_term, literal_true = rows.literal_term, rows.literal_true
+    literal_cover = rows.literal_cover
+    placed_level, placed_code, placed_post = placed.level, placed.code, placed.post
     flags_of_post = np.zeros(post_row.size, np.uint32)
     for p in range(post_row.size):
         row = post_row[p]

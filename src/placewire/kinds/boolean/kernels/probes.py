@@ -1,104 +1,145 @@
-"""Looking: how one object meets the postings of a segment, counted as matching sifts them."""
+"""Probe postings with a block of objects: find the cells, and so the lists, that each object meets.
+
+The block's objects are in cell order and its (object, term) pairs are grouped by term, so each
+term is looked up once a block and its cells are walked in memory order. The kinds `boolean` and
+`nearest` differ in what they do with the lists.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from placewire.kernels.jit import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from placewire.kernels.jit import freeze, kernel, subkernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
     fine_row_of_lat,
     place_in_cell,
 )
-from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
-from placewire.kinds.boolean.kernels.match import first_cell_not_below, postings_sifted
-from placewire.kinds.boolean.kernels.postings import WORDS
+from placewire.kinds.boolean.kernels.postings import WORDS, BooleanIndex
 
-
-@kernel
-def object_meeting_postings(
-    probed: np.ndarray,
-    code: int,
-    lon: float,
-    lat: float,
-    signature: np.uint64,
-    term_table: np.ndarray,
-    run_offsets: np.ndarray,
-    run_level: np.ndarray,
-    run_cells: np.ndarray,
-    cell_code: np.ndarray,
-    cell_offsets: np.ndarray,
-    postings: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """How many of the terms `probed` u64 have postings, cells searched, cells met, postings looked
-    at, and of these: sure matches and postings in doubt, which exact tests decide."""
-    words = postings.reshape(-1)
-    longest = 1
-    for cell in range(cell_code.size):
-        longest = max(longest, cell_offsets[cell + 1] - cell_offsets[cell])
-    out = np.empty(longest, np.uint32)
-    rows = np.empty(longest, np.uint32)
-    doubt = np.empty(longest, np.uint32)
-    doubt_posting = np.empty(longest, np.int64)
-    known = searched = met = looked = sure = doubtful = 0
-    for term in probed:
-        entry = entry_of_hash(term_table, term)
-        if term_table[entry + np.uint64(1)] == EMPTY:
-            continue
-        known += 1
-        t = np.int64(term_table[entry + np.uint64(1)])
-        for r in range(np.int64(run_offsets[t]), np.int64(run_offsets[t + 1])):
-            searched += 1
-            level = np.int64(run_level[r])
-            own = np.int64(code) >> (2 * (MAX_LEVEL - level))
-            end = np.int64(run_cells[r + 1])
-            cell = np.int64(run_cells[r])
-            if cell < end and cell_code[cell] < own:
-                cell = first_cell_not_below(cell_code, cell, end, own)
-            if cell == end or cell_code[cell] != own:
-                continue
-            met += 1
-            looked += cell_offsets[cell + 1] - cell_offsets[cell]
-            found, aside = postings_sifted(
-                words,
-                cell_offsets[cell],
-                cell_offsets[cell + 1],
-                np.uint32(place_in_cell(np.int64(fine_column_of_lon(lon)), level)),
-                np.uint32(place_in_cell(np.int64(fine_row_of_lat(lat)), level)),
-                signature,
-                np.uint32(0),
-                out,
-                rows,
-                0,
-                doubt,
-                doubt_posting,
-                0,
-            )
-            sure += found
-            doubtful += aside
-    return known, searched, met, looked, sure, doubtful
-
-
+AHEAD = 256  # lists touched before they are read
+OBJECT, CELL, AT = 0, 1, 2  # columns of hits: an object, the cell it meets, its place in the group
 PAGE_WORDS = 1024  # of four bytes
+
+
+class Probe(NamedTuple):
+    """A block of objects ready for matching: in cell order, with their pairs grouped by term."""
+
+    group_term: NDArray[np.uint64]
+    group_offsets: NDArray[np.int64]
+    group_object: NDArray[np.uint32]
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    signatures: NDArray[np.uint64]
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return freeze, (Probe, tuple(self))
+
+
+class Cursor(NamedTuple):
+    """How far a kernel came: the group, run and position to go on at, and its counts so far.
+
+    `found` pairs are in the buffers, of `candidates` postings that were looked at. Of the matches
+    found, none expires before `next_expiry_us`.
+    """
+
+    group: int
+    run: int
+    at: int
+    found: int
+    next_expiry_us: int
+    candidates: int
+
+
+class ObjectInCell(NamedTuple):
+    """What a posting is compared with: the object's place in the cell and its signature."""
+
+    object: np.uint32
+    x: np.uint32
+    y: np.uint32
+    signature: np.uint64
+
+
+@subkernel
+def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) -> int:
+    """The first position in ascending codes[first:last] whose code is >= `code`, by galloping."""
+    step = 1
+    low = first
+    while low + step < last and codes[low + step] < code:
+        low += step
+        step *= 2
+    high = min(low + step, last)
+    while low < high:
+        middle = (low + high) >> 1
+        if codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@subkernel
+def objects_meeting_cells(
+    group_object: np.ndarray,
+    at: int,
+    end: int,
+    codes: np.ndarray,
+    shift: int,
+    cell_code: np.ndarray,
+    cell: int,
+    last_cell: int,
+    hits: np.ndarray,
+) -> tuple[int, int, int]:
+    """Find the cells of up to AHEAD of the objects group_object[at:end], from `cell` on.
+
+    Writes them to `hits` i64[AHEAD, 3]. Returns how many there are, and the position and cell to go
+    on at. (A tuple of arrays or a `break` would make the compiler count references.)
+    """
+    found = 0
+    while at < end and found < AHEAD and cell < last_cell:
+        o = group_object[at]
+        code = np.int64(codes[o]) >> shift
+        if cell_code[cell] < code:
+            cell = first_cell_not_below(cell_code, cell, last_cell, code)
+        if cell < last_cell and cell_code[cell] == code:
+            hits[found, OBJECT] = o
+            hits[found, CELL] = cell
+            hits[found, AT] = at
+            found += 1
+        at += 1
+    return found, at, cell
+
+
+@subkernel
+def object_in_cell(
+    o: np.uint32, lons: np.ndarray, lats: np.ndarray, signatures: np.ndarray, level: int
+) -> ObjectInCell:
+    """The object as postings of a cell of this level are compared with it."""
+    x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
+    y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
+    return ObjectInCell(o, x, y, signatures[o])
 
 
 @kernel
 def ranges_touching_postings(
-    start: np.ndarray,
-    end: np.ndarray,
-    run_level: np.ndarray,
-    run_cells: np.ndarray,
-    cell_code: np.ndarray,
-    cell_offsets: np.ndarray,
-    postings: np.ndarray,
-    sums: np.ndarray,
+    start: np.ndarray, end: np.ndarray, index: BooleanIndex, sums: np.ndarray
 ) -> int:
     """Read a word of each page of the postings in ranges of codes start[i] to end[i] (outside).
 
     Gives how many postings lie there; what was read is added to `sums` u32[1], so that it is.
     """
-    words = postings.reshape(-1)
+    run_level, run_cells = index.run_level, index.run_cells
+    cell_code, cell_offsets = index.cell_code, index.cell_offsets
+    words = index.postings.reshape(-1)
     total = np.int64(0)
     read = np.uint32(0)
     for r in range(run_level.size):

@@ -1,24 +1,21 @@
-"""Nearing: objects of a block that may enter the results of `nearest` subscriptions.
+"""Find the objects of a block that may enter the results of `nearest` subscriptions.
 
-Postings are those of `kernels.postings` made of circles. What comes out may be too much, never too
-little: a circle has shrunk since, a row's terms are met twice. The merger decides.
+Postings are those of the kind `boolean`, made of circles. What comes out may be too much, never too
+little: a circle has shrunk since, a row's terms are met twice. Settling decides.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
-from placewire.kernels.space.cells import (
-    MAX_LEVEL,
-    fine_column_of_lon,
-    fine_row_of_lat,
-    place_in_cell,
-)
+from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.term_sets import terms_contain
-from placewire.kinds.boolean.kernels.match import AHEAD, first_cell_not_below
 from placewire.kinds.boolean.kernels.postings import (
     EAST_NORTH,
     FLAGS,
@@ -27,9 +24,55 @@ from placewire.kinds.boolean.kernels.postings import (
     SECOND_HINT,
     WEST_SOUTH,
     WORDS,
+    BooleanIndex,
 )
-from placewire.kinds.nearest.rows import NearestRows
+from placewire.kinds.boolean.kernels.probes import (
+    AHEAD,
+    AT,
+    CELL,
+    OBJECT,
+    Cursor,
+    ObjectInCell,
+    Probe,
+    object_in_cell,
+    objects_meeting_cells,
+)
 from placewire.model.expression import COVER_ONE
+
+
+class NearPredicates(NamedTuple):
+    """What n rows ask of an object: terms, and a point with the farthest distance of a result."""
+
+    expires_us: NDArray[np.int64]
+    cover_mode: NDArray[np.uint8]
+    literal_offsets: NDArray[np.int64]
+    literal_term: NDArray[np.uint64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    within_m: NDArray[np.float64]
+
+
+class Circles(NamedTuple):
+    """The circles of n rows as known now: centres on the unit sphere f32[n, 3], limits f32[n]."""
+
+    centres: NDArray[np.float32]
+    limits: NDArray[np.float32]
+
+
+class NearBuffers(NamedTuple):
+    """Where candidates go, and scratch, both at least as long as the longest list."""
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    distance: NDArray[np.float64]
+    aside_object: NDArray[np.uint32]
+    aside_row: NDArray[np.uint32]
+
+
+def make_buffers(room: int) -> NearBuffers:
+    """Make buffers for `room` candidates."""
+    objects, rows, aside_object, aside_row = (np.empty(room, np.uint32) for _ in range(4))
+    return NearBuffers(objects, rows, np.empty(room, np.float64), aside_object, aside_row)
 
 
 @subkernel
@@ -37,18 +80,16 @@ def postings_touching(
     words: np.ndarray,
     first: int,
     last: int,
-    x: np.uint32,
-    y: np.uint32,
-    have: np.uint64,
-    o: np.uint32,
+    seen: ObjectInCell,
     out_object: np.ndarray,
     out_row: np.ndarray,
     found: int,
 ) -> int:
     """Put aside the postings of one cell whose box has the object and whose hints it may have.
 
-    As in `matching`, no branch depends on a posting.
+    As in `postings_sifted`, no branch depends on a posting.
     """
+    o, x, y, have = seen
     to = np.uint64(found)
     at = np.uint64(first) * np.uint64(WORDS)
     for _ in range(first, last):
@@ -91,62 +132,41 @@ def terms_contain_literals(
 
 @kernel
 def objects_near_postings(
-    # the block: objects in cell order, grouped by term
-    group_term: np.ndarray,
-    group_offsets: np.ndarray,
-    group_object: np.ndarray,
-    codes: np.ndarray,
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    signatures: np.ndarray,
+    probe: Probe,
     units: np.ndarray,
-    # the index
-    term_table: np.ndarray,
-    run_offsets: np.ndarray,
-    run_level: np.ndarray,
-    run_cells: np.ndarray,
-    cell_code: np.ndarray,
-    cell_offsets: np.ndarray,
-    postings: np.ndarray,
-    # the rows
-    expires_us: np.ndarray,
-    cover_mode: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    points: NearestRows,
-    centres: np.ndarray,
-    limits: np.ndarray,
+    index: BooleanIndex,
+    rows: NearPredicates,
+    circles: Circles,
     dead: np.ndarray,
-    # scratch, at least as long as the longest list
-    aside_object: np.ndarray,
-    aside_row: np.ndarray,
-    # where to put candidates, and where to go on
-    out_object: np.ndarray,
-    out_row: np.ndarray,
-    out_distance: np.ndarray,
-    cursor: np.ndarray,
-) -> None:
-    """Write every (object, row, distance) that may enter a result.
+    buffers: NearBuffers,
+    cursor: Cursor,
+) -> Cursor:
+    """Write every (object, row, distance) that may enter a result into the buffers.
 
-    `centres` f32[n, 3] and `limits` f32[n] are the circles as known now; row r's point and farthest
-    distance are in `points`. `cursor` i64[5] holds the group, run and position to begin at,
-    how many candidates are written and how many postings were looked at; when there is no more
-    room it returns with the cursor at the list it could not do.
+    `units` f32[objects, 3] are the objects on the unit sphere. Begins at the cursor; when there is
+    no more room it returns a cursor at the list it could not do.
     """
-    row_lon, row_lat, within_m = points.lon, points.lat, points.within_m
-    words = postings.reshape(-1)
-    hit_object = np.empty(AHEAD, np.uint32)
-    hit_cell = np.empty(AHEAD, np.int64)
-    hit_at = np.empty(AHEAD, np.int64)
+    # A field is a local, so that no reference is counted in the loops.
+    group_term, group_offsets = probe.group_term, probe.group_offsets
+    group_object, codes = probe.group_object, probe.codes
+    lons, lats, signatures = probe.lon, probe.lat, probe.signatures
+    nows_us, term_offsets, terms = probe.now_us, probe.term_offsets, probe.terms
+    term_table, run_offsets = index.term_table, index.run_offsets
+    run_level, run_cells = index.run_level, index.run_cells
+    cell_code, cell_offsets = index.cell_code, index.cell_offsets
+    words = index.postings.reshape(-1)
+    expires_us, cover_mode = rows.expires_us, rows.cover_mode
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    row_lon, row_lat, within_m = rows.lon, rows.lat, rows.within_m
+    centres, limits = circles
+    out_object, out_row, out_distance = buffers.object, buffers.row, buffers.distance
+    aside_object, aside_row = buffers.aside_object, buffers.aside_row
+    begin_run, begin_at = np.int64(cursor.run), np.int64(cursor.at)
+    found, next_expiry, candidates = cursor.found, cursor.next_expiry_us, cursor.candidates
+    hits = np.empty((AHEAD, 3), np.int64)
     touched = np.uint32(0)
     felt = np.float32(0.0)
-    begin_group, begin_run, begin_at = cursor[0], cursor[1], cursor[2]
-    found = cursor[3]
-    looked = cursor[4]
-    for g in range(begin_group, group_term.size):
+    for g in range(cursor.group, group_term.size):
         if group_offsets[g] == group_offsets[g + 1]:
             continue
         entry = entry_of_hash(term_table, group_term[g])
@@ -161,47 +181,35 @@ def objects_near_postings(
             at = max(group_offsets[g], begin_at)
             begin_at = np.int64(0)
             while at < group_offsets[g + 1] and cell < last_cell:
-                hits = 0
-                while at < group_offsets[g + 1] and hits < AHEAD:
-                    o = group_object[at]
-                    code = np.int64(codes[o]) >> shift
-                    if cell_code[cell] < code:
-                        cell = first_cell_not_below(cell_code, cell, last_cell, code)
-                        if cell == last_cell:
-                            break
-                    if cell_code[cell] == code:
-                        hit_object[hits] = o
-                        hit_cell[hits] = cell
-                        hit_at[hits] = at
-                        touched ^= words[cell_offsets[cell] * WORDS]
-                        hits += 1
-                    at += 1
+                met, at, cell = objects_meeting_cells(
+                    group_object,
+                    at,
+                    group_offsets[g + 1],
+                    codes,
+                    shift,
+                    cell_code,
+                    cell,
+                    last_cell,
+                    hits,
+                )
+                for h in range(met):
+                    touched ^= words[cell_offsets[hits[h, CELL]] * WORDS]
                 aside = 0
                 full = False
-                for h in range(hits):
-                    o = hit_object[h]
-                    first = cell_offsets[hit_cell[h]]
-                    last = cell_offsets[hit_cell[h] + 1]
+                for h in range(met):
+                    o = np.uint32(hits[h, OBJECT])
+                    first = cell_offsets[hits[h, CELL]]
+                    last = cell_offsets[hits[h, CELL] + 1]
                     room = found + aside + last - first <= out_row.size
                     if not room or aside + last - first > aside_row.size:
-                        at = hit_at[h]
-                        cell = hit_cell[h]
+                        at = hits[h, AT]
+                        cell = hits[h, CELL]
                         full = not room
                         break
-                    looked += last - first
-                    x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
-                    y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
+                    candidates += last - first
+                    seen = object_in_cell(o, lons, lats, signatures, level)
                     aside = postings_touching(
-                        words,
-                        first,
-                        last,
-                        x,
-                        y,
-                        signatures[o],
-                        o,
-                        aside_object,
-                        aside_row,
-                        aside,
+                        words, first, last, seen, aside_object, aside_row, aside
                     )
                 # The rows' circles are all over memory: let them come before they are read.
                 for k in range(aside):
@@ -244,35 +252,24 @@ def objects_near_postings(
                     out_distance[found] = distance
                     found += 1
                 if full:
-                    cursor[0], cursor[1], cursor[2] = g, r, at
-                    cursor[3], cursor[4] = found, looked
-                    return
+                    return Cursor(g, r, at, found, next_expiry, candidates)
         begin_run = np.int64(0)
-    cursor[0], cursor[1], cursor[2] = group_term.size, 0, 0
-    cursor[3], cursor[4] = found, looked
     if touched == np.uint32(1) and found < 0 and felt == np.float32(1.0):
-        cursor[4] += 1  # keeps the compiler from leaving out the touching
+        candidates += 1  # keeps the compiler from leaving out the touching
+    return Cursor(group_term.size, 0, 0, found, next_expiry, candidates)
 
 
 @kernel
-def objects_near_rows(
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    expires_us: np.ndarray,
-    cover_mode: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    points: NearestRows,
-    dead: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
+def objects_near_rows(probe: Probe, rows: NearPredicates, dead: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """The same by looking at every pair, circles or not: object u32, row u32, distance f64."""
-    row_lon, row_lat, within_m = points.lon, points.lat, points.within_m
+    lons, lats, nows_us = probe.lon, probe.lat, probe.now_us
+    term_offsets, terms = probe.term_offsets, probe.terms
+    expires_us, cover_mode = rows.expires_us, rows.cover_mode
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    row_lon, row_lat, within_m = rows.lon, rows.lat, rows.within_m
     room = 1024
     objects = np.empty(room, np.uint32)
-    rows = np.empty(room, np.uint32)
+    matched = np.empty(room, np.uint32)
     distances = np.empty(room, np.float64)
     found = 0
     for o in range(lons.size):
@@ -295,11 +292,11 @@ def objects_near_rows(
                 continue
             if found == room:
                 objects = np.append(objects, np.empty(room, np.uint32))
-                rows = np.append(rows, np.empty(room, np.uint32))
+                matched = np.append(matched, np.empty(room, np.uint32))
                 distances = np.append(distances, np.empty(room, np.float64))
                 room *= 2
             objects[found] = o
-            rows[found] = row
+            matched[found] = row
             distances[found] = distance
             found += 1
-    return objects[:found], rows[:found], distances[:found]
+    return objects[:found], matched[:found], distances[:found]
