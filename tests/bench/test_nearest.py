@@ -21,6 +21,7 @@ from placewire.kernels.space.circles import circles_to_rectangles
 from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.nearest.kernels.match import objects_near_rows
 from placewire.kinds.nearest.match import predicates_of
+from placewire.kinds.nearest.rows import nearest_columns
 from placewire.plans.nearest.baselines import plan_sop
 
 INITIAL, SUBSCRIPTIONS, TICKS, WORKERS = 4_000, 600, 3, 5

@@ -15,8 +15,20 @@ from numpy.typing import NDArray
 
 import oracle
 from placewire.ingest.decode import decode_lines
+from placewire.kinds.boolean.explain import count_probe
 from placewire.kinds.boolean.index import build_index, empty_index
-from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
+from placewire.kinds.boolean.kernels.match import (
+    object_meeting_postings,
+    objects_matching_postings,
+    objects_satisfying_rows,
+)
+from placewire.kinds.boolean.kernels.postings import (
+    ROW,
+    BooleanIndex,
+    placements_to_postings,
+    placements_to_runs,
+    rows_to_covers,
+)
 from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import make_probe, match_segment, scan_segment
@@ -443,6 +455,27 @@ def test_pickling_keeps_everything(tmp_path: Path, big: World, big_segment: Segm
         again = pickle.loads(pickle.dumps(segment))
         found = match_segment(pickle.loads(pickle.dumps(probe)), again)
         assert np.array_equal(keys(found), expected)
+
+
+def test_kernels_have_one_signature(tmp_path: Path, big: World, big_segment: Segment) -> None:
+    """Structures made here, mapped or pickled are of one type to the compiler."""
+    write_segment(tmp_path / "s.plw", big_segment)
+    probe = probe_of(big)
+    for segment in (big_segment, open_segment(tmp_path / "s.plw")):
+        for some in (segment, pickle.loads(pickle.dumps(segment))):
+            for dead in (NO_BITS, Maker(6).bits(big.rows.total, 0.1)):
+                check_equals_scan(pickle.loads(pickle.dumps(probe)), some, dead)
+                check_equals_scan(probe, some, dead)
+            count_probe(probe, some.index)
+    for kernel in (
+        objects_matching_postings,
+        objects_satisfying_rows,
+        object_meeting_postings,
+        rows_to_covers,
+        placements_to_runs,
+        placements_to_postings,
+    ):
+        assert len(kernel.signatures) == 1, kernel  # type: ignore[attr-defined]
 
 
 def ids_of(rows: SubscriptionRows) -> list[bytes]:
