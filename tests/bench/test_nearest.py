@@ -60,8 +60,9 @@ def test_subscriptions_have_place_and_words_of_an_asker(source: NearestSource, k
         strict=True,
     ):
         askers.setdefault((lon, lat), []).append(set(terms))
+    own = nearest_columns(rows)
     literals = slices(rows.literal_offsets, rows.literal_term)
-    for lon, lat, terms in zip(*nearest_columns(rows)[:2], literals, strict=True):
+    for lon, lat, terms in zip(own.lon, own.lat, literals, strict=True):
         assert 1 <= len(set(terms)) == len(terms) <= KEYWORDS
         assert any(set(terms) <= asker for asker in askers[lon, lat])
     assert rows.k.min() == 1

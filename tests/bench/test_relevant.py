@@ -23,10 +23,10 @@ from bench.papers.skype.store import WindowStore, stock_up
 from bench.papers.skype.window import Sliding
 from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
 from placewire.kinds.relevant.match import scan_relevant
-from placewire.kinds.relevant.refill import SearchWindows
 from placewire.kinds.relevant.results import BufferRule
 from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.times import FAR_PAST_US
+from placewire.objects.kernels.best_of_rows import SearchWindows
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 
 WINDOW, BLOCK, BLOCKS, ROWS = 1_500, 100, 6, 200

@@ -299,7 +299,8 @@ class Young:
             rows = concat_rows([self.store.segment.rows, rows])
             neighbours = concat_neighbours([self.store.results.neighbours, neighbours])
         self.number = np.concatenate([self.number, numbers])
-        lon, lat, within_m = nearest_columns(rows)
+        own = nearest_columns(rows)
+        lon, lat, within_m = own.lon, own.lat, own.within_m
         radius = within_m.copy()
         if self.store is not None:
             radius[: self.store.results.radius.size] = self.store.results.radius
@@ -407,7 +408,8 @@ class Dealt:
         """The main server prices the new ones and notes their balls; workers index them."""
         numbers = changes.inserts(tick)
         fresh = take_rows(changes.fresh, numbers)
-        lon, lat, within_m = nearest_columns(fresh)
+        own = nearest_columns(fresh)
+        lon, lat, within_m = own.lon, own.lat, own.within_m
         started = clock()
         owner, _, self.loads = assign_new(
             self.rule,

@@ -85,10 +85,10 @@ class StandingResults(NamedTuple):
 
     def sample(self) -> CircleSample:
         """What plans are made of."""
-        lon, lat, _ = nearest_columns(self.rows)
+        own = nearest_columns(self.rows)
         return CircleSample(
-            lon,
-            lat,
+            own.lon,
+            own.lat,
             self.rows.k.astype(np.int32),
             self.radius,
             self.rows.literal_offsets,
@@ -179,7 +179,7 @@ def draw_rows(
     literals = of.terms[
         terms_drawn(starts, lengths, literal_offsets, rng.random(int(literal_offsets[-1])))
     ]
-    own = NearestRows(of.lon[picked], of.lat[picked], np.full(n, within_m))
+    own = NearestRows(np.column_stack([of.lon[picked], of.lat[picked], np.full(n, within_m)]))
     return SubscriptionRows(
         kind=np.full(n, NEAREST, np.uint8),
         k=rng.integers(1, k_max + 1, n).astype(np.uint16),
@@ -220,7 +220,8 @@ def find_first(source: NearestSource, rows: SubscriptionRows, told: bool = False
     """The k nearest initial objects of each row, found on two threads."""
     census = source.census
     neighbours = no_neighbours(rows.k)
-    lon, lat, within_m = nearest_columns(rows)
+    own = nearest_columns(rows)
+    lon, lat, within_m = own.lon, own.lat, own.within_m
     lists = find_terms(census, rows.literal_term)
     # Along the curve, so that neighbours look at the same objects.
     order = np.argsort(points_to_curve(lon, lat))

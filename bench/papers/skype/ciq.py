@@ -25,11 +25,11 @@ from placewire.kernels.text.hash_table import (
     hashes_to_numbers,
     numbers_to_groups,
 )
-from placewire.kinds.relevant.kernels.score import score_nano
-from placewire.kinds.relevant.match import Relevance, RelevanceBlock
-from placewire.kinds.relevant.rows import scored_rows
+from placewire.kinds.relevant.kernels.score import RelevanceBlock, score_nano
+from placewire.kinds.relevant.match import Relevance
+from placewire.kinds.relevant.rows import relevant_columns, scored_rows
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.kernels.best_of_rows import ScoredRows
+from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
 
 PADDING = 2e-6  # more than 32-bit floats may take
 ROUNDING = 200  # billionths: objects that score as the threshold does must not be lost
@@ -108,12 +108,11 @@ def rows_to_cells(
 ) -> int:
     """The postings of rows in their covering cells; gives how many."""
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
-    literal_idf, reach_m = rows.literal_idf, rows.reach_m
-    lons, lats, alphas, norms = rows.lon, rows.lat, rows.alpha, rows.norm
+    literal_idf, weights = rows.literal_idf, rows.weights
     written = 0
     for row in range(theta.size):
-        lon, lat = lons[row], lats[row]
-        alpha, norm = alphas[row], norms[row]
+        lon, lat = weights[row, LON], weights[row, LAT]
+        alpha, norm = weights[row, ALPHA], weights[row, NORM]
         for level in range(1, depth + 1):
             own_x = column_at(lon, space[0], space[2], level)
             own_y = column_at(lat, space[1], space[3], level)
@@ -123,7 +122,7 @@ def rows_to_cells(
                 if x == own_x and y == own_y and level < depth:
                     continue
                 near = distance_to_cell(lon, lat, space, level, x, y)
-                proximity = max(0.0, 1.0 - near / reach_m[row])
+                proximity = max(0.0, 1.0 - near / weights[row, REACH])
                 left = theta[row] / 1e9 - alpha * proximity
                 need = left / (1.0 - alpha) if alpha < 1.0 else (0.0 if left <= 0.0 else 2.0)
                 if need > 1.0 + PADDING:
@@ -185,8 +184,7 @@ def objects_in_cells(
 
     Counts postings walked, rows scored and stretches skipped.
     """
-    row_lon, row_lat = scored.lon, scored.lat
-    alphas, reach_m = scored.alpha, scored.reach_m
+    weights = scored.weights
     room = 1024
     out_object = np.empty(room, np.uint32)
     out_row = np.empty(room, np.uint32)
@@ -274,8 +272,9 @@ def objects_in_cells(
                         n += 1
                     if textual + PADDING >= wanted:
                         counters[1] += 1
-                        distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
-                        nano = score_nano(distance, textual, alphas[row], reach_m[row])
+                        own = weights[row]
+                        distance = distance_m(own[LON], own[LAT], lons[o], lats[o])
+                        nano = score_nano(distance, textual, own[ALPHA], own[REACH])
                         if nano + ROUNDING >= theta[row]:
                             if found == room:
                                 out_object = np.append(out_object, np.empty(room, np.uint32))
@@ -325,7 +324,7 @@ def build_ciq(
 ) -> CiqIndex:
     """Post rows in their covering cells, for thresholds that are at least `theta`."""
     scored = scored_rows(rows)
-    lon, lat = scored.lon, scored.lat
+    lon, lat = relevant_columns(rows).points.T
     (west, east), (south, north) = (np.percentile(axis, (0.5, 99.5)) for axis in (lon, lat))
     space = Space(float(west), float(south), float(east - west), float(north - south))
     total = 0

@@ -26,7 +26,7 @@ from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
-from placewire.kinds.relevant.match import RelevanceBlock
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
 from placewire.kinds.relevant.rows import RelevantRows
 from placewire.model.expression import COVER_ALL
 from placewire.model.kinds import RELEVANT
@@ -248,7 +248,8 @@ def draw_rows(corpus: Corpus, n: int, asking: SubscriptionShape = USUAL) -> Subs
     idf = corpus.idf[numbers]
     norm = np.sqrt(np.add.reduceat(idf * idf, offsets[:-1]))
     reach_m = np.full(n, corpus.reach_m)
-    own = RelevantRows(corpus.lon[picked], corpus.lat[picked], rng.random(n), reach_m, norm, idf)
+    points = corpus.lon[picked], corpus.lat[picked]
+    own = RelevantRows(np.column_stack([*points, rng.random(n), reach_m, norm]), idf)
     return SubscriptionRows(
         kind=np.full(n, RELEVANT, np.uint8),
         k=np.full(n, asking.k, np.uint16),

@@ -12,9 +12,10 @@ import numpy as np
 
 from bench.papers.skype.store import clock
 from placewire.kernels.ids import mark_bits
-from placewire.kinds.relevant.index import GROUPS, LEAF_ROWS, GroupIndex, build_groups
-from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS
-from placewire.kinds.relevant.match import Relevance, RelevanceBlock, find_relevant
+from placewire.kinds.relevant.index import GROUPS, LEAF_ROWS, build_groups
+from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS, GroupIndex
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import Relevance, find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 MOST_LIFTED = 0.1  # of all rows, before the whole index is rebuilt

@@ -21,7 +21,8 @@ from bench.papers.skype.index import cut_block
 from bench.papers.skype.store import clock
 from bench.papers.skype.window import Sliding
 from placewire.kinds.relevant.index import TermPartition, build_groups, index_parts
-from placewire.kinds.relevant.match import RelevanceBlock, find_relevant
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import find_relevant
 from placewire.model.subscriptions import SubscriptionRows, take_rows
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample, plan_relevant

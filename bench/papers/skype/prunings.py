@@ -41,7 +41,8 @@ from placewire.kinds.relevant.kernels.groups import (
     UNSEEN_BOUND,
     VERIFIED,
 )
-from placewire.kinds.relevant.match import Relevance, RelevanceBlock
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import Relevance
 from placewire.kinds.relevant.results import BufferRule
 
 BLOCKS = 10

@@ -9,10 +9,12 @@ import numpy as np
 
 from bench.papers.skype.data import Corpus
 from placewire.kernels.jit import read_only
-from placewire.kinds.relevant.refill import BestObjects, SearchWindows, WindowMatches, WindowSearch
+from placewire.kinds.relevant.kernels.window import WindowMatches
+from placewire.kinds.relevant.refill import WindowSearch
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, map_columns
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.index import build_retained, used_words
+from placewire.objects.kernels.best_of_rows import BestObjects, SearchWindows
 from placewire.objects.store import describe, write_retained
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
@@ -80,10 +82,10 @@ class Stock(NamedTuple):
         return BestObjects(
             offsets,
             np.minimum(best.counts[picked], sizes),
+            best.looked[picked],
             best.nano[at],
             best.seq[at],
             best.exp[at],
-            best.looked[picked],
         )
 
 

@@ -20,15 +20,15 @@ from bench.papers.skype.store import STRETCH, Stock, TimedWindowSearch, WindowSt
 from placewire.ingest.clock import Advances
 from placewire.kernels.jit import read_only
 from placewire.kinds.relevant.kernels.groups import COUNTER_NAMES
+from placewire.kinds.relevant.kernels.window import WindowMatches, WindowUpdates
 from placewire.kinds.relevant.match import Relevance
-from placewire.kinds.relevant.refill import WindowMatches
 from placewire.kinds.relevant.results import (
     BufferRule,
     RelevantResults,
     empty_buffers,
     take_buffers,
 )
-from placewire.kinds.relevant.settle import WindowSlide, WindowUpdates
+from placewire.kinds.relevant.settle import WindowSlide
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows
 from placewire.model.times import FAR_PAST_US

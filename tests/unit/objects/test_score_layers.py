@@ -16,7 +16,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.relevant.answer import answer_relevant
-from placewire.kinds.relevant.refill import SearchWindows, WindowFile, WindowSearch
+from placewire.kinds.relevant.refill import WindowFile, WindowSearch
 from placewire.kinds.relevant.rows import RelevantRows
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import lengths_to_offsets, no_rows
@@ -24,10 +24,12 @@ from placewire.objects import score_layers as module
 from placewire.objects.index import NO_BYTES, NO_OFFSETS, Retained, Rows, build_retained
 from placewire.objects.kernels.best_of_rows import (
     ScoredRows,
+    SearchWindows,
     best_objects_of_rows,
+    make_best_objects,
     objects_above_rows,
 )
-from placewire.objects.kernels.score import ScoredObjects, nano_of, score_of
+from placewire.objects.kernels.score import nano_of, score_of
 from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_page_layers, columns_of
 from placewire.objects.sections import Span
 from placewire.objects.store import describe
@@ -135,7 +137,7 @@ def rows_of_askings(file: Retained, askings: list[Asking], lexicon: Lexicon | No
     columns = (
         lengths_to_offsets(np.array([h.size for h in hashes], np.int64)),
         np.concatenate(hashes),
-        *np.array(weights).T.copy(),
+        np.array(weights),
         np.concatenate(idfs),
     )
     return ScoredRows(*map(read_only, columns))
@@ -167,33 +169,38 @@ def look_at_all(
     return sorted(found, reverse=True)
 
 
+def windows_of(askings: list[Asking]) -> SearchWindows:
+    return SearchWindows(
+        *(
+            read_only(np.array([getattr(a, name) for a in askings], np.int64))
+            for name in SearchWindows._fields
+        )
+    )
+
+
 def search(
     file: Retained, askings: list[Asking], lexicon: Lexicon | None, room: int, layered: bool
 ) -> list[list[tuple[int, int, int]]]:
     """The best of each, from one file."""
     page_layers = build_page_layers(file) if layered else NO_PAGE_LAYERS
     count = len(askings)
-    offsets = lengths_to_offsets(np.full(count, room, np.int64))
-    counts, looked = np.zeros((2, count), np.int64)
-    found = ScoredObjects(np.empty(count * room, np.int32), *np.empty((2, count * room), np.int64))
+    best = make_best_objects(np.full(count, room, np.int64))
     best_objects_of_rows(
         read_only(np.arange(count)),
-        *(read_only(np.array([a[i] for a in askings], np.int64)) for i in (5, 6, 7)),
+        windows_of(askings),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),
         page_layers,
         layered,
         True,
-        read_only(offsets),
-        counts,
-        looked,
-        found,
+        best,
     )
-    assert (looked >= counts).all()
+    assert (best.looked >= best.counts).all()
     return [
         list(
             zip(
-                *(column[room * i : room * i + counts[i]].tolist() for column in found), strict=True
+                *(column[room * i : room * i + best.counts[i]].tolist() for column in best[3:]),
+                strict=True,
             )
         )
         for i in range(count)
@@ -235,8 +242,7 @@ def test_all_above_a_score_are_found(
              for i, every in enumerate(everything)]  # fmt: skip
     of, *columns = objects_above_rows(
         read_only(np.arange(len(askings))),
-        read_only(np.array([a.after_seq for a in askings], np.int64)),
-        read_only(np.array([a.before_seq for a in askings], np.int64)),
+        windows_of(askings),
         read_only(np.array(theta, np.int32)),
         rows_of_askings(file, askings, lexicon),
         columns_of(file, np.argsort(file.word_hash, kind="stable")),

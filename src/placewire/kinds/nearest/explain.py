@@ -36,7 +36,7 @@ def explain_nearest(
 ) -> dict[str, Any]:
     """Explain distance and keywords, whether the object is a candidate, and its rank."""
     rows = subscription.rows
-    lon, lat, within_m = (float(column[0]) for column in nearest_columns(rows))
+    lon, lat, within_m = nearest_columns(rows).circle[0].tolist()
     alone = make_segment(
         subscription.kind, rows._replace(expires_us=np.array([NEVER_US])), no_neighbours(rows.k)
     )

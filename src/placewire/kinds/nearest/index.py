@@ -67,7 +67,8 @@ def index_circles(
     rows: SubscriptionRows, radius: NDArray[np.float64], deal: RowPartition
 ) -> CircleIndex:
     """Index `nearest` rows by their circles."""
-    lon, lat, _ = nearest_columns(rows)
+    own = nearest_columns(rows)
+    lon, lat = own.lon, own.lat
     circles = rows._replace(
         region_kind=np.where(np.isinf(radius), EVERYWHERE, CIRCLE).astype(np.uint8),
         box=circles_to_boxes(lon, lat, radius),

@@ -91,11 +91,10 @@ class NearestKind(Kind):
         within = math.inf
         if event.within_m is not UNSET:
             within = read_metres(event.within_m, "within_m")
-        own = {"lon": lon, "lat": lat, "within_m": within}
-        return RowFields(k, WHOLE_WORLD, program, own)
+        return RowFields(k, WHOLE_WORLD, program, {"circle": (lon, lat, within)})
 
     def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> NearestRows:
-        return NearestRows(numbers.lon, numbers.lat, numbers.within_m)
+        return NearestRows(np.column_stack([numbers.lon, numbers.lat, numbers.within_m]))
 
     def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
         return index_circles(

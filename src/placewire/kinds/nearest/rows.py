@@ -13,16 +13,35 @@ from placewire.model.subscriptions import SubscriptionRows
 
 
 class NearestRows(NamedTuple):
-    """The point of each row and the largest distance of a result, infinite if there is no limit."""
+    """The circle of each row f64[n, 3]: lon, lat, and the largest distance of a result in metres.
 
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    within_m: NDArray[np.float64]
+    The distance is infinite if there is no limit. Kernels read the three together, and rows are all
+    over memory.
+    """
+
+    circle: NDArray[np.float64]
+
+    @property
+    def lon(self) -> NDArray[np.float64]:
+        return self._column(LON)
+
+    @property
+    def lat(self) -> NDArray[np.float64]:
+        return self._column(LAT)
+
+    @property
+    def within_m(self) -> NDArray[np.float64]:
+        return self._column(WITHIN)
+
+    def _column(self, place: int) -> NDArray[np.float64]:
+        """Return one number of every circle, read-only."""
+        return read_only(self.circle[:, place].copy())
 
 
-NO_NEAREST = NearestRows(*3 * (read_only(np.empty(0)),))
+LON, LAT, WITHIN = range(3)  # places in a circle
+NO_NEAREST = NearestRows(read_only(np.empty((0, 3))))
 
 
 def nearest_columns(rows: SubscriptionRows) -> NearestRows:
-    """Return the own columns of `nearest` rows: f64[n] each, read-only."""
+    """Return the own columns of `nearest` rows, read-only."""
     return NearestRows(*map(read_only, rows.own.get(NEAREST, NO_NEAREST)))

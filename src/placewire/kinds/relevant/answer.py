@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placewire.ingest.queries import Query
-from placewire.objects.kernels.best_of_rows import best_objects_of_query
+from placewire.objects.kernels.best_of_rows import best_objects_of_query, make_ask
 from placewire.objects.kernels.score import ROW_MASK, SECTION_SHIFT, ScoredObjects
 from placewire.objects.score_layers import NO_PAGE_LAYERS
 from placewire.objects.sections import (
@@ -44,14 +44,15 @@ def answer_relevant(
         if section.layers is not None:
             page_layers, layered = section.layers.deepen(retained, int(lengths.sum()))
         count = best_objects_of_query(
-            float(query.lon),
-            float(query.lat),
-            float(query.alpha),
-            float(query.reach_m),
-            float(ask_norm),
-            asked,
-            weights[present],
-            *span,
+            make_ask(
+                (query.lon, query.lat),
+                query.alpha,
+                query.reach_m,
+                ask_norm,
+                asked,
+                weights[present],
+                span,
+            ),
             number,
             section.columns,
             page_layers,

@@ -15,10 +15,16 @@ from placewire.kinds.explanation import (
     mark_literal,
     terms_by_number,
 )
-from placewire.kinds.relevant.index import GroupIndex
 from placewire.kinds.relevant.kernels.buffers import ALL
-from placewire.kinds.relevant.kernels.groups import CELLS, CELLS_SKIPPED, LOOKED, VERIFIED
-from placewire.kinds.relevant.match import RelevanceBlock, find_relevant, scan_relevant
+from placewire.kinds.relevant.kernels.groups import (
+    CELLS,
+    CELLS_SKIPPED,
+    LOOKED,
+    VERIFIED,
+    GroupIndex,
+)
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import find_relevant, scan_relevant
 from placewire.kinds.relevant.results import BufferRule, RelevantResults
 from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.subscriptions import NEVER_US
@@ -38,13 +44,13 @@ def explain_relevant(
 ) -> dict[str, Any]:
     """Explain the score and its parts, whether the object is in the window, and its rank."""
     rows = subscription.rows._replace(expires_us=np.array([NEVER_US]))
-    weights = relevant_columns(rows)
-    lon, lat, alpha, reach_m, row_norm = (float(column[0]) for column in weights[:5])
+    own = relevant_columns(rows)
+    lon, lat, alpha, reach_m, row_norm = own.weights[0].tolist()
     _, norm = weigh_terms(sorted(obj.words.values()), context.lexicon)
     block = RelevanceBlock(*obj.columns(0), np.array([norm]))
     found = scan_relevant(block, rows, np.array([ALL], np.int32))
     terms = []
-    for literal, idf in enumerate(weights.literal_idf.tolist()):
+    for literal, idf in enumerate(own.literal_idf.tolist()):
         marked = mark_literal(subscription, obj, literal)
         marked |= {"idf": idf, "u": idf / row_norm if row_norm else 0.0}
         if context.lexicon is not None:

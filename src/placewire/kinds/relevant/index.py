@@ -17,6 +17,7 @@ from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers, numbers_
 from placewire.kinds.relevant.kernels.groups import (
     ALPHA_OF,
     NEED,
+    GroupIndex,
     cells_to_groups,
     groups_to_bounds,
     lists_to_cells,
@@ -29,34 +30,6 @@ from placewire.model.subscriptions import SubscriptionRows, take_slices
 GROUPS = 10
 LEAF_ROWS = 2_000
 ALL_POSTED = np.empty(0, np.bool_)
-
-
-class GroupIndex(NamedTuple):
-    """Terms numbered from the rarest, their cells, groups, chunks and postings.
-
-    Every array can be mapped from disk. `posted` says which literals of the rows are in the index;
-    it is empty if all are. `longest` is how many postings the largest cell has.
-    """
-
-    term_table: NDArray[np.uint64]
-    term_idf: NDArray[np.float64]
-    term_cells: NDArray[np.int64]
-    cell_offsets: NDArray[np.int64]
-    cell_groups: NDArray[np.int64]
-    cell_bounds: NDArray[np.float32]
-    group_offsets: NDArray[np.int64]
-    group_chunks: NDArray[np.int64]
-    chunk_bounds: NDArray[np.float32]
-    facts: NDArray[np.float32]
-    posting_row: NDArray[np.uint32]
-    posting_hints: NDArray[np.uint64]
-    posted: NDArray[np.bool_]
-    longest: NDArray[np.int64]
-
-    @property
-    def size(self) -> int:
-        """How many postings there are."""
-        return int(self.posting_row.size)
 
 
 def build_groups(
@@ -96,7 +69,8 @@ def build_groups(
         dropping,
     )
     facts = rows_to_facts(post_row, near, later, scored, read_only(theta))
-    codes = points_to_codes(scored.lon, scored.lat)[post_row]
+    own = relevant_columns(rows)
+    codes = points_to_codes(own.lon, own.lat)[post_row]
     list_offsets, order = numbers_to_groups(literal_number[post_literal], idf.size)
     term_cells, cell_offsets = lists_to_cells(list_offsets, order, codes, leaf_rows)
     cell_groups, group_offsets, group_chunks = cells_to_groups(

@@ -21,9 +21,11 @@ from placewire.kinds.relevant.explain import (
     find_group_postings,
     trace_relevant,
 )
-from placewire.kinds.relevant.index import GroupIndex, RelevantIndex, TermPartition, index_parts
+from placewire.kinds.relevant.index import RelevantIndex, TermPartition, index_parts
 from placewire.kinds.relevant.kernels.buffers import Buffers
-from placewire.kinds.relevant.match import RelevanceBlock, match_relevant
+from placewire.kinds.relevant.kernels.groups import GroupIndex
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import match_relevant
 from placewire.kinds.relevant.refill import WindowSearch
 from placewire.kinds.relevant.results import (
     USUAL_RULE,
@@ -94,17 +96,17 @@ class RelevantKind(Kind):
         reach = read_reach(event, reader.settings)
         alpha = read_alpha(event.alpha)  # type: ignore[arg-type]
         terms = sorted(reader.keywords(event))
-        weights, norm = weigh_terms(terms, reader.lexicon)
+        idf, norm = weigh_terms(terms, reader.lexicon)
         nowhere = [0] * len(terms)
         program = Program(terms, nowhere, nowhere, COVER_ALL, list(range(len(terms))))
-        own = {"lon": lon, "lat": lat, "alpha": alpha, "reach_m": reach, "norm": norm}
-        return RowFields(k, WHOLE_WORLD, program, own | {"literal_idf": weights})
+        own = {"weights": (lon, lat, alpha, reach, norm), "literal_idf": idf}
+        return RowFields(k, WHOLE_WORLD, program, own)
 
     def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> RelevantRows:
         """Lines are plain only without a lexicon: every idf is 1."""
-        idf = np.ones(int(literals.sum()))
         lon, lat, _, alpha, reach_m = numbers
-        return RelevantRows(lon, lat, alpha, reach_m, np.sqrt(literals), idf)
+        weights = np.column_stack([lon, lat, alpha, reach_m, np.sqrt(literals)])
+        return RelevantRows(weights, np.ones(int(literals.sum())))
 
     def build_index(
         self, rows: SubscriptionRows, held: Buffers, parts: TermPartition | None

@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import points_to_units
 from placewire.kinds.candidates import Matches, Target
-from placewire.kinds.relevant.index import GroupIndex
 from placewire.kinds.relevant.kernels.groups import (
     ALL_PRUNINGS,
     COUNTER_NAMES,
     LOOKED,
     RAISED,
     VERIFIED,
+    GroupIndex,
     objects_to_pairs,
 )
 from placewire.kinds.relevant.kernels.match import objects_reaching_groups
 from placewire.kinds.relevant.kernels.score import (
+    LiveRows,
+    RelevanceBlock,
     candidates_reaching_rows,
+    make_candidate_room,
     objects_relevant_to_rows,
 )
 from placewire.kinds.relevant.rows import scored_rows
@@ -31,22 +34,10 @@ from placewire.segments.segment import NONE_DEAD
 ROOM = 1 << 14  # candidates scored at a time, unless a cell has more
 
 
-class RelevanceBlock(NamedTuple):
-    """Objects in cell order, with the norms f64[m] of their terms."""
-
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    norms: NDArray[np.float64]
-
-
 class Relevance(NamedTuple):
     """Candidates of a block: object u32[m], row u32[m], score in billionths i32[m].
 
-    `counters` i64 are named by `kernels.prunings.COUNTER_NAMES`.
+    `counters` i64 are named by `kernels.groups.COUNTER_NAMES`.
     """
 
     object: NDArray[np.uint32]
@@ -70,60 +61,25 @@ def find_relevant(
     """
     block = RelevanceBlock(*map(read_only, block))
     index = GroupIndex(*map(read_only, index))
-    term_number, numbers, ends, of, x, y, hints = objects_to_pairs(
-        block.term_offsets,
-        block.terms,
-        block.norms,
-        index.term_table,
-        index.term_idf,
-        index.posted.size == 0,
-        prunings,
-    )
-    scored = scored_rows(rows)
+    term_number, pairs = objects_to_pairs(block, index, prunings)
+    scored, live = scored_rows(rows), live_rows(rows, theta, dead)
     units = points_to_units(block.lon, block.lat)
-    room = max(room, int(index.longest[0]))
-    objects, of_row = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    by_number, nano = np.empty(room, np.int32), np.empty(room, np.int32)
-    bound, excess = np.empty(room, np.float32), np.empty(room, np.float32)
+    size = max(room, int(index.longest[0]))
+    candidates, excess = make_candidate_room(size), np.empty(size, np.float32)
     cursor, counters = np.zeros(3, np.int64), np.zeros(len(COUNTER_NAMES), np.int64)
     found = []
     while True:
         count = objects_reaching_groups(
-            numbers,
-            ends,
-            of,
-            x,
-            y,
-            hints,
-            units,
-            *index[2:-2],
-            prunings,
-            excess,
-            objects,
-            of_row,
-            by_number,
-            bound,
-            cursor,
-            counters,
+            pairs, units, index, prunings, excess, candidates, cursor, counters
         )
         reached, verified = candidates_reaching_rows(
-            objects[:count],
-            of_row[:count],
-            by_number[:count],
-            bound[:count],
-            *block[1:],
-            term_number,
-            read_only(rows.expires_us),
-            scored,
-            index.posted,
-            read_only(theta),
-            read_only(dead),
-            nano,
+            candidates, count, block, term_number, live, scored, index.posted
         )
         counters[RAISED] += count - verified
         counters[VERIFIED] += verified
-        found.append([column[:reached].copy() for column in (objects, of_row, nano)])
-        if cursor[0] == numbers.size:
+        columns = candidates.object, candidates.row, candidates.nano
+        found.append([column[:reached].copy() for column in columns])
+        if cursor[0] == pairs.list_number.size:
             break
     objects, of_row, nano = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Relevance(objects, of_row, nano, counters)
@@ -137,15 +93,16 @@ def scan_relevant(
 ) -> Relevance:
     """The same by looking at every pair."""
     block = RelevanceBlock(*map(read_only, block))
-    scored = scored_rows(rows)
-    objects, of_row, nano = objects_relevant_to_rows(
-        *block[1:],
-        read_only(rows.expires_us),
-        scored,
-        read_only(theta),
-        read_only(dead),
-    )
+    live, scored = live_rows(rows, theta, dead), scored_rows(rows)
+    objects, of_row, nano = objects_relevant_to_rows(block, live, scored)
     return Relevance(objects, of_row, nano, np.zeros(len(COUNTER_NAMES), np.int64))
+
+
+def live_rows(
+    rows: SubscriptionRows, theta: NDArray[np.int32], dead: NDArray[np.uint64]
+) -> LiveRows:
+    """Return what decides whether rows take an object at all."""
+    return LiveRows(read_only(rows.expires_us), read_only(theta), read_only(dead))
 
 
 NO_MATCHES = Matches(

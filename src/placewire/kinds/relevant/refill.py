@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
+from placewire.kinds.relevant.kernels.window import WindowMatches
 from placewire.kinds.relevant.rows import scored_rows
 from placewire.kinds.threads import run_in_portions
 from placewire.model.kinds import KindMemory
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
+from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.index import Retained
 from placewire.objects.kernels.best_of_rows import (
+    BestObjects,
+    SearchWindows,
     best_objects_of_rows,
+    make_best_objects,
     objects_above_rows,
     postings_of_rows,
 )
 from placewire.objects.kernels.score import Columns
-from placewire.objects.kernels.score import ScoredObjects as Objects
 from placewire.objects.kernels.score_layers import PageLayers
 from placewire.objects.score_layers import Layers, columns_of
 from placewire.objects.store import open_retained
@@ -137,10 +140,8 @@ class WindowSearch(KindMemory):
         sizes: NDArray[np.int64],
     ) -> BestObjects:
         """Find the best objects of each of the picked rows, at most `sizes` of them."""
-        offsets = lengths_to_offsets(sizes)
-        slots = int(offsets[-1])
-        counts, looked = np.zeros((2, picked.size), np.int64)
-        found = Objects(np.empty(slots, np.int32), *np.empty((2, slots), np.int64))
+        best = make_best_objects(sizes)
+        scored = scored_rows(rows)
         # The largest file first: its best scores prune the search of the others.
         opened = sorted(self._open(*wanted.widest), key=lambda file: -file.entry.objects)
         files = [(g.columns, *self._choose_layers(g, rows, picked)) for g in opened]
@@ -149,22 +150,19 @@ class WindowSearch(KindMemory):
             for columns, page_layers, layered in files:
                 best_objects_of_rows(
                     read_only(picked[begin:end]),
-                    *SearchWindows(*(read_only(column[begin:end]) for column in wanted)),
-                    scored_rows(rows),
+                    SearchWindows(*(read_only(column[begin:end]) for column in wanted)),
+                    scored,
                     columns,
                     page_layers,
                     layered,
                     self.by_time,
-                    read_only(offsets[begin : end + 1]),
-                    counts[begin:end],
-                    looked[begin:end],
-                    found,
+                    best.of_rows(begin, end),
                 )
             return []
 
         # Rows differ in cost: several portions per thread balance the load.
         run_in_portions(search, picked.size, MIN_THREAD_ROWS, per_thread=4)
-        return BestObjects(offsets, counts, *found, looked)
+        return best
 
     def find_above(
         self,
@@ -176,13 +174,13 @@ class WindowSearch(KindMemory):
     ) -> WindowMatches:
         """Find the objects between two events that reach the threshold of each picked row."""
         parts = []
-        first, last = int(after_seq.min()), int(before_seq.max())
-        for file in self._open(first, np.iinfo(np.int64).min, last):
+        at_any_time = np.full(picked.size, np.iinfo(np.int64).min)
+        wanted = SearchWindows(*map(read_only, (at_any_time, after_seq, before_seq)))
+        for file in self._open(*wanted.widest):
             parts.append(
                 objects_above_rows(
                     read_only(picked),
-                    read_only(after_seq),
-                    read_only(before_seq),
+                    wanted,
                     read_only(theta),
                     scored_rows(rows),
                     file.columns,
@@ -223,53 +221,7 @@ def count_postings(
     counts: NDArray[np.float64],
 ) -> None:
     """Add the number of postings in a file of the terms of each row."""
-    postings_of_rows(
-        read_only(picked),
-        rows.literal_offsets,
-        rows.literal_term,
-        file.retained.word_hash,
-        read_only(file.word_order),
-        file.retained.list_offsets,
-        counts,
-    )
-
-
-class SearchWindows(NamedTuple):
-    """The objects to search for each row: ts > after_us, after_seq < seq < before_seq."""
-
-    after_us: NDArray[np.int64]
-    after_seq: NDArray[np.int64]
-    before_seq: NDArray[np.int64]
-
-    @property
-    def widest(self) -> tuple[int, int, int]:
-        """The union of all windows: after_seq, after_us, before_seq."""
-        return int(self.after_seq.min()), int(self.after_us.min()), int(self.before_seq.max())
-
-
-class BestObjects(NamedTuple):
-    """The best objects by rank: row i fills counts[i] of the slots offsets[i]:offsets[i+1]."""
-
-    offsets: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    nano: NDArray[np.int32]
-    seq: NDArray[np.int64]
-    exp: NDArray[np.int64]
-    looked: NDArray[np.int64]
-
-
-class WindowMatches(NamedTuple):
-    """Matching objects of rows by seq, CSR by row."""
-
-    offsets: NDArray[np.int64]
-    nano: NDArray[np.int32]
-    seq: NDArray[np.int64]
-    exp: NDArray[np.int64]
-
-    def take(self, picked: NDArray[np.int64]) -> WindowMatches:
-        """Take the matches of some rows."""
-        offsets, at = take_slices(self.offsets, picked)
-        return WindowMatches(offsets, self.nano[at], self.seq[at], self.exp[at])
+    postings_of_rows(read_only(picked), scored_rows(rows), file.columns, counts)
 
 
 NO_OBJECTS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)

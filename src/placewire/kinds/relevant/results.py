@@ -24,13 +24,13 @@ from placewire.kinds.relevant.kernels.buffers import (
     buffers_past_horizon,
     buffers_put,
     buffers_taken,
+    cheapest_sizes,
     entrants_into_buffers,
     newcomers_counted,
 )
 from placewire.model.errors import Unusable
 from placewire.model.kinds import Delta, RowResults
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
-from placewire.objects.kernels.best_of_rows import cheapest_sizes
 from placewire.storage.arrays import open_arrays
 from placewire.storage.manifest import DeltaEntry
 

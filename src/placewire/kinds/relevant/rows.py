@@ -10,25 +10,50 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import read_only
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.objects.kernels.best_of_rows import ScoredRows
+from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, WEIGHTS, ScoredRows
 
 
 class RelevantRows(NamedTuple):
-    """What the score of a row depends on: f64[n] each, and the idf of each literal.
+    """What the score of a row depends on: its weights f64[n, WEIGHTS], and the idf of each literal.
 
-    The literals of a row are its terms in code-point order. `norm` is the root of the sum of the
+    The literals of a row are its terms in code-point order. The norm is the root of the sum of the
     squares of their idf, added in that order.
     """
 
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    reach_m: NDArray[np.float64]
-    norm: NDArray[np.float64]
+    weights: NDArray[np.float64]
     literal_idf: NDArray[np.float64]
 
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The point of each row, f64[n, 2]."""
+        return self.weights[:, :2].copy()
 
-NO_RELEVANT = RelevantRows(*6 * (read_only(np.empty(0)),))
+    @property
+    def lon(self) -> NDArray[np.float64]:
+        return self._column(LON)
+
+    @property
+    def lat(self) -> NDArray[np.float64]:
+        return self._column(LAT)
+
+    @property
+    def alpha(self) -> NDArray[np.float64]:
+        return self._column(ALPHA)
+
+    @property
+    def reach_m(self) -> NDArray[np.float64]:
+        return self._column(REACH)
+
+    @property
+    def norm(self) -> NDArray[np.float64]:
+        return self._column(NORM)
+
+    def _column(self, place: int) -> NDArray[np.float64]:
+        """Return one of the weights of every row, read-only."""
+        return read_only(self.weights[:, place].copy())
+
+
+NO_RELEVANT = RelevantRows(read_only(np.empty((0, WEIGHTS))), read_only(np.empty(0)))
 
 
 def relevant_columns(rows: SubscriptionRows) -> RelevantRows:

@@ -9,7 +9,7 @@ the rest of the batch itself, since the workers did not know the new threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,23 @@ from placewire.kernels.blocks import NEVER, codes_to_order
 from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import take_texts
 from placewire.kinds.relevant.kernels.buffers import DONE
-from placewire.kinds.relevant.kernels.window import best_into_buffers, window_past_rows
-from placewire.kinds.relevant.refill import (
-    NO_OBJECTS,
-    BestObjects,
-    SearchWindows,
+from placewire.kinds.relevant.kernels.window import (
+    PassedRows,
+    RefilledRows,
     WindowMatches,
-    WindowSearch,
+    WindowUpdates,
+    best_into_buffers,
+    copy_updates,
+    make_update_room,
+    window_past_rows,
 )
+from placewire.kinds.relevant.refill import NO_OBJECTS, WindowSearch
 from placewire.kinds.relevant.results import RelevantResults
 from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
 from placewire.kinds.threads import run_in_portions
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import FAR_PAST_US
+from placewire.objects.kernels.best_of_rows import BestObjects, SearchWindows
 from placewire.objects.window import Moves
 from placewire.segments.live_segment import LiveSegment
 
@@ -39,18 +43,6 @@ FIRST_STEP, MAX_STEP = 64, 1 << 30  # events that are searched after a refill
 STEP_PAIRS = 1_000_000  # target for the pairs of rows and objects of a step
 MIN_THREAD_ROWS = 20_000
 OUTPUT_ROOM = 1 << 16  # updates, and objects added and dropped, of one kernel call
-
-
-class WindowUpdates(NamedTuple):
-    """Updates of rows with the objects that each adds and drops, CSR by update."""
-
-    row: NDArray[np.int64]
-    seq: NDArray[np.int64]
-    add_offsets: NDArray[np.int64]
-    drop_offsets: NDArray[np.int64]
-    add_nano: NDArray[np.int32]
-    add_seq: NDArray[np.int64]
-    drop_seq: NDArray[np.int64]
 
 
 class WindowSlide:
@@ -157,46 +149,34 @@ class WindowSlide:
         status: NDArray[np.int64],
     ) -> list[WindowUpdates]:
         """Apply events to some rows; sets in `status` the seq at which a row needs a refill."""
-        cursor = np.zeros(4, np.int64)
-        updates = []
-        ends = tuple(np.empty(OUTPUT_ROOM, np.int64) for _ in range(4))
-        objects = (
-            np.empty(OUTPUT_ROOM, np.int32),
-            np.empty(OUTPUT_ROOM, np.int64),
-            np.empty(OUTPUT_ROOM, np.int64),
+        passed = PassedRows(
+            read_only(picked),
+            read_only(buffers.ks[picked].astype(np.int64)),
+            begins,
+            read_only(stop_seq),
+            status,
         )
-        while cursor[0] < picked.size:
-            cursor[1:] = 0
-            window_past_rows(
-                read_only(picked),
-                read_only(buffers.ks),
-                read_only(stop_seq),
-                begins,
-                *WindowMatches(*map(read_only, found._replace(offsets=offsets))),
-                read_only(self.moves.seq),
-                read_only(self.moves.horizon),
+        matches = WindowMatches(*map(read_only, found._replace(offsets=offsets)))
+        moves = Moves(*map(read_only, self.moves))
+        room = make_update_room(OUTPUT_ROOM, OUTPUT_ROOM, OUTPUT_ROOM)
+        written = np.zeros(3, np.int64)
+        updates, row = [], 0
+        while row < picked.size:
+            written[:] = 0
+            row = window_past_rows(
+                passed,
+                matches,
+                moves,
                 buffers.rule.dominance,
                 buffers.rule.trim,
                 buffers.buffers,
                 buffers.soonest,
-                status,
-                *(ends[0], ends[1], ends[2], ends[3]),
-                *objects,
-                cursor,
+                room,
+                written,
+                row,
             )
-            _, count, adds, drops = cursor.tolist()
-            if count:
-                updates.append(
-                    WindowUpdates(
-                        ends[0][:count].copy(),
-                        ends[1][:count].copy(),
-                        np.append(0, ends[2][:count]),
-                        np.append(0, ends[3][:count]),
-                        objects[0][:adds].copy(),
-                        objects[1][:adds].copy(),
-                        objects[2][:drops].copy(),
-                    )
-                )
+            if written[0]:
+                updates.append(copy_updates(room, written))
         return updates
 
     def _cost(
@@ -272,12 +252,10 @@ class WindowSlide:
         complete = best.counts < sizes
         if buffers.rule.name == "skyband":
             best, complete = keep_near_kth(best, buffers.ks[picked], buffers.rule.ratio, complete)
-        columns = best_into_buffers(
-            read_only(picked),
-            read_only(buffers.ks),
-            read_only(at_seq),
-            read_only(complete),
-            *BestObjects(*map(read_only, best))[:5],
+        ks = buffers.ks[picked].astype(np.int64)
+        updates: WindowUpdates = best_into_buffers(
+            RefilledRows(*map(read_only, (picked, ks, at_seq, complete))),
+            BestObjects(*map(read_only, best)),
             buffers.rule.dominance,
             buffers.buffers,
             buffers.soonest,
@@ -285,8 +263,7 @@ class WindowSlide:
         buffers.looked[picked] = best.looked
         self.search.note_scored(rows, picked, wanted, best.looked)
         buffers.note(picked[:0], picked)
-        row, seq, adds, drops, *objects = columns
-        return WindowUpdates(row, seq, np.append(0, adds), np.append(0, drops), *objects)
+        return updates
 
 
 def keep_near_kth(

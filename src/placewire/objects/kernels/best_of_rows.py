@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import kernel, read_only, subkernel
+from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects.kernels.relevant import make_scratch, search_file
 from placewire.objects.kernels.score import (
     BY_PLACE,
@@ -20,20 +22,63 @@ from placewire.objects.kernels.score import (
 )
 from placewire.objects.kernels.score_layers import PageLayers
 
-FIRST_US = np.int64(-(1 << 63))
+LON, LAT, ALPHA, REACH, NORM = range(5)  # places in the weights of a row
+WEIGHTS = 5
 
 
 class ScoredRows(NamedTuple):
-    """What the scores of `relevant` rows depend on: their terms, the idf of these, and weights."""
+    """What the scores of `relevant` rows depend on: their terms, the idf of these, and weights.
+
+    `weights` f64[n, WEIGHTS] are lon, lat, alpha, reach_m and norm of a row side by side: a search
+    reads them together, and rows are all over memory.
+    """
 
     literal_offsets: np.ndarray
     literal_term: np.ndarray
-    lon: np.ndarray
-    lat: np.ndarray
-    alpha: np.ndarray
-    reach_m: np.ndarray
-    norm: np.ndarray
+    weights: np.ndarray
     literal_idf: np.ndarray
+
+
+class SearchWindows(NamedTuple):
+    """The objects to search for each row: ts > after_us, after_seq < seq < before_seq."""
+
+    after_us: NDArray[np.int64]
+    after_seq: NDArray[np.int64]
+    before_seq: NDArray[np.int64]
+
+    @property
+    def widest(self) -> tuple[int, int, int]:
+        """The union of all windows: after_seq, after_us, before_seq."""
+        return int(self.after_seq.min()), int(self.after_us.min()), int(self.before_seq.max())
+
+
+class BestObjects(NamedTuple):
+    """The best objects by rank: row i fills counts[i] of the slots offsets[i]:offsets[i + 1].
+
+    `looked` counts the objects that were scored for each row.
+    """
+
+    offsets: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    looked: NDArray[np.int64]
+    nano: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+
+    def of_rows(self, begin: int, end: int) -> BestObjects:
+        """Return those of a range of rows, in the same slots."""
+        offsets, counts = self.offsets[begin : end + 1], self.counts[begin:end]
+        return BestObjects(offsets, counts, self.looked[begin:end], *self[3:])
+
+
+def make_best_objects(sizes: NDArray[np.int64]) -> BestObjects:
+    """Return room for `sizes` objects of each row."""
+    offsets = lengths_to_offsets(sizes)
+    counts, looked = np.zeros((2, sizes.size), np.int64)
+    nano = np.empty(int(offsets[-1]), np.int32)
+    return BestObjects(
+        read_only(offsets), counts, looked, nano, *np.empty((2, nano.size), np.int64)
+    )
 
 
 @subkernel
@@ -72,7 +117,7 @@ def ask_of_row(
     before_seq: int,
 ) -> Ask:
     """What a row asks of a file; `asked` and `weights` are room for its words."""
-    literal_term, literal_idf = rows.literal_term, rows.literal_idf
+    literal_term, literal_idf, own = rows.literal_term, rows.literal_idf, rows.weights[row]
     word_hash, word_order = file.word_hash, file.word_order
     count = 0
     for at in range(rows.literal_offsets[row], rows.literal_offsets[row + 1]):
@@ -82,11 +127,11 @@ def ask_of_row(
             weights[count] = literal_idf[at]
             count += 1
     return Ask(
-        rows.lon[row],
-        rows.lat[row],
-        rows.alpha[row],
-        rows.reach_m[row],
-        rows.norm[row],
+        own[LON],
+        own[LAT],
+        own[ALPHA],
+        own[REACH],
+        own[NORM],
         asked[:count],
         weights[:count],
         np.int64(after_us),
@@ -99,24 +144,21 @@ def ask_of_row(
 @kernel
 def best_objects_of_rows(
     picked: np.ndarray,
-    after_us: np.ndarray,
-    after_seq: np.ndarray,
-    before_seq: np.ndarray,
+    wanted: SearchWindows,
     rows: ScoredRows,
     file: Columns,
     page_layers: PageLayers,
     layered: bool,
     by_time: bool,
-    best_offsets: np.ndarray,
-    best_counts: np.ndarray,
-    looked: np.ndarray,
-    found: ScoredObjects,
+    best: BestObjects,
 ) -> None:
     """Put the objects of one file among the best of each picked row, in place.
 
-    Row picked[i] wants objects with ts > after_us[i] and after_seq[i] < seq < before_seq[i]. Unless
-    `layered` the lists are walked. `looked` i64[n] counts the objects that were scored.
+    Row picked[i] wants the objects of wanted[i]. Unless `layered` the lists are walked.
     """
+    after_us, after_seq, before_seq = wanted.after_us, wanted.after_seq, wanted.before_seq
+    best_offsets, best_counts, looked = best.offsets, best.counts, best.looked
+    found = ScoredObjects(best.nano, best.seq, best.exp)
     words = most_words(rows, picked)
     asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
     scratch = make_scratch(page_layers.page_inverse.size, words)
@@ -134,19 +176,24 @@ def best_objects_of_rows(
         scratch.looked[0] = 0
 
 
-@kernel
-def best_objects_of_query(
-    lon: float,
-    lat: float,
+def make_ask(
+    point: tuple[float, float],
     alpha: float,
     reach_m: float,
     norm: float,
-    asked: np.ndarray,
-    weights: np.ndarray,
-    after_us: int,
-    until_us: int,
-    after_seq: int,
-    before_seq: int,
+    asked: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    span: tuple[int, int, int, int],
+) -> Ask:
+    """Return what a query asks; `span` is after_us, until_us, after_seq and before_seq."""
+    lon, lat = map(float, point)
+    words = np.ascontiguousarray(asked), np.ascontiguousarray(weights)
+    return Ask(lon, lat, float(alpha), float(reach_m), float(norm), *words, *map(int, span))
+
+
+@kernel
+def best_objects_of_query(
+    ask: Ask,
     section: int,
     file: Columns,
     page_layers: PageLayers,
@@ -158,20 +205,7 @@ def best_objects_of_query(
 
     What is kept of each is its place: the section's number and the row.
     """
-    scratch = make_scratch(page_layers.page_inverse.size, asked.size)
-    ask = Ask(
-        lon,
-        lat,
-        alpha,
-        reach_m,
-        norm,
-        asked,
-        weights,
-        np.int64(after_us),
-        np.int64(until_us),
-        np.int64(after_seq),
-        np.int64(before_seq),
-    )
+    scratch = make_scratch(page_layers.page_inverse.size, ask.asked.size)
     aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
     return search_file(page_layers, layered, file, ask, aim, np.int64(0), held, found, scratch)
 
@@ -179,8 +213,7 @@ def best_objects_of_query(
 @kernel
 def objects_above_rows(
     picked: np.ndarray,
-    after_seq: np.ndarray,
-    before_seq: np.ndarray,
+    wanted: SearchWindows,
     theta: np.ndarray,
     rows: ScoredRows,
     file: Columns,
@@ -188,10 +221,11 @@ def objects_above_rows(
     layered: bool,
     by_time: bool,
 ) -> tuple:  # type: ignore[type-arg]
-    """The objects of one file between two seqs that score theta[picked[i]] at least.
+    """The objects of one file and of wanted[i] that score theta[picked[i]] at least.
 
     Gives i i64, nano i32, seq i64 and exp i64 of each, by i.
     """
+    after_us, after_seq, before_seq = wanted.after_us, wanted.after_seq, wanted.before_seq
     words = most_words(rows, picked)
     asked, weights = np.empty(words, np.int64), np.empty(words, np.float64)
     scratch = make_scratch(page_layers.page_inverse.size, words)
@@ -203,7 +237,7 @@ def objects_above_rows(
     written = np.int64(0)
     for i in range(picked.size):
         row = picked[i]
-        ask = ask_of_row(rows, row, file, asked, weights, FIRST_US, after_seq[i], before_seq[i])
+        ask = ask_of_row(rows, row, file, asked, weights, after_us[i], after_seq[i], before_seq[i])
         while True:
             aim = Aim(True, np.int64(theta[row]), of.size - written, keep, 0)
             held = search_file(
@@ -229,76 +263,14 @@ def objects_above_rows(
 
 
 @kernel
-def cheapest_sizes(ks: np.ndarray, looked: np.ndarray, growth: float) -> np.ndarray:
-    """How many objects above the threshold make a buffer cheapest to keep: i64[n].
-
-    With n of them, a buffer has about k (1 + ln(n / k)) that are not dominated, and an arriving or
-    leaving one walks along these. A search looks at `looked` objects; it is needed once the number
-    above the threshold, a random walk with a reflecting barrier at 2 n, has come down to k - 1.
-    In it `growth` objects arrive for each that leaves.
-    Both costs are taken by arriving object and without their common factor; the sum falls, then
-    rises, and the least is found by descent.
-    """
-    sizes = np.empty(ks.size, np.int64)
-    for i in range(ks.size):
-        k = np.float64(ks[i])
-        n = k
-        step = max(1.0, np.floor(k / 2))
-        cost = buffer_cost(n, k, looked[i], growth)
-        while step >= 1.0:
-            more = buffer_cost(n + step, k, looked[i], growth)
-            less = buffer_cost(max(n - step, k), k, looked[i], growth)
-            if more < cost and more <= less:
-                n += step
-                cost = more
-            elif less < cost:
-                n = max(n - step, k)
-                cost = less
-            else:
-                step = np.floor(step / 2)
-        sizes[i] = np.int64(n)
-    return sizes
-
-
-@subkernel
-def buffer_cost(n: float, k: float, looked: float, growth: float) -> float:
-    keeping = n * k * (1.0 + np.log(n / k))
-    searching = SEARCH_STEP * (looked + SEARCH_BASE)
-    return keeping + searching * n / steps_down(n - k + 1.0, n, growth)
-
-
-@subkernel
-def steps_down(above: float, n: float, growth: float) -> float:
-    """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
-
-    One step down from a place d below the barrier takes (1 + growth) (1 + growth + .. + growth^d)
-    steps, which is summed up here. Far up it takes so long that its length no longer matters.
-    """
-    if abs(growth - 1.0) < 1e-6:
-        return 2.0 * above * n + above * (above + 1.0)
-    far = growth ** min(n + 1.0, 200.0) * (growth ** min(above, 200.0) - 1.0) / (growth - 1.0)
-    return (far - above) * (1.0 + growth) / (growth - 1.0)
-
-
-# What a search takes beside scoring objects, as so many of them: words looked up in every file,
-# bounds of pages, memory that is not in a cache; some tenths of a millisecond in all.
-SEARCH_BASE = 30_000.0
-SEARCH_STEP = 4.0  # the cost of scoring an object, in steps along a buffer
-
-
-@kernel
 def postings_of_rows(
-    rows: np.ndarray,
-    literal_offsets: np.ndarray,
-    literal_term: np.ndarray,
-    word_hash: np.ndarray,
-    word_order: np.ndarray,
-    list_offsets: np.ndarray,
-    counts: np.ndarray,
+    picked: np.ndarray, rows: ScoredRows, file: Columns, counts: np.ndarray
 ) -> None:
     """Add the lengths of the lists that each row asks for to `counts` f64[n]."""
-    for i in range(rows.size):
-        for at in range(literal_offsets[rows[i]], literal_offsets[rows[i] + 1]):
+    literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
+    word_hash, word_order, list_offsets = file.word_hash, file.word_order, file.list_offsets
+    for i in range(picked.size):
+        for at in range(literal_offsets[picked[i]], literal_offsets[picked[i] + 1]):
             word = word_of_hash(word_hash, word_order, literal_term[at])
             if word >= 0:
                 counts[i] += list_offsets[word + 1] - list_offsets[word]

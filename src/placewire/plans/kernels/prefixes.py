@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from placewire.kernels.jit import kernel
-from placewire.objects.kernels.best_of_rows import ScoredRows
+from placewire.objects.kernels.best_of_rows import ALPHA, NORM, ScoredRows
 
 PADDING = 1e-7  # more than any rounding of a score
 
@@ -19,11 +19,11 @@ def rows_to_prefixes(rows: ScoredRows, frequency: np.ndarray, theta: np.ndarray)
     vector of length 1, so they are worth the length of the row's own weights at most.
     """
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
-    literal_idf, alphas, norms = rows.literal_idf, rows.alpha, rows.norm
+    literal_idf, weights = rows.literal_idf, rows.weights
     prefix = np.zeros(frequency.size, np.bool_)
     for row in range(theta.size):
         first, last = literal_offsets[row], literal_offsets[row + 1]
-        alpha, norm = alphas[row], norms[row]
+        alpha, norm = weights[row, ALPHA], weights[row, NORM]
         needed = theta[row] / 1e9 - alpha - PADDING
         left = 0.0
         if norm > 0.0:

@@ -83,7 +83,8 @@ class NearestStrategy(PartitionStrategy):
         if self.rule is None:
             owner = (rows.id_hash % np.uint64(self.workers)).astype(np.int32)
             return RowPartition(self.workers, owner, np.zeros(rows.total, np.float32))
-        lon, lat, _ = nearest_columns(rows)
+        own = nearest_columns(rows)
+        lon, lat = own.lon, own.lat
         owner, cost, self.loads = assign_new(
             self.rule,
             self.loads,
@@ -170,7 +171,8 @@ class NearestStrategy(PartitionStrategy):
 
     def divide_objects(self, seen: PlanInput) -> Leaves:
         """SSTD: divide objects among the leaves of a quadtree over the circles."""
-        lon, lat, _ = nearest_columns(seen.rows)
+        own = nearest_columns(seen.rows)
+        lon, lat = own.lon, own.lat
         circles = seen.rows._replace(
             region_kind=np.full(seen.rows.total, CIRCLE, np.uint8),
             box=circles_to_boxes(lon, lat, radii_of(seen.segments)),
@@ -192,7 +194,8 @@ def make_circle_sample(
 
     Objects are at the centres of their cells, some hundred metres off at most.
     """
-    lon, lat, _ = nearest_columns(rows)
+    own = nearest_columns(rows)
+    lon, lat = own.lon, own.lat
     object_lon, object_lat = codes_to_points(objects.codes)
     return CircleSample(
         lon,
@@ -211,7 +214,8 @@ def make_circle_sample(
 def post_circles(rows: SubscriptionRows, circles: CircleIndex, workers: int) -> MapPosts:
     """Post each row under its least frequent terms, in the cells that its circle touches."""
     post_row, post_term = cover_posts(rows, counts_among_rows(rows))
-    lon, lat, _ = nearest_columns(rows)
+    own = nearest_columns(rows)
+    lon, lat = own.lon, own.lat
     boxes = circles_to_boxes(lon, lat, circles.radius)
     offsets, cells = cells_of_ranges(boxes_to_ranges(boxes), MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
     owner = circles.partition.owner % workers

@@ -262,7 +262,8 @@ class RelevantRule(NamedTuple):
         lengths = np.diff(rows.literal_offsets)
         if self.name == "hash":
             return np.repeat((rows.id_hash % np.uint64(self.workers)).astype(np.int32), lengths)
-        lon, lat = relevant_columns(rows)[:2]
+        own = relevant_columns(rows)
+        lon, lat = own.lon, own.lat
         if self.name == "location":
             return np.repeat(self.trees[0].leaves_of(lon, lat), lengths)
         if self.name in ("keyword", "prefix"):
@@ -324,7 +325,7 @@ def plan_relevant(
     if name == "hash":
         return rule
     rows, offsets = sample.rows, sample.rows.literal_offsets
-    points = np.stack(relevant_columns(rows)[:2], axis=1)
+    points = relevant_columns(rows).points
     objects = np.stack([sample.lon, sample.lat], axis=1)
     if name == "location":
         return rule._replace(trees=(grow_point_tree(points, objects, workers),))

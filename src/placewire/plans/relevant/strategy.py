@@ -127,7 +127,7 @@ def rebalance_rule(
     cost = np.zeros(owner.size)
     cost[posted] = scale_costs(owner[posted], often[posted] + 1.0, counted)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
-    points = np.stack(relevant_columns(rows)[:2], axis=1)
+    points = relevant_columns(rows).points
 
     def cut_places(here: NDArray[np.bool_], leaves: int) -> PointTree:
         costs = sum_loads(row[here], cost[here], rows.total)

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import points_to_codes
-from placewire.kinds.relevant.index import GroupIndex, build_groups
+from placewire.kinds.relevant.index import build_groups
 from placewire.kinds.relevant.kernels import groups as prunings
-from placewire.kinds.relevant.kernels.groups import ALL_PRUNINGS, COUNT_POSTINGS, COUNTER_NAMES
-from placewire.kinds.relevant.match import (
-    Relevance,
-    RelevanceBlock,
-    find_relevant,
-    scan_relevant,
+from placewire.kinds.relevant.kernels.groups import (
+    ALL_PRUNINGS,
+    COUNT_POSTINGS,
+    COUNTER_NAMES,
+    GroupIndex,
 )
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
+from placewire.kinds.relevant.match import Relevance, find_relevant, scan_relevant
 from placewire.kinds.relevant.rows import RelevantRows, relevant_columns
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import (
@@ -99,7 +100,7 @@ def draw_world(seed: int, subscriptions: int = 300, objects: int = 40) -> World:
     lon, lat = draw_places(rng, n)
     alpha = np.where(rng.random(n) < 0.4, rng.choice([0.0, 0.5, 1.0], n), rng.random(n))
     reach = rng.choice(REACHES, n)
-    norm = norms_of(offsets, idf[words])
+    weights = np.column_stack([lon, lat, alpha, reach, norms_of(offsets, idf[words])])
     rows = no_rows()._replace(
         kind=np.full(n, RELEVANT, np.uint8),
         k=np.ones(n, np.uint16),
@@ -108,7 +109,7 @@ def draw_world(seed: int, subscriptions: int = 300, objects: int = 40) -> World:
         shape_offsets=np.zeros(n + 1, np.int64),
         literal_offsets=offsets,
         literal_term=HASHES[words],
-        own={RELEVANT: RelevantRows(lon, lat, alpha, reach, norm, idf[words])},
+        own={RELEVANT: RelevantRows(weights, idf[words])},
     )
     lon, lat = draw_places(rng, objects)
     codes = points_to_codes(lon, lat)
@@ -269,9 +270,10 @@ def test_nothing_and_little(subscriptions: int, objects: int) -> None:
 def test_many_rows_in_one_place_want_the_same() -> None:
     """A cell that cannot be divided, however small cells should be."""
     world = draw_world(11, 700, 20)
-    lon, lat = np.full(700, -74.0), np.full(700, 40.7)
-    own = relevant_columns(world.rows)._replace(lon=lon, lat=lat)
-    rows = world.rows._replace(own={RELEVANT: own})
+    own = relevant_columns(world.rows)
+    weights = own.weights.copy()
+    weights[:, :2] = -74.0, 40.7
+    rows = world.rows._replace(own={RELEVANT: own._replace(weights=weights)})
     index = build_groups(rows, world.theta, leaf_rows=10)
     assert int(np.diff(index.cell_offsets).max()) > 100
     found = find_relevant(world.block, rows, index, world.theta, world.dead, room=10)

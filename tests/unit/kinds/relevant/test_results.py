@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from placewire.kinds.relevant.kernels.buffers import buffer_cost, cheapest_sizes, steps_down
 from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
-from placewire.objects.kernels.best_of_rows import buffer_cost, cheapest_sizes, steps_down
 from placewire.objects.window import SlidingWindow, count_between
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry

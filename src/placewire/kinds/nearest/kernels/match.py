@@ -37,19 +37,18 @@ from placewire.kinds.boolean.kernels.probes import (
     object_in_cell,
     objects_meeting_cells,
 )
+from placewire.kinds.nearest.rows import LAT, LON, WITHIN
 from placewire.model.expression import COVER_ONE
 
 
 class NearPredicates(NamedTuple):
-    """What n rows ask of an object: terms, and a point with the farthest distance of a result."""
+    """What n rows ask of an object: terms, and a circle (see `NearestRows`)."""
 
     expires_us: NDArray[np.int64]
     cover_mode: NDArray[np.uint8]
     literal_offsets: NDArray[np.int64]
     literal_term: NDArray[np.uint64]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    within_m: NDArray[np.float64]
+    circle: NDArray[np.float64]
 
 
 class Circles(NamedTuple):
@@ -157,7 +156,7 @@ def objects_near_postings(
     words = index.postings.reshape(-1)
     expires_us, cover_mode = rows.expires_us, rows.cover_mode
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
-    row_lon, row_lat, within_m = rows.lon, rows.lat, rows.within_m
+    circle = rows.circle
     centres, limits = circles
     out_object, out_row, out_distance = buffers.object, buffers.row, buffers.distance
     aside_object, aside_row = buffers.aside_object, buffers.aside_row
@@ -227,7 +226,7 @@ def objects_near_postings(
                     left += dx * dx + dy * dy + dz * dz <= limits[row]
                 for k in range(left):
                     row = np.int64(aside_row[k])
-                    touched ^= np.uint32(row_lon[row] + row_lat[row] + within_m[row] > 0.0)
+                    touched ^= np.uint32(circle[row, LON] > 0.0)
                 for k in range(left):
                     o = aside_object[k]
                     row = np.int64(aside_row[k])
@@ -244,8 +243,8 @@ def objects_near_postings(
                         literal_offsets[row + 1],
                     ):
                         continue
-                    distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
-                    if distance > within_m[row]:
+                    distance = distance_m(circle[row, LON], circle[row, LAT], lons[o], lats[o])
+                    if distance > circle[row, WITHIN]:
                         continue
                     out_object[found] = o
                     out_row[found] = row
@@ -266,7 +265,7 @@ def objects_near_rows(probe: Probe, rows: NearPredicates, dead: np.ndarray) -> t
     term_offsets, terms = probe.term_offsets, probe.terms
     expires_us, cover_mode = rows.expires_us, rows.cover_mode
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
-    row_lon, row_lat, within_m = rows.lon, rows.lat, rows.within_m
+    circle = rows.circle
     room = 1024
     objects = np.empty(room, np.uint32)
     matched = np.empty(room, np.uint32)
@@ -287,8 +286,8 @@ def objects_near_rows(probe: Probe, rows: NearPredicates, dead: np.ndarray) -> t
                 wanted = literal_offsets[row + 1] - literal_offsets[row]
             if shared < wanted:
                 continue
-            distance = distance_m(row_lon[row], row_lat[row], lons[o], lats[o])
-            if distance > within_m[row]:
+            distance = distance_m(circle[row, LON], circle[row, LAT], lons[o], lats[o])
+            if distance > circle[row, WITHIN]:
                 continue
             if found == room:
                 objects = np.append(objects, np.empty(room, np.uint32))

@@ -248,3 +248,61 @@ def buffers_put(rows: np.ndarray, source: Buffers, buffers: Buffers) -> None:
         if held < source.counts[i]:
             lowest = first + held - 1
             theta[row], theta_seq[row] = buffers.nano[lowest], buffers.seq[lowest]
+
+
+@kernel
+def cheapest_sizes(ks: np.ndarray, looked: np.ndarray, growth: float) -> np.ndarray:
+    """How many objects above the threshold make a buffer cheapest to keep: i64[n].
+
+    With n of them, a buffer has about k (1 + ln(n / k)) that are not dominated, and an arriving or
+    leaving one walks along these. A search looks at `looked` objects; it is needed once the number
+    above the threshold, a random walk with a reflecting barrier at 2 n, has come down to k - 1.
+    In it `growth` objects arrive for each that leaves.
+    Both costs are taken by arriving object and without their common factor; the sum falls, then
+    rises, and the least is found by descent.
+    """
+    sizes = np.empty(ks.size, np.int64)
+    for i in range(ks.size):
+        k = np.float64(ks[i])
+        n = k
+        step = max(1.0, np.floor(k / 2))
+        cost = buffer_cost(n, k, looked[i], growth)
+        while step >= 1.0:
+            more = buffer_cost(n + step, k, looked[i], growth)
+            less = buffer_cost(max(n - step, k), k, looked[i], growth)
+            if more < cost and more <= less:
+                n += step
+                cost = more
+            elif less < cost:
+                n = max(n - step, k)
+                cost = less
+            else:
+                step = np.floor(step / 2)
+        sizes[i] = np.int64(n)
+    return sizes
+
+
+@subkernel
+def buffer_cost(n: float, k: float, looked: float, growth: float) -> float:
+    keeping = n * k * (1.0 + np.log(n / k))
+    searching = SEARCH_STEP * (looked + SEARCH_BASE)
+    return keeping + searching * n / steps_down(n - k + 1.0, n, growth)
+
+
+@subkernel
+def steps_down(above: float, n: float, growth: float) -> float:
+    """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
+
+    One step down from a place d below the barrier takes (1 + growth) (1 + growth + .. + growth^d)
+    steps, which is summed up here. Far up it takes so long that its length no longer matters.
+    """
+    if abs(growth - 1.0) < 1e-6:
+        return 2.0 * above * n + above * (above + 1.0)
+    far = growth ** min(n + 1.0, 200.0) * (growth ** min(above, 200.0) - 1.0) / (growth - 1.0)
+    return (far - above) * (1.0 + growth) / (growth - 1.0)
+
+
+# What a search takes beside scoring objects, as so many of them: words looked up in every file,
+# bounds of pages, memory that is not in a cache; some tenths of a millisecond in all.
+SEARCH_BASE = 30_000.0
+SEARCH_STEP = 4.0  # the cost of scoring an object, in steps along a buffer

@@ -6,14 +6,17 @@ docs/decisions/0010 says what they are and what each is worth.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kernels.text.term_sets import signature_of_term
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
 from placewire.model.regions import EARTH_RADIUS_M
-from placewire.objects.kernels.best_of_rows import ScoredRows
+from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
 
 # Prunings, each a bit.
 CELL_PRUNING = 1  # Lemma 6
@@ -56,6 +59,49 @@ NOT_POSTED = 1 << 40  # more than any number of a term
 MOST_PULL = 1e30  # a reach of nothing at all, still a number
 
 
+class GroupIndex(NamedTuple):
+    """Terms numbered from the rarest, their cells, groups, chunks and postings.
+
+    Every array can be mapped from disk. `posted` says which literals of the rows are in the index;
+    it is empty if all are. `longest` is how many postings the largest cell has.
+    """
+
+    term_table: NDArray[np.uint64]
+    term_idf: NDArray[np.float64]
+    term_cells: NDArray[np.int64]
+    cell_offsets: NDArray[np.int64]
+    cell_groups: NDArray[np.int64]
+    cell_bounds: NDArray[np.float32]
+    group_offsets: NDArray[np.int64]
+    group_chunks: NDArray[np.int64]
+    chunk_bounds: NDArray[np.float32]
+    facts: NDArray[np.float32]
+    posting_row: NDArray[np.uint32]
+    posting_hints: NDArray[np.uint64]
+    posted: NDArray[np.bool_]
+    longest: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """How many postings there are."""
+        return int(self.posting_row.size)
+
+
+class TermPairs(NamedTuple):
+    """Pairs of objects and terms of an index, in lists by term, objects ascending.
+
+    A list has the number of its term; a pair its object, weights x and y, and hints of the terms
+    that may come after it.
+    """
+
+    list_number: NDArray[np.int32]
+    list_offsets: NDArray[np.int64]
+    object: NDArray[np.uint32]
+    x: NDArray[np.float32]
+    y: NDArray[np.float32]
+    hints: NDArray[np.uint64]
+
+
 @kernel
 def rows_to_weights(
     picked: np.ndarray,
@@ -74,7 +120,7 @@ def rows_to_weights(
     by it even with an object at its place.
     """
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
-    literal_idf, alphas, norms = rows.literal_idf, rows.alpha, rows.norm
+    literal_idf, weights = rows.literal_idf, rows.weights
     total = 0
     longest = 1
     for row in picked:
@@ -90,7 +136,7 @@ def rows_to_weights(
     k = 0
     for row in picked:
         first, last = literal_offsets[row], literal_offsets[row + 1]
-        alpha, norm = alphas[row], norms[row]
+        alpha, norm = weights[row, ALPHA], weights[row, NORM]
         for i in range(last - first):
             its = np.int64(literal_number[first + i])
             if posted.size and not posted[first + i] and not in_place:
@@ -129,17 +175,17 @@ def rows_to_facts(
     theta: np.ndarray,
 ) -> np.ndarray:
     """The facts f32[FACTS, p] of postings."""
-    lon, lat, alphas, reach_m = rows.lon, rows.lat, rows.alpha, rows.reach_m
+    weights = rows.weights
     facts = np.empty((FACTS, post_row.size), np.float32)
     for p in range(post_row.size):
         row = np.int64(post_row[p])
-        alpha = alphas[row]
+        alpha = weights[row, ALPHA]
         facts[NEED, p] = 1e-9 * theta[row] - alpha - NEED_PADDING
         facts[NEAR, p] = post_near[p]
         facts[LATER, p] = post_later[p]
-        facts[PULL, p] = min(alpha * (EARTH_RADIUS_M / reach_m[row]), MOST_PULL)
+        facts[PULL, p] = min(alpha * (EARTH_RADIUS_M / weights[row, REACH]), MOST_PULL)
         facts[ALPHA_OF, p] = alpha
-        phi, turn = math.radians(lat[row]), math.radians(lon[row])
+        phi, turn = math.radians(weights[row, LAT]), math.radians(weights[row, LON])
         facts[UNIT_X, p] = math.cos(phi) * math.cos(turn)
         facts[UNIT_Y, p] = math.cos(phi) * math.sin(turn)
         facts[UNIT_Z, p] = math.sin(phi)
@@ -313,21 +359,14 @@ def weights_of(weight: float, most: float, prunings: int) -> tuple[float, float]
 
 
 @kernel
-def objects_to_pairs(
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    term_table: np.ndarray,
-    term_idf: np.ndarray,
-    in_order: bool,
-    prunings: int,
-) -> tuple:  # type: ignore[type-arg]
-    """Pairs of objects and terms that the index knows, in lists by term, objects ascending.
+def objects_to_pairs(block: RelevanceBlock, index: GroupIndex, prunings: int) -> tuple:  # type: ignore[type-arg]
+    """The number i32 of each object's term, -1 if the index has none, and the pairs of them.
 
-    Returns the number i32 of each term or -1; the numbers i32[l] and offsets i64[l + 1] of lists;
-    and for each pair its object u32[p], weights x and y f32[p] and hints u64[p] of the terms after
-    it. Unless `in_order`, a row may have any of the other terms after it.
+    If only some literals are posted, a row may have any other term of the object after a pair's.
     """
+    term_offsets, terms, norms = block.term_offsets, block.terms, block.norms
+    term_table, term_idf = index.term_table, index.term_idf
+    in_order = index.posted.size == 0
     term_number = np.full(terms.size, -1, np.int32)
     owner = np.empty(terms.size, np.uint32)
     places = np.empty(terms.size, np.int64)
@@ -375,12 +414,5 @@ def objects_to_pairs(
             list_number[lists] = number
             lists += 1
         list_offsets[lists] = k + 1
-    return (
-        term_number,
-        list_number[:lists],
-        list_offsets[: lists + 1],
-        pair_object,
-        pair_x,
-        pair_y,
-        pair_hints,
-    )
+    lists_of = list_number[:lists], list_offsets[: lists + 1]
+    return term_number, TermPairs(*lists_of, pair_object, pair_x, pair_y, pair_hints)

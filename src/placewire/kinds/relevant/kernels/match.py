@@ -39,7 +39,10 @@ from placewire.kinds.relevant.kernels.groups import (
     OUTER_BOUND,
     PULL,
     UNIT_X,
+    GroupIndex,
+    TermPairs,
 )
+from placewire.kinds.relevant.kernels.score import CandidateRoom
 
 CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for circles
 
@@ -166,40 +169,29 @@ def chunks_reached(
 
 @kernel
 def objects_reaching_groups(
-    # pairs of objects, in cell order, and terms of the index, grouped by term
-    list_number: np.ndarray,
-    list_offsets: np.ndarray,
-    pair_object: np.ndarray,
-    pair_x: np.ndarray,
-    pair_y: np.ndarray,
-    pair_hints: np.ndarray,
+    pairs: TermPairs,
     units: np.ndarray,
-    # the index
-    term_cells: np.ndarray,
-    cell_offsets: np.ndarray,
-    cell_groups: np.ndarray,
-    cell_bounds: np.ndarray,
-    group_offsets: np.ndarray,
-    group_chunks: np.ndarray,
-    chunk_bounds: np.ndarray,
-    facts: np.ndarray,
-    posting_row: np.ndarray,
-    posting_hints: np.ndarray,
+    index: GroupIndex,
     prunings: int,
-    # scratch, and where to put candidates: at least as long as the longest cell
     excess: np.ndarray,
-    out_object: np.ndarray,
-    out_row: np.ndarray,
-    out_number: np.ndarray,
-    out_bound: np.ndarray,
+    room: CandidateRoom,
     cursor: np.ndarray,
     counters: np.ndarray,
 ) -> int:
     """Write every (object, row, term) that may reach the row's threshold, and a bound of its score.
 
-    Gives how many are written. `cursor` i64[3] holds the list, cell and pair to begin at; when
-    there is no more room it is at the cell that could not be done, at the end past the last list.
+    Gives how many are written. `excess` f32 is scratch; it and `room` are at least as long as the
+    longest cell. `cursor` i64[3] holds the list, cell and pair to begin at; when there is no more
+    room it is at the cell that could not be done, at the end past the last list.
     """
+    list_number, list_offsets = pairs.list_number, pairs.list_offsets
+    pair_object, pair_hints = pairs.object, pairs.hints
+    pair_x, pair_y = pairs.x, pairs.y
+    term_cells, cell_offsets, cell_groups = index.term_cells, index.cell_offsets, index.cell_groups
+    group_offsets, group_chunks = index.group_offsets, index.group_chunks
+    cell_bounds, chunk_bounds, facts = index.cell_bounds, index.chunk_bounds, index.facts
+    posting_row, posting_hints = index.posting_row, index.posting_hints
+    out_object, out_row, out_number, out_bound = room.object, room.row, room.number, room.bound
     begin_list, begin_cell, begin_pair = cursor[0], cursor[1], cursor[2]
     found = 0
     for n in range(begin_list, list_number.size):

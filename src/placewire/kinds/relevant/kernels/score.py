@@ -5,15 +5,62 @@ Scores are whole billionths ("nano", i32), as the specification rounds them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.term_sets import place_of_term
-from placewire.objects.kernels.best_of_rows import ScoredRows
+from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
 
 BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
 TOUCHED = 128  # rows touched before they are read
+
+
+class RelevanceBlock(NamedTuple):
+    """Objects in cell order, with the norms f64[m] of their terms."""
+
+    codes: NDArray[np.uint32]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    now_us: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+    norms: NDArray[np.float64]
+
+
+class LiveRows(NamedTuple):
+    """When rows expire, the score in billionths that each needs, and the bits of ended rows."""
+
+    expires_us: NDArray[np.int64]
+    theta: NDArray[np.int32]
+    dead: NDArray[np.uint64]
+
+
+class CandidateRoom(NamedTuple):
+    """Room for pairs of object and row: the number of the term by which each was found, and bounds.
+
+    `bound` f32 is at least the score; `nano` is the score itself, of those that reach.
+    """
+
+    object: NDArray[np.uint32]
+    row: NDArray[np.uint32]
+    number: NDArray[np.int32]
+    bound: NDArray[np.float32]
+    nano: NDArray[np.int32]
+
+
+def make_candidate_room(size: int) -> CandidateRoom:
+    """Return room for `size` candidates."""
+    return CandidateRoom(
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size, np.int32),
+        np.empty(size, np.float32),
+        np.empty(size, np.int32),
+    )
 
 
 @subkernel
@@ -65,29 +112,16 @@ def score_nano(distance: float, textual: float, alpha: float, reach_m: float) ->
 
 
 @kernel
-def objects_relevant_to_rows(
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
-    expires_us: np.ndarray,
-    scored: ScoredRows,
-    theta: np.ndarray,
-    dead: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
+def objects_relevant_to_rows(block: RelevanceBlock, live: LiveRows, scored: ScoredRows) -> tuple:  # type: ignore[type-arg]
     """Every (object u32, row u32, score i32) with a shared term and a score of at least `theta`.
 
     By looking at each pair: the oracle of the index, and its null form.
     """
-    literal_offsets, literal_term, literal_idf = (
-        scored.literal_offsets,
-        scored.literal_term,
-        scored.literal_idf,
-    )
-    lon, lat, norm = scored.lon, scored.lat, scored.norm
-    alpha, reach_m = scored.alpha, scored.reach_m
+    lons, lats, nows_us, norms = block.lon, block.lat, block.now_us, block.norms
+    term_offsets, terms = block.term_offsets, block.terms
+    expires_us, theta, dead = live.expires_us, live.theta, live.dead
+    literal_offsets, literal_term = scored.literal_offsets, scored.literal_term
+    literal_idf, weights = scored.literal_idf, scored.weights
     room = 1024
     objects = np.empty(room, np.uint32)
     rows = np.empty(room, np.uint32)
@@ -111,12 +145,12 @@ def objects_relevant_to_rows(
                 literal_offsets[row],
                 literal_offsets[row + 1],
                 literal_idf,
-                norm[row],
+                weights[row, NORM],
             )
             if textual < 0.0:
                 continue
-            distance = distance_m(lon[row], lat[row], lons[o], lats[o])
-            nano = score_nano(distance, textual, alpha[row], reach_m[row])
+            distance = distance_m(weights[row, LON], weights[row, LAT], lons[o], lats[o])
+            nano = score_nano(distance, textual, weights[row, ALPHA], weights[row, REACH])
             if nano < theta[row]:
                 continue
             if found == room:
@@ -133,45 +167,32 @@ def objects_relevant_to_rows(
 
 @kernel
 def candidates_reaching_rows(
-    objects: np.ndarray,
-    rows: np.ndarray,
-    numbers: np.ndarray,
-    bounds: np.ndarray,
-    # the objects
-    lons: np.ndarray,
-    lats: np.ndarray,
-    nows_us: np.ndarray,
-    term_offsets: np.ndarray,
-    terms: np.ndarray,
-    norms: np.ndarray,
+    room: CandidateRoom,
+    count: int,
+    block: RelevanceBlock,
     term_number: np.ndarray,
-    # the rows
-    expires_us: np.ndarray,
+    live: LiveRows,
     scored: ScoredRows,
     posted: np.ndarray,
-    theta: np.ndarray,
-    dead: np.ndarray,
-    nanos: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Score candidates, move those that reach `theta` to the front, write their scores to `nanos`.
+    """Score the first `count` candidates, and move those that reach `theta` to the front.
 
-    Candidates are objects u32, rows u32, the number i32 of the term by which a pair was found and
-    a bound f32 of its score; one whose first posted term is another one is found by that. Returns
-    how many reach and how many were scored.
+    A candidate whose first posted term is another one is found by that. Returns how many reach and
+    how many were scored.
     """
-    literal_offsets, literal_term, literal_idf = (
-        scored.literal_offsets,
-        scored.literal_term,
-        scored.literal_idf,
-    )
-    lon, lat, norm = scored.lon, scored.lat, scored.norm
-    alpha, reach_m = scored.alpha, scored.reach_m
+    objects, rows, nanos = room.object, room.row, room.nano
+    numbers, bounds = room.number, room.bound
+    lons, lats, nows_us, norms = block.lon, block.lat, block.now_us, block.norms
+    term_offsets, terms = block.term_offsets, block.terms
+    expires_us, theta, dead = live.expires_us, live.theta, live.dead
+    literal_offsets, literal_term = scored.literal_offsets, scored.literal_term
+    literal_idf, weights = scored.literal_idf, scored.weights
     # What is needed of rows is all over memory: let it come before it is read.
     felt = np.int64(0)
     left = 0
     found = 0
-    for begin in range(0, rows.size, TOUCHED):
-        end = min(rows.size, begin + TOUCHED)
+    for begin in range(0, count, TOUCHED):
+        end = min(count, begin + TOUCHED)
         for k in range(begin, end):
             felt += np.int64(theta[np.int64(rows[k])])
         to = begin
@@ -181,7 +202,7 @@ def candidates_reaching_rows(
         for k in range(begin, to):
             row = np.int64(rows[k])
             felt += literal_offsets[row] + expires_us[row]
-            felt += np.int64(lon[row] + lat[row] + alpha[row] + reach_m[row] + norm[row] > 0.0)
+            felt += np.int64(weights[row, LON] + weights[row, NORM] > 0.0)
         for k in range(begin, to):
             at = literal_offsets[np.int64(rows[k])]
             felt += np.int64(literal_term[at] & np.uint64(1)) + np.int64(literal_idf[at] > 0.0)
@@ -203,12 +224,12 @@ def candidates_reaching_rows(
                 literal_offsets[row],
                 literal_offsets[row + 1],
                 literal_idf,
-                norm[row],
+                weights[row, NORM],
             )
             if textual < 0.0:
                 continue
-            distance = distance_m(lon[row], lat[row], lons[o], lats[o])
-            nano = score_nano(distance, textual, alpha[row], reach_m[row])
+            distance = distance_m(weights[row, LON], weights[row, LAT], lons[o], lats[o])
+            nano = score_nano(distance, textual, weights[row, ALPHA], weights[row, REACH])
             if nano >= theta[row]:
                 objects[found], rows[found], nanos[found] = o, row, nano
                 found += 1

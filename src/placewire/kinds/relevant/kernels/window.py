@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER, ranks_before
 from placewire.kernels.jit import kernel, subkernel
@@ -16,24 +19,100 @@ from placewire.kinds.relevant.kernels.buffers import (
     leave_buffer,
     soonest_in_buffer,
 )
+from placewire.objects.kernels.best_of_rows import BestObjects
+from placewire.objects.window import Moves
+
+
+class WindowMatches(NamedTuple):
+    """Matching objects of rows by seq, CSR by row; `exp` is when each leaves the window."""
+
+    offsets: NDArray[np.int64]
+    nano: NDArray[np.int32]
+    seq: NDArray[np.int64]
+    exp: NDArray[np.int64]
+
+
+class PassedRows(NamedTuple):
+    """Rows that the window passes: the events after `begin` and before `stop`.
+
+    `status` receives the seq of the event before which a row needs a refill, otherwise DONE.
+    """
+
+    row: NDArray[np.int64]
+    k: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    status: NDArray[np.int64]
+
+
+class RefilledRows(NamedTuple):
+    """Rows to refill as of an event; a row is `complete` if the window has no more for it."""
+
+    row: NDArray[np.int64]
+    k: NDArray[np.int64]
+    at_seq: NDArray[np.int64]
+    complete: NDArray[np.bool_]
+
+
+class WindowUpdates(NamedTuple):
+    """Updates of rows with the objects that each adds and drops, CSR by update."""
+
+    row: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    add_offsets: NDArray[np.int64]
+    drop_offsets: NDArray[np.int64]
+    add_nano: NDArray[np.int32]
+    add_seq: NDArray[np.int64]
+    drop_seq: NDArray[np.int64]
+
+
+@subkernel
+def make_update_room(updates: int, adds: int, drops: int) -> WindowUpdates:
+    """Return room for so many updates, objects added and objects dropped."""
+    return WindowUpdates(
+        np.empty(updates, np.int64),
+        np.empty(updates, np.int64),
+        np.zeros(updates + 1, np.int64),
+        np.zeros(updates + 1, np.int64),
+        np.empty(adds, np.int32),
+        np.empty(adds, np.int64),
+        np.empty(drops, np.int64),
+    )
+
+
+@subkernel
+def copy_updates(room: WindowUpdates, written: np.ndarray) -> WindowUpdates:
+    """Return the first updates; `written` i64[3] counts updates, adds and drops."""
+    updates, adds, drops = written[0], written[1], written[2]
+    return WindowUpdates(
+        room.row[:updates].copy(),
+        room.seq[:updates].copy(),
+        room.add_offsets[: updates + 1].copy(),
+        room.drop_offsets[: updates + 1].copy(),
+        room.add_nano[:adds].copy(),
+        room.add_seq[:adds].copy(),
+        room.drop_seq[:drops].copy(),
+    )
 
 
 @subkernel
 def changed_result(
+    row: int,
+    seq: int,
     before: int,
     old_nanos: np.ndarray,
     old_seqs: np.ndarray,
-    first: int,
-    after: int,
-    nanos: np.ndarray,
-    seqs: np.ndarray,
-    adds: int,
-    add_nano: np.ndarray,
-    add_seq: np.ndarray,
-    drops: int,
-    drop_seq: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """Write what entered and what left a result; gives how many entries both lists have now."""
+    k: int,
+    buffers: Buffers,
+    room: WindowUpdates,
+    written: np.ndarray,
+) -> None:
+    """Write what entered and what left a result since it was copied, if anything did."""
+    nanos, seqs = buffers.nano, buffers.seq
+    add_nano, add_seq, drop_seq = room.add_nano, room.add_seq, room.drop_seq
+    first = buffers.offsets[row]
+    after = min(int(buffers.counts[row]), k)
+    updates, adds, drops = written[0], written[1], written[2]
     i = 0
     j = 0
     while i < before or j < after:
@@ -52,58 +131,48 @@ def changed_result(
             add_nano[adds], add_seq[adds] = nanos[at], seqs[at]
             adds += 1
             j += 1
-    return adds, drops
+    if adds > written[1] or drops > written[2]:
+        room.row[updates], room.seq[updates] = row, seq
+        room.add_offsets[updates + 1], room.drop_offsets[updates + 1] = adds, drops
+        written[0], written[1], written[2] = updates + 1, adds, drops
 
 
 @kernel
 def window_past_rows(
-    rows: np.ndarray,
-    ks: np.ndarray,
-    stops: np.ndarray,
-    begins: np.ndarray,
-    candidate_offsets: np.ndarray,
-    candidate_nano: np.ndarray,
-    candidate_seq: np.ndarray,
-    candidate_exp: np.ndarray,
-    move_seq: np.ndarray,
-    move_horizon: np.ndarray,
+    passed: PassedRows,
+    matches: WindowMatches,
+    moves: Moves,
     dominance: bool,
     trim: bool,
     buffers: Buffers,
     soonest: np.ndarray,
-    status: np.ndarray,
-    update_row: np.ndarray,
-    update_seq: np.ndarray,
-    update_adds: np.ndarray,
-    update_drops: np.ndarray,
-    add_nano: np.ndarray,
-    add_seq: np.ndarray,
-    drop_seq: np.ndarray,
-    cursor: np.ndarray,
-) -> None:
+    room: WindowUpdates,
+    written: np.ndarray,
+    first_row: int,
+) -> int:
     """Let a stretch of the log pass the buffers of some rows, in place, and write the updates.
 
-    Row rows[i] has the candidates candidate_offsets[i]:candidate_offsets[i + 1] by seq; it sees the
-    events after begins[i] i64 and before stops[i] i64. The horizon moves at the events `move_seq`,
-    ascending. What arrives and what leaves at one event is applied together.
-
-    A row that would have fewer than k while the window has more stops before that event: its seq
-    is in `status` i64[n], otherwise DONE. Updates end with `update_adds` and `update_drops` of the
-    flat lists. The cursor i64[4] counts rows, updates, adds and drops; when room runs out the
-    kernel returns early, and goes on when it is called again with the last three 0.
+    What arrives and what leaves at one event is applied together. A row that would have fewer than
+    k while the window has more stops before that event. `written` i64[3] counts updates, adds and
+    drops. Gives the row to go on with, with new room, when it runs out.
     """
+    rows, ks, stops = passed.row, passed.k, passed.stop
+    begins, status = passed.begin, passed.status
+    match_offsets, match_nano = matches.offsets, matches.nano
+    match_seq, match_exp = matches.seq, matches.exp
+    move_seq, move_horizon = moves.seq, moves.horizon
     offsets, counts, theta = buffers.offsets, buffers.counts, buffers.theta
     nanos, seqs, exps = buffers.nano, buffers.seq, buffers.exp
+    most_updates, most_adds, most_drops = room.row.size, room.add_seq.size, room.drop_seq.size
     old_nanos = np.empty(MOST_K, np.int32)
     old_seqs = np.empty(MOST_K, np.int64)
-    updates, adds, drops = cursor[1], cursor[2], cursor[3]
-    for i in range(cursor[0], rows.size):
+    for i in range(first_row, rows.size):
         row = rows[i]
-        k = np.int64(ks[row])
+        k = ks[i]
         first = offsets[row]
-        at = candidate_offsets[i]
-        end = candidate_offsets[i + 1]
-        while at < end and candidate_seq[at] <= begins[i]:
+        at = match_offsets[i]
+        end = match_offsets[i + 1]
+        while at < end and match_seq[at] <= begins[i]:
             at += 1
         status[i] = DONE
         while True:
@@ -111,22 +180,21 @@ def window_past_rows(
             move = first_reaching(move_horizon, soonest[row])
             if move < move_seq.size and soonest[row] < NEVER:
                 seq = move_seq[move]
-            arrives = at < end and candidate_seq[at] <= seq
+            arrives = at < end and match_seq[at] <= seq
             if arrives:
-                seq = candidate_seq[at]
+                seq = match_seq[at]
             if seq == NEVER or seq >= stops[i]:
                 break
             if (
-                updates == update_row.size
-                or adds + MOST_K > add_seq.size
-                or drops + MOST_K > drop_seq.size
+                written[0] == most_updates
+                or written[1] + MOST_K > most_adds
+                or written[2] + MOST_K > most_drops
             ):
                 begins[i] = seq - 1
-                cursor[0], cursor[1], cursor[2], cursor[3] = i, updates, adds, drops
-                return
+                return i
             last = first_reaching(move_seq, seq + 1) - 1
             horizon = move_horizon[last] if last >= 0 else -NEVER
-            enters = arrives and candidate_exp[at] > horizon and candidate_nano[at] >= theta[row]
+            enters = arrives and match_exp[at] > horizon and match_nano[at] >= theta[row]
             held = np.int64(counts[row])
             left = 0
             for slot in range(first, first + held):
@@ -144,9 +212,9 @@ def window_past_rows(
             if enters:
                 place = enter_buffer(
                     row,
-                    np.int64(candidate_nano[at]),
-                    candidate_seq[at],
-                    candidate_exp[at],
+                    np.int64(match_nano[at]),
+                    match_seq[at],
+                    match_exp[at],
                     k,
                     dominance,
                     trim,
@@ -157,74 +225,41 @@ def window_past_rows(
             soonest[row] = soonest_in_buffer(row, buffers)
             if left == 0 and (place < 0 or place >= k):
                 continue
-            after = min(np.int64(counts[row]), k)
-            more_adds, more_drops = changed_result(
-                before,
-                old_nanos,
-                old_seqs,
-                first,
-                after,
-                nanos,
-                seqs,
-                adds,
-                add_nano,
-                add_seq,
-                drops,
-                drop_seq,
-            )
-            if more_adds > adds or more_drops > drops:
-                adds, drops = more_adds, more_drops
-                update_row[updates], update_seq[updates] = row, seq
-                update_adds[updates], update_drops[updates] = adds, drops
-                updates += 1
-    cursor[0], cursor[1], cursor[2], cursor[3] = rows.size, updates, adds, drops
+            changed_result(row, seq, before, old_nanos, old_seqs, k, buffers, room, written)
+    return rows.size
 
 
 @kernel
 def best_into_buffers(
-    rows: np.ndarray,
-    ks: np.ndarray,
-    at_seq: np.ndarray,
-    complete: np.ndarray,
-    best_offsets: np.ndarray,
-    best_counts: np.ndarray,
-    best_nano: np.ndarray,
-    best_seq: np.ndarray,
-    best_exp: np.ndarray,
+    refilled: RefilledRows,
+    best: BestObjects,
     dominance: bool,
     buffers: Buffers,
     soonest: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """Fill the buffers of some rows anew with the best of the window, and write the updates.
+) -> WindowUpdates:
+    """Fill the buffers of some rows again with the best of the window, and return the updates.
 
-    Row rows[i] gets the first best_counts[i] of the slots best_offsets[i]:best_offsets[i + 1], by
-    rank; if it is `complete` bool, they are all candidates that there are. Gives rows
-    i64, seqs i64, ends of adds and drops i64, nanos i32 and seqs i64 of adds, seqs i64 of drops.
+    Row i gets the first best.counts[i] of the slots best.offsets[i]:best.offsets[i + 1], by rank;
+    if it is complete, they are all candidates that there are.
     """
+    rows, ks = refilled.row, refilled.k
+    at_seq, complete = refilled.at_seq, refilled.complete
+    best_offsets, best_counts = best.offsets, best.counts
+    best_nano, best_seq, best_exp = best.nano, best.seq, best.exp
     counts, nanos, seqs = buffers.counts, buffers.nano, buffers.seq
     theta, theta_seq = buffers.theta, buffers.theta_seq
-    room = rows.size
-    add_room = 0
-    for i in range(rows.size):
-        add_room += min(np.int64(ks[rows[i]]), best_counts[i])
-    drop_room = 0
-    for i in range(rows.size):
-        drop_room += min(np.int64(ks[rows[i]]), np.int64(counts[rows[i]]))
-    update_row = np.empty(room, np.int64)
-    update_seq = np.empty(room, np.int64)
-    update_adds = np.empty(room, np.int64)
-    update_drops = np.empty(room, np.int64)
-    add_nano = np.empty(add_room, np.int32)
-    add_seq = np.empty(add_room, np.int64)
-    drop_seq = np.empty(drop_room, np.int64)
-    old_nanos = np.empty(MOST_K, np.int32)
-    old_seqs = np.empty(MOST_K, np.int64)
-    updates = 0
     adds = 0
     drops = 0
     for i in range(rows.size):
+        adds += min(ks[i], best_counts[i])
+        drops += min(ks[i], np.int64(counts[rows[i]]))
+    room = make_update_room(rows.size, adds, drops)
+    written = np.zeros(3, np.int64)
+    old_nanos = np.empty(MOST_K, np.int32)
+    old_seqs = np.empty(MOST_K, np.int64)
+    for i in range(rows.size):
         row = rows[i]
-        k = np.int64(ks[row])
+        k = ks[i]
         first = buffers.offsets[row]
         before = min(np.int64(counts[row]), k)
         for slot in range(before):
@@ -250,32 +285,5 @@ def best_into_buffers(
                 buffers,
             )
         soonest[row] = soonest_in_buffer(row, buffers)
-        after = min(np.int64(counts[row]), k)
-        more_adds, more_drops = changed_result(
-            before,
-            old_nanos,
-            old_seqs,
-            first,
-            after,
-            nanos,
-            seqs,
-            adds,
-            add_nano,
-            add_seq,
-            drops,
-            drop_seq,
-        )
-        if more_adds > adds or more_drops > drops:
-            adds, drops = more_adds, more_drops
-            update_row[updates], update_seq[updates] = row, at_seq[i]
-            update_adds[updates], update_drops[updates] = adds, drops
-            updates += 1
-    return (
-        update_row[:updates].copy(),
-        update_seq[:updates].copy(),
-        update_adds[:updates].copy(),
-        update_drops[:updates].copy(),
-        add_nano[:adds].copy(),
-        add_seq[:adds].copy(),
-        drop_seq[:drops].copy(),
-    )
+        changed_result(row, at_seq[i], before, old_nanos, old_seqs, k, buffers, room, written)
+    return copy_updates(room, written)
