@@ -317,7 +317,7 @@ def test_threads_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
         best = search.find_best(rows, np.arange(total), wanted, sizes)
         stays = np.arange(25) < best.counts[:, None]
-        found.append([best.counts, *(c.reshape(total, 25)[stays] for c in best[2:5])])
+        found.append([best.counts, *(c.reshape(total, 25)[stays] for c in best[3:])])
     assert all(file.layers.page_layers is not None for file in search.files.values())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
