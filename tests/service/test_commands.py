@@ -376,7 +376,7 @@ def test_what_is_asked_for_by_hand_is_shown_until_it_is_taken_up(
         service.subscribe("s", kind="boolean", where="any")
         service.caught_up()
         asked = shell("rebalance", "--plan", "shared", "--wait", "0", *at)
-        assert "which needs events to come" in asked.out
+        assert "which needs new events" in asked.out
         assert service.http.get("/v1/plan").json()["asked"] == {"plan": "shared"}
         assert shell("status", "--json", *at).json["asked"] == {"plan": "shared"}
         for words in (("status",), ("plan",)):
