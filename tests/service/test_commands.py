@@ -441,7 +441,7 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (made.code, made.out.startswith("pw_")) == (0, True)
     assert "shown this once" in made.err
     again = shell("keys", "add", "root", "--role", "admin", "--state", root)
-    assert "key 'root': already exists" in again.err
+    assert "key 'root': is there already" in again.err
     with serving(Path(root), require_keys=True) as service:
         at = ("--server", service.url)
         told = shell("status", *at)

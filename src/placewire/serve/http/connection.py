@@ -92,7 +92,7 @@ class Connection(HttpToolsProtocol):
     def _time_out(self) -> None:
         self._read_timer = None
         if self._in_head:
-            self.refuse(408, f"request: its head must arrive within {self.limits.head_s:g} s")
+            self.refuse(408, f"request: its head must come within {self.limits.head_s:g} s")
         else:
             self.transport.close()
 
