@@ -64,3 +64,13 @@ def subkernel(function: F) -> F:
     `inline="never"` keeps numba from typing it again in each caller. LLVM inlines it all the same.
     """
     return cast(F, numba.njit(cache=True, nogil=True, inline="never")(function))
+
+
+def inlined_subkernel(function: F) -> F:
+    """Compile a subkernel that LLVM must inline.
+
+    For functions whose call costs more than their body: an array is passed as seven values. Without
+    this LLVM decides by size, and `relevant` candidates take 25% longer to score.
+    """
+    jit = numba.njit(cache=True, nogil=True, inline="never", forceinline=True)
+    return cast(F, jit(function))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import freeze, kernel, subkernel
+from placewire.kernels.jit import freeze, inlined_subkernel, kernel
 from placewire.kernels.space.cells import (
     MAX_LEVEL,
     fine_column_of_lon,
@@ -69,7 +69,7 @@ class ObjectInCell(NamedTuple):
     signature: np.uint64
 
 
-@subkernel
+@inlined_subkernel
 def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) -> int:
     """The first position in ascending codes[first:last] whose code is >= `code`, by galloping."""
     step = 1
@@ -87,7 +87,7 @@ def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) ->
     return low
 
 
-@subkernel
+@inlined_subkernel
 def objects_meeting_cells(
     group_object: np.ndarray,
     at: int,
@@ -119,7 +119,7 @@ def objects_meeting_cells(
     return found, at, cell
 
 
-@subkernel
+@inlined_subkernel
 def object_in_cell(
     o: np.uint32, lons: np.ndarray, lats: np.ndarray, signatures: np.ndarray, level: int
 ) -> ObjectInCell:

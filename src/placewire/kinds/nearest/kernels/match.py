@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import inlined_subkernel, kernel
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
@@ -74,7 +74,7 @@ def make_buffers(room: int) -> NearBuffers:
     return NearBuffers(objects, rows, np.empty(room, np.float64), aside_object, aside_row)
 
 
-@subkernel
+@inlined_subkernel
 def postings_touching(
     words: np.ndarray,
     first: int,
@@ -113,7 +113,7 @@ def postings_touching(
     return np.int64(to)
 
 
-@subkernel
+@inlined_subkernel
 def terms_contain_literals(
     terms: np.ndarray,
     first_term: int,

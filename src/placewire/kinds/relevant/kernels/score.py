@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import inlined_subkernel, kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.term_sets import place_of_term
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
@@ -71,7 +71,7 @@ def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int)
     return bool(expires_us[row] <= now_us)
 
 
-@subkernel
+@inlined_subkernel
 def row_similarity(
     number: int,
     terms: np.ndarray,
