@@ -308,7 +308,7 @@ def add_loads(families: Families, status: StateStatus, most: int) -> None:
                 f'{{leaf="{leaf}",worker="{worker}"}}': float(table[leaf, worker])
                 for leaf, worker in shown
             }
-            add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker lately", values)
+            add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker in recent batches", values)
 
 
 def lag_metrics(lag: Lag) -> Iterator[Metric]:

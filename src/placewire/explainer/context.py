@@ -73,7 +73,7 @@ def open_context(state: StateDir | None, settings: Settings | None) -> ExplainCo
         raise Unusable(f"state {state.root}: has no committed batch yet")
     kept = manifest.settings
     if settings is not None and settings != kept:
-        raise Unusable(f"state {state.root}: has settings of its own, and others were given")
+        raise Unusable(f"state {state.root}: already has settings; do not give others")
     return ExplainContext(
         kept,
         open_analyzer(kept, manifest.key),

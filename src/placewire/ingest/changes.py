@@ -46,7 +46,7 @@ DEFAULTS = Settings()
 class RowFields(NamedTuple):
     """The values of a row that a kind reads from a subscription event.
 
-    `own` are those of its own columns by name: a number, or a list with one for each literal.
+    `own` has the values of the kind's columns by name: a number, or a list with one per literal.
     """
 
     k: int

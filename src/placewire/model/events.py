@@ -85,7 +85,7 @@ AnyEvent = ObjectEvent | SubscribeEvent | UnsubscribeEvent | QueryEvent
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 # A key may be repeated if the same string precedes a colon twice. All strings are matched in turn,
-# so that quotes stay paired. Escapes can spell one key in several ways, so a line with a backslash
+# so that quotes stay paired. Escapes can write one key in several ways, so a line with a backslash
 # is always checked in full.
 _strings = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.S)
 

@@ -178,7 +178,7 @@ class LiveStore:
         self.leaving += entries
 
     def archive_left(self) -> None:
-        """Archive what leaves; only once that is committed, or a resumed run might do it anew."""
+        """Archive objects that leave the store, after the commit so that none is archived twice."""
         if self.archive is None:
             return
         for entry in self.leaving:

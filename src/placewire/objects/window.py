@@ -48,7 +48,7 @@ class SlidingWindow:
         self.length_us = settings.window_us or 0
         self.by_time = settings.window_us is not None
         self.seqs: NDArray[np.int64] | None = None  # of the objects in the window, ascending
-        self.arrived = self.left = 0.0  # lately, in a window of time
+        self.arrived = self.left = 0.0  # recently, in a window of time
 
     @property
     def growth(self) -> float:

@@ -92,7 +92,7 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
 
 
 def assign_least(cost: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Assign each row of a square cost matrix a column of its own, at the least sum: i64[n].
+    """Assign each row of a square cost matrix a different column, at the least sum: i64[n].
 
     The Hungarian method: rows are added one by one, each along the shortest augmenting path by
     reduced costs.

@@ -440,7 +440,7 @@ def test_seqs_and_ids_need_a_state() -> None:
 
 
 def test_other_settings_than_the_states_are_refused(kept: Kept) -> None:
-    with pytest.raises(Unusable, match="has settings of its own"):
+    with pytest.raises(Unusable, match="already has settings"):
         explain(kept.state, 2, "s", parse_settings({"retention": "PT1H"}))
     with pytest.raises(NotRetained):
         explain(kept.state, 99, "s", parse_settings({}))

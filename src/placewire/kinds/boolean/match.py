@@ -75,7 +75,7 @@ def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NON
 
 
 class _Expected:
-    """How many matches an object has had lately, so that the next block gets enough room."""
+    """The recent number of matches per object, by which the next block gets its room."""
 
     def __init__(self) -> None:
         self.per_object = 16.0

@@ -2,7 +2,7 @@
 
 A circle is as large as it was when the index was made. Balls only shrink: a posting in a cell that
 its circle has left costs a look at the circle, and no result; when that becomes dear, the index is
-made anew (`state.live`).
+rebuilt (`state.live`).
 """
 
 from __future__ import annotations

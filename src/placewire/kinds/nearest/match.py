@@ -60,7 +60,7 @@ def probe_some(block: ObjectBlock, picked: NDArray[np.int64]) -> Probe:
 
 
 class LogChunks:
-    """The objects of a block by stretches of the log, each in cell order.
+    """The objects of a block by chunks of the log, each in cell order.
 
     The next one is as long as what the last one found allows.
     """
@@ -144,7 +144,7 @@ def sift_near(
     ks: NDArray[np.uint16],
     before: Sifted | None = None,
 ) -> Sifted:
-    """Those candidates that could enter, with those of earlier stretches of the block.
+    """Those candidates that could enter, with those of earlier chunks of the block.
 
     `events` has the event of each object; one that is not `sure` may yet be refused.
     """
@@ -167,23 +167,23 @@ def sift_near(
 def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by scanning.
 
-    The block is taken in stretches of the log, so many objects at a time that their candidates
+    The block is taken in chunks of the log, so many objects at a time that their candidates
     have room: subscriptions with fewer than k objects want everything that has their terms, and
     only after a stretch it is known how far away is too far.
     """
     find = scan_near if scan else find_near
-    stretches = LogChunks(block.event)
+    chunks = LogChunks(block.event)
     sifted: Sifted | None = None
     looked = passed = 0
     owned = False
-    for picked in stretches:
+    for picked in chunks:
         found = find(probe_some(block, picked), target)
         looked += found.candidates
         passed += int(found.object.size)
-        stretches.found(int(found.object.size))
+        chunks.found(int(found.object.size))
         found = found._replace(object=picked[found.object].astype(np.uint32))
         sifted = sift_near(found, block.event, block.sure, target.segment.rows.k, sifted)
-        if stretches.left and sifted.full.size:
+        if chunks.left and sifted.full.size:
             target = shrink(target, owned, sifted.full, sifted.radius)
             owned = True
     if sifted is None:

@@ -26,7 +26,7 @@ from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.storage.arrays import open_arrays
 from placewire.storage.manifest import DeltaEntry
 
-# The index is made anew once its circles have shrunk to half: all together, by the area that they
+# The index is rebuilt once its circles have shrunk to half: all together, by the area that they
 # cover, or those that objects meet, by how many of the postings looked at are still in the circle.
 SHRUNK = 0.5
 LOOKED = 100_000  # postings after which the share in the circle is taken

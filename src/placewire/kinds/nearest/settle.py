@@ -2,7 +2,7 @@
 
 The workers filtered by the circles of the last commit; here every candidate meets the result as it
 is at its seq. Rows that began in the batch have no circles yet: they meet the batch's objects in
-stretches of the log that grow as the circles shrink.
+chunks of the log that grow as the circles shrink.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def enter_new_rows(
     deal: RowPartition | None = None,
     scan: bool = False,
 ) -> tuple[Segment, Entered | None]:
-    """Let the batch's objects enter the results of its own rows; gives their segment too."""
+    """Apply the batch's objects to rows that began in it; return their segment too."""
     segment = make_segment(kind, rows, no_neighbours(rows.k))
     results = NearestResults(
         segment.held, segment.index.radius, nearest_columns(rows).within_m, (), no_file
@@ -113,13 +113,13 @@ def enter_new_rows(
     parts = []
     first = int(rows.begin_seq.min())
     for fact, base in zip(facts, bases.tolist(), strict=False):
-        stretches = LogChunks(fact.arrays["object.event"], max(first - fact.first_seq, 0))
-        for picked in stretches:
+        chunks = LogChunks(fact.arrays["object.event"], max(first - fact.first_seq, 0))
+        for picked in chunks:
             found = meet_new_rows(fact, base, picked, segment, results, row_end, scan)
-            stretches.found(int(found.row.size))
+            chunks.found(int(found.row.size))
             if found.row.size:
                 parts.append(_enter(rows, results, found))
-            if results.stale and stretches.left:
+            if results.stale and chunks.left:
                 segment = make_segment(kind, rows, results.neighbours)
                 results.indexed_area = results.area
     segment = make_segment(kind, rows, results.neighbours, deal)

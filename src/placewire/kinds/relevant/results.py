@@ -1,8 +1,8 @@
 """Buffers: what `relevant` subscriptions hold of the sliding window, and what a batch changed.
 
 A segment's file has the buffers of its rows as they were when it was written. Each batch adds a
-delta: what entered and is still there, thresholds that changed, and whole buffers that were filled
-anew. Applying the deltas in order, without what has left the window, gives the buffers of the last
+delta: what entered and is still there, thresholds that changed, and refilled buffers as a whole.
+Applying the deltas in order, without what has left the window, gives the buffers of the last
 commit.
 """
 
@@ -47,7 +47,7 @@ class BufferEntrants(NamedTuple):
 
 
 class BufferDelta(NamedTuple):
-    """What a batch changed: rows and objects that entered, thresholds, buffers filled anew."""
+    """What a batch changed: rows and objects that entered, thresholds, refilled buffers."""
 
     entrant_row: NDArray[np.uint32]
     entrant_nano: NDArray[np.int32]
@@ -63,7 +63,7 @@ class BufferDelta(NamedTuple):
     refill_exp: NDArray[np.int64]
 
     def entrants(self) -> tuple[BufferEntrants, BufferEntrants]:
-        """Those of buffers that were filled anew, and the others."""
+        """Those of refilled buffers, and the others."""
         rows = np.repeat(self.refill_row, self.refill_counts)
         return BufferEntrants(
             rows, self.refill_nano, self.refill_seq, self.refill_exp
@@ -139,10 +139,10 @@ def make_delta(
     since_seq: int,
     by_time: bool,
 ) -> BufferDelta:
-    """What changed since an event, of rows that were touched and of some filled anew."""
+    """What changed since an event, of rows that were touched and of some that were refilled."""
     touched = np.setdiff1d(touched, refilled)
     came = take_buffers(buffers, touched, by_time, since_seq=since_seq)
-    anew = take_buffers(buffers, refilled, by_time)
+    refills = take_buffers(buffers, refilled, by_time)
     both = np.concatenate([touched, refilled])
     return BufferDelta(
         np.repeat(touched, came.counts).astype(np.uint32),
@@ -153,10 +153,10 @@ def make_delta(
         buffers.theta[both],
         buffers.theta_seq[both],
         refilled.astype(np.uint32),
-        anew.counts,
-        anew.nano,
-        anew.seq,
-        anew.exp,
+        refills.counts,
+        refills.nano,
+        refills.seq,
+        refills.exp,
     )
 
 
@@ -170,7 +170,7 @@ def read_delta(arrays: dict[str, NDArray[Any]], label: str) -> BufferDelta:
 
 
 BUFFERS = ("cskyband", "skyband", "kmax")
-RISEN = 50_000_000  # the index is made anew once thresholds have risen so far, in the mean
+RISEN = 50_000_000  # the index is rebuilt once thresholds have risen by this much on average
 NOTHING = np.empty(0, np.int64)
 
 
@@ -238,9 +238,9 @@ class RelevantResults(RowResults):
         self.rule = rule
         self.ks = ks
         self.indexed = filed.theta  # thresholds by which the index was made
-        everybody = np.arange(ks.size)
+        all_rows = np.arange(ks.size)
         room = np.maximum(rule.room(ks), filed.counts)
-        self.buffers = take_buffers(filed, everybody, rule.by_time, room)
+        self.buffers = take_buffers(filed, all_rows, rule.by_time, room)
         self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search, if there was one
         self.deltas = list(deltas)
         self.touched: list[NDArray[np.int64]] = []  # rows, in the batch that is not committed yet
@@ -324,7 +324,7 @@ class RelevantResults(RowResults):
         return sum(delta.entrants for delta in self.deltas) > held + 10_000
 
     def note(self, touched: NDArray[np.int64], refilled: NDArray[np.int64]) -> None:
-        """Rows were changed, and buffers filled anew."""
+        """Record changed rows and refilled buffers."""
         for noted, rows in ((self.touched, touched), (self.refilled, refilled)):
             if rows.size:
                 noted.append(rows)

@@ -321,7 +321,7 @@ def search_file(
 ) -> int:
     """Offer what a file has; gives how many objects are held.
 
-    Callers give `first` and `held` as np.int64(0): to the compiler a bare 0 is a type of its own,
+    Callers give `first` and `held` as np.int64(0): to the compiler a bare 0 is another type,
     for which the whole search would be compiled once more.
     """
     if ask.asked.size == 0 or (not aim.every and aim.room == 0):

@@ -43,10 +43,10 @@ from placewire.plans.nearest.assignment import (
     price_counts,
 )
 from placewire.plans.nearest.sample import (
-    Circles,
     CircleSample,
     ObjectCounts,
     Rows,
+    SampleCircles,
     count_inside,
     count_objects_by_term,
     count_terms,
@@ -85,7 +85,7 @@ def plan_sop(sample: CircleSample, workers: int, *, theta: int = 20) -> Assignme
     return make_assignment(Rule("sop", object_counts), workers, worker, cost)
 
 
-def split_space(object_counts: ObjectCounts, circles: Circles, least: int) -> list[Quarter]:
+def split_space(object_counts: ObjectCounts, circles: SampleCircles, least: int) -> list[Quarter]:
     """Quarter the subset of the largest cost until there are `least`, or none can be quartered."""
     heap: list[tuple[int, int, Quarter]] = []
     solid: list[Quarter] = []  # at one place
@@ -108,7 +108,7 @@ def split_space(object_counts: ObjectCounts, circles: Circles, least: int) -> li
     return solid + [quarter for _, _, quarter in heap]
 
 
-def measure_quarter(object_counts: ObjectCounts, circles: Circles, rows: Rows) -> Quarter:
+def measure_quarter(object_counts: ObjectCounts, circles: SampleCircles, rows: Rows) -> Quarter:
     """A quarter with the objects around it."""
     return Quarter(rows, int(count_inside(object_counts, enclose_circles(circles, rows)[None])[0]))
 

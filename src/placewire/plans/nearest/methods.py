@@ -20,11 +20,11 @@ from placewire.plans.allocation import share_costs, share_heaviest_first
 from placewire.plans.nearest.assignment import Assignment, Rule, make_assignment, price_counts
 from placewire.plans.nearest.baselines import find_parts, plan_ps2near, plan_sop
 from placewire.plans.nearest.sample import (
-    Circles,
     CircleSample,
     Rectangle,
     RowObjectCounter,
     Rows,
+    SampleCircles,
     count_inside,
     count_objects_by_term,
     count_terms,
@@ -93,7 +93,7 @@ def plan_dkm(
 
 
 def split_subscriptions(
-    circles: Circles, counter: RowObjectCounter, least: int, gamma2: int
+    circles: SampleCircles, counter: RowObjectCounter, least: int, gamma2: int
 ) -> list[Subset]:
     """Algorithm 2: split the subset of the largest cost until there are `least` or all are single.
 
@@ -121,7 +121,7 @@ def split_subscriptions(
 
 
 def split_subset(
-    circles: Circles, counter: RowObjectCounter, subset: Subset, gamma2: int
+    circles: SampleCircles, counter: RowObjectCounter, subset: Subset, gamma2: int
 ) -> list[Subset]:
     """The better of the two ways to split a subset of two subscriptions or more."""
     quarters = quarter_rows(circles, subset.rows)
@@ -145,7 +145,7 @@ def split_by_cost(subset: Subset) -> list[Rows]:
 
 
 def take_part(
-    circles: Circles, counter: RowObjectCounter, subset: Subset, places: slice | Rows
+    circles: SampleCircles, counter: RowObjectCounter, subset: Subset, places: slice | Rows
 ) -> Subset:
     """A part of a subset with its own rectangle and what its rows meet there."""
     rows = subset.rows[places]

@@ -62,7 +62,7 @@ class CircleSample(NamedTuple):
         return int(self.object_lon.size)
 
 
-class Circles(NamedTuple):
+class SampleCircles(NamedTuple):
     """The subscriptions of a sample in space: codes i64[n] on the fine Z-curve, and the rectangles
     f64[n, 4] around their circles, all longitudes for one that crosses the antimeridian."""
 
@@ -70,26 +70,26 @@ class Circles(NamedTuple):
     rectangle: NDArray[np.float64]
 
 
-def place_circles(sample: CircleSample) -> Circles:
+def place_circles(sample: CircleSample) -> SampleCircles:
     """The circles of a sample."""
-    return Circles(
+    return SampleCircles(
         points_to_curve(sample.lon, sample.lat),
         circles_to_rectangles(sample.lon, sample.lat, sample.radius_m),
     )
 
 
-def rows_on_curve(circles: Circles) -> Rows:
+def rows_on_curve(circles: SampleCircles) -> Rows:
     """All rows, in the order of their places on the curve."""
     return np.argsort(circles.code, kind="stable")
 
 
-def enclose_circles(circles: Circles, rows: Rows) -> Rectangle:
+def enclose_circles(circles: SampleCircles, rows: Rows) -> Rectangle:
     """R: the rectangle around the circles of some rows, of which there is one or more."""
     around: Rectangle = rectangles_enclosed(circles.rectangle, rows)
     return around
 
 
-def quarter_rows(circles: Circles, rows: Rows) -> list[slice]:
+def quarter_rows(circles: SampleCircles, rows: Rows) -> list[slice]:
     """Where among rows in curve order each quarter of their cell is; quarters of none are left out.
 
     Their cell is the smallest of the world's quadtree that holds all their places, so that there

@@ -68,7 +68,7 @@ def enter_buffer(
     """Put an object into a buffer; gives its place there, or -1 if k others keep it out.
 
     A full buffer lets the lowest go and remembers that it did: theta rises. With `trim` it then
-    makes room for a while, so that what comes next need not rank so high.
+    makes room, so that later objects need not rank as high.
     """
     offsets, counts = buffers.offsets, buffers.counts
     theta, theta_seq = buffers.theta, buffers.theta_seq
@@ -294,7 +294,7 @@ def steps_down(above: float, n: float, growth: float) -> float:
     """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
 
     One step down from a place d below the barrier takes (1 + growth) (1 + growth + .. + growth^d)
-    steps, which is summed up here. Far up it takes so long that its length no longer matters.
+    steps, which is summed up here. Far up it takes so many that the exact number no longer matters.
     """
     if abs(growth - 1.0) < 1e-6:
         return 2.0 * above * n + above * (above + 1.0)

@@ -209,7 +209,7 @@ def groups_reported(
                     if at_us >= stop_us or at_us >= due_until[d]:
                         continue
                     if at_us < now_us:
-                        # There was no object for a while: on to the next time that can have one.
+                        # A gap without objects: skip to the next time that can have one.
                         at_us += -(-(now_us - at_us) // due_every[d]) * due_every[d]
                     while at_us < stop_us and at_us < due_until[d]:
                         if size < 0:
