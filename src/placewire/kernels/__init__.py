@@ -1,5 +1,10 @@
 """Compiled functions that several packages share; kernels of one package live in that package.
 
-`jit.py` has the decorators, and no other module imports numba. `json/` reads and writes lines,
-`text/` hashes terms and finds words, `space/` tests points and regions.
+- `jit`: the decorators; no other module imports numba
+- `blocks`: the clock of a block, sorting, slices
+- `bytes`: reading and writing bytes
+- `ids`: chains of changes that share an id, the id directory
+- `json`: read and write lines
+- `text`: hash terms, find words
+- `space`: test points and regions, cells
 """

@@ -1,4 +1,4 @@
-"""Answer snapshot queries from retained objects. A query is answered once; it is no subscription.
+"""Answer snapshot queries from retained objects, once each.
 
 The fields of a query are read in `ingest/queries.py`; each kind answers in `kinds/*/answer.py`.
 

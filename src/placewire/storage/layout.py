@@ -5,6 +5,7 @@ LOCK                 held by the one writer
 manifests/N.json     what batch N committed
 files/bN-*.plw       array files written by batch N: blocks, segments, tombstones
 sink/                delivered results
+sinks/               the cursors of sinks, see `sinks/delivery.py`
 lexicon-*.json       the lexicon of the settings, if they name one
 intake/              recorded batches of unordered sources, see `storage/intake.py`
 checkpoint/          Spark's checkpoint of a stream

@@ -2,7 +2,7 @@
 
 A circle is tested in three steps, from the cheapest to the exact one: the bounding box in a
 posting, the square of the chord between two points on the unit sphere in 32-bit floats (its limit
-is padded by some metres for rounding), and the distance.
+is padded by some metres for rounding), and the distance (`distance_m` in `regions`).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def circles_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarra
 
 @kernel
 def rectangles_enclosed(rectangles: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The one rectangle f64[4] around those, of f64[n, 4], of some rows; there is one or more."""
+    """The bounding rectangle f64[4] of some of `rectangles` f64[n, 4]; `rows` is not empty."""
     around = rectangles[rows[0]].copy()
     for row in rows:
         around[0] = min(around[0], rectangles[row, 0])
@@ -115,7 +115,7 @@ def rectangles_enclosed(rectangles: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @subkernel
 def height_between(south: float, north: float) -> float:
-    """The share of the globe's axis between two latitudes, which areas on it go by."""
+    """The difference of the sines of two latitudes, to which the area between is proportional."""
     return math.sin(math.radians(north)) - math.sin(math.radians(south))
 
 
@@ -123,8 +123,8 @@ def height_between(south: float, north: float) -> float:
 def rectangles_overlapping_most(rectangles: np.ndarray, others: np.ndarray) -> np.ndarray:
     """For each of `others` f64[n, 4] the rectangle that shares most area with it, or -1: i64[n].
 
-    Area is that on the globe. Of several that share the same the smallest is taken, since many
-    may hold the whole of a small one; of equal ones the first.
+    Area is that on the globe. Ties go to the smallest rectangle, since several may contain a
+    small one, and then to the first.
     """
     areas = np.empty(rectangles.shape[0], np.float64)
     for r in range(rectangles.shape[0]):

@@ -7,10 +7,10 @@ above it. When the window slides and a buffer runs short, it is refilled from re
 - `rows`: the columns of rows by name
 - `index`: postings by term, cell and groups of similar alpha
 - `match`: find candidates that reach the thresholds of the last commit
-- `settle`: slide the window past the rows event by event; decides when a buffer needs a refill
+- `settle`: slide the window past the rows event by event and refill buffers that run short
 - `refill`: find the best objects of the window for rows that run short or begin
 - `results`: the buffer of each row, how large it should be, and what changed in a batch
 - `answer`: answer snapshot queries
 - `explain`: explain a pair of object and subscription
-- `kernels`: the compiled parts
+- `kernels`: the compiled parts; `kernels/window` decides that a row runs short
 """

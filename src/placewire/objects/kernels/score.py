@@ -76,7 +76,7 @@ class ScoredObjects(NamedTuple):
 
 @subkernel
 def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
-    """The score of the specification's section 7, as it is rounded."""
+    """The score of the specification's section 7, rounded as by `score_nano` of the kind."""
     spatial = max(0.0, 1.0 - distance / reach_m)
     score = alpha * spatial + (1.0 - alpha) * textual
     return float(np.rint(1e9 * score) / 1e9)
@@ -154,7 +154,7 @@ def score_terms(
 def put_best(
     first: int, room: int, held: int, nano: int, seq: int, kept: int, found: ScoredObjects
 ) -> int:
-    """Put an object among the best by rank, if it belongs there; gives how many these are."""
+    """Insert an object into the ranked best if it qualifies; returns their number."""
     last = first + held - 1
     if held == room and (
         room == 0 or not ranks_before(nano, seq, np.int64(found.nano[last]), found.seq[last])

@@ -1,9 +1,9 @@
 """Plan `kdt`: PS2Stream's hybrid partitioning, a kd-tree some of whose leaves are cut by text.
 
-First the world is cut while that finds regions whose objects and subscriptions speak less alike;
-there text splits well, since few objects meet the terms of several parts. Then nodes are cut, by
-space or by text, whichever costs less, until there is one for each worker. Nodes are merged to
-workers; while the workers are not balanced, the heaviest node is cut in two.
+First the world is cut as long as this yields regions whose objects and subscriptions have less
+similar terms. Such regions split well by text, since few objects have terms of several parts. Then
+nodes are cut by space or by text, whichever costs less, until there is one for each worker. Nodes
+are merged to workers; while the workers are not balanced, the heaviest node is cut in two.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def plan_kdt(
 ) -> Leaves:
     """Algorithm 1 of PS2Stream; the paper names no values for its thresholds.
 
-    `delta` is the similarity below which a node is one for text, and `same` the part of a cosine
-    by which another may differ and count as "approximately" the same. A node above `delta` is cut
+    `delta` is the similarity below which a node is cut by text, and `same` the relative difference
+    within which two cosines count as "approximately" equal. A node above `delta` is cut
     by whichever costs less, one below it by text whatever that costs, and only what is below it is
     searched for regions that differ in their words. No one value is good everywhere (`python -m
-    bench --only hybrid`): without one, `DELTAS` are tried and the least sum of level loads taken.
+    bench run hybrid`): without one, `DELTAS` are tried and the least sum of level loads taken.
 
     `sigma` is how many times the smallest load the largest may be. From 1.5 down to 1.1 the sum of
     loads of the same posts grew by 14 to 16 % at 24 and 32 workers, for 0 to 3 % off the largest.
@@ -130,7 +130,7 @@ def cut_by_similarity(
 ) -> list[tuple[SampleSubset, bool]]:
     """The first phase: cut boxes as long as that makes one side's texts less similar.
 
-    Gives the boxes, and of each whether it is one for text. It makes at most `most`, which the
+    Returns the boxes, each with whether it is to be cut by text. It makes at most `most`, which the
     paper leaves open; breadth first, so that the limit stops it at the same depth everywhere.
     """
     boxes: list[tuple[SampleSubset, bool]] = []

@@ -35,7 +35,7 @@ LEAST_GAIN = 0.1  # of the largest load
 LEAST_OBJECTS = 1_000  # that the counts are of
 PAYBACK = 100  # batches in which a change must have paid for itself
 # A subscription that changes its worker: 116 ns to read its postings and 28 ns more when it is
-# matched first, its pages being in memory; 1,400 ns from disk (`bench --only drift-cold`).
+# matched first, its pages being in memory; 1,400 ns from disk (`python -m bench run drift-cold`).
 MOVE_NS = 150.0
 PRICES = Prices()
 WORSE = 1.25  # times the largest load of a futile decision: then it is worth deciding again

@@ -1,7 +1,7 @@
 """Find the objects of a block that may enter the results of `nearest` subscriptions.
 
-Postings are those of the kind `boolean`, made of circles. What comes out may be too much, never too
-little: a circle has shrunk since, a row's terms are met twice. Settling decides.
+Postings are those of the kind `boolean`, made of circles. The output may have false positives (a
+circle has shrunk since) and duplicates (several terms match), but misses nothing. Settling decides.
 """
 
 from __future__ import annotations

@@ -65,10 +65,10 @@ def enter_buffer(
     trim: bool,
     buffers: Buffers,
 ) -> int:
-    """Put an object into a buffer; gives its place there, or -1 if k others keep it out.
+    """Insert an object into a buffer; returns its position, or -1 if k others rank before it.
 
-    A full buffer lets the lowest go and remembers that it did: theta rises. With `trim` it then
-    makes room, so that later objects need not rank as high.
+    A full buffer evicts its lowest object, and theta rises. With `trim` it evicts several at once,
+    which leaves room for later objects.
     """
     offsets, counts = buffers.offsets, buffers.counts
     theta, theta_seq = buffers.theta, buffers.theta_seq

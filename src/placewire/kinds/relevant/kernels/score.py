@@ -86,9 +86,9 @@ def row_similarity(
     literal_idf: np.ndarray,
     row_norm: float,
 ) -> float:
-    """TSim of the specification's section 7, in the order of the row's terms; -1 if not asked for.
+    """TSim of the specification's section 7, in the order of the row's terms; -1 if no term counts.
 
-    That is, if none is shared, or one that is posted and whose number is below `number`.
+    That is, if none is shared, or if a posted term with a number below `number` finds the pair.
     """
     textual = -1.0
     for at in range(first, last):
@@ -106,7 +106,7 @@ def row_similarity(
 
 @subkernel
 def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
-    """The score of the specification's section 7 in billionths."""
+    """The score of the specification's section 7 in billionths, as in `objects/kernels/score`."""
     spatial = max(0.0, 1.0 - distance / reach_m)
     return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
 
@@ -115,7 +115,7 @@ def score_nano(distance: float, textual: float, alpha: float, reach_m: float) ->
 def objects_relevant_to_rows(block: RelevanceBlock, live: LiveRows, scored: ScoredRows) -> tuple:  # type: ignore[type-arg]
     """Every (object u32, row u32, score i32) with a shared term and a score of at least `theta`.
 
-    By looking at each pair: the oracle of the index, and its null form.
+    Looks at every pair: the oracle of the index, and its null implementation.
     """
     lons, lats, nows_us, norms = block.lon, block.lat, block.now_us, block.norms
     term_offsets, terms = block.term_offsets, block.terms
@@ -177,8 +177,8 @@ def candidates_reaching_rows(
 ) -> tuple:  # type: ignore[type-arg]
     """Score the first `count` candidates, and move those that reach `theta` to the front.
 
-    A candidate whose first posted term is another one is found by that. Returns how many reach and
-    how many were scored.
+    Skips candidates that another posted term finds first. Returns how many reach `theta` and how
+    many were scored.
     """
     objects, rows, nanos = room.object, room.row, room.nano
     numbers, bounds = room.number, room.bound

@@ -150,11 +150,11 @@ def window_past_rows(
     written: np.ndarray,
     first_row: int,
 ) -> int:
-    """Let a stretch of the log pass the buffers of some rows, in place, and write the updates.
+    """Apply a range of the log to the buffers of some rows, in place, and write the updates.
 
     What arrives and what leaves at one event is applied together. A row that would have fewer than
     k while the window has more stops before that event. `written` i64[3] counts updates, adds and
-    drops. Gives the row to go on with, with new room, when it runs out.
+    drops. Returns the row to resume at when the output is full.
     """
     rows, ks, stops = passed.row, passed.k, passed.stop
     begins, status = passed.begin, passed.status
