@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.json.results import (
+    UpdateColumns,
     lines_by_seq,
     matches_to_lines,
     matches_to_order,
@@ -188,8 +189,8 @@ def update_lines(
     updates: dict[str, NDArray[Any]], first: int, last: int, with_data: bool
 ) -> ResultLines:
     """Format a range of a batch's updates."""
-    columns = tuple(updates[name] for name in UPDATE_COLUMNS)
-    starts, text = updates_to_lines(first, last, with_data, *columns)
+    columns = freeze(UpdateColumns, (updates[name] for name in UPDATE_COLUMNS))
+    starts, text = updates_to_lines(first, last, with_data, columns)
     return ResultLines(updates["seq"][first:last], starts, text)
 
 

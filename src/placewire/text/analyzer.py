@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
-from placewire.kernels.jit import read_only
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers
 from placewire.kernels.text.siphash import slices_hash
 from placewire.kernels.text.term_map import (
@@ -39,7 +39,13 @@ from placewire.kernels.text.tokens import (
     Scripts,
     terms_of_texts,
 )
-from placewire.kernels.text.words import numbers_to_first_rows, words_of_texts
+from placewire.kernels.text.words import (
+    FoundWords,
+    TextSlices,
+    WordSearch,
+    numbers_to_first_rows,
+    words_of_texts,
+)
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import CJK_BIGRAM, SNOWBALL, Settings, check_analyzer, tokenize
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
@@ -168,32 +174,21 @@ class Analyzer:
         place = np.zeros(distinct.size, np.int64)
         size = np.zeros(distinct.size, np.int32)
         unsafe = np.zeros(rows.size, np.uint8)
+        texts = freeze(TextSlices, (raw, starts, ends, rows))
+        search = WordSearch(read_only(table), self.k0, self.k1)
         done = used = 0
         while True:
+            found = FoundWords(place, size, pool, unsafe)
             done, used = words_of_texts(
-                read_only(raw),
-                read_only(starts),
-                read_only(ends),
-                rows,
-                done,
-                used,
-                code_points().points,
-                table,
-                self.k0,
-                self.k1,
-                self.scripts,
-                place,
-                size,
-                pool,
-                unsafe,
+                texts, done, used, code_points().points, search, self.scripts, found
             )
             if done == rows.size:
                 break
             pool.resize(2 * pool.size, refcheck=False)
         pool = pool[:used]
         if unsafe.any():
-            texts = [raw[starts[row] : ends[row]].tobytes() for row in rows[unsafe > 0].tolist()]
-            pool = self._add_unsafe(distinct, texts, place, size, pool)
+            left = [raw[starts[row] : ends[row]].tobytes() for row in rows[unsafe > 0].tolist()]
+            pool = self._add_unsafe(distinct, left, place, size, pool)
         offsets, words = slices_to_buffer(
             read_only(pool), read_only(place), read_only(place + size)
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.jit import kernel, subkernel
 
@@ -284,32 +287,40 @@ def put_objects(
     return at
 
 
-@kernel
-def updates_to_lines(
-    first: int,
-    last: int,
-    with_data: bool,
-    seqs: np.ndarray,
-    scored: np.ndarray,
-    subscription_offsets: np.ndarray,
-    subscription_bytes: np.ndarray,
-    measures: np.ndarray,
-    adds: np.ndarray,
-    add_offsets: np.ndarray,
-    add_bytes: np.ndarray,
-    add_data_offsets: np.ndarray,
-    add_data_bytes: np.ndarray,
-    drops: np.ndarray,
-    drop_offsets: np.ndarray,
-    drop_bytes: np.ndarray,
-    drop_data_offsets: np.ndarray,
-    drop_data_bytes: np.ndarray,
-) -> tuple:  # type: ignore[type-arg]
-    """JSON Lines of the updates first:last: where each begins i64[n + 1], and the bytes u8[..].
+class UpdateColumns(NamedTuple):
+    """n updates: what u adds is adds[u]:adds[u + 1] of the added objects, likewise what it drops.
 
-    Update u adds the objects adds[u]:adds[u + 1] and drops drops[u]:drops[u + 1]; `measures` are of
-    those added, scores if it is `scored` and distances if not.
+    `measure` is of the added objects: scores if the update is `scored`, otherwise distances.
     """
+
+    seq: NDArray[np.int64]
+    scored: NDArray[np.bool_]
+    subscription_offsets: NDArray[np.int64]
+    subscription_bytes: NDArray[np.uint8]
+    measure: NDArray[np.float64]
+    adds: NDArray[np.int64]
+    add_offsets: NDArray[np.int64]
+    add_bytes: NDArray[np.uint8]
+    add_data_offsets: NDArray[np.int64]
+    add_data_bytes: NDArray[np.uint8]
+    drops: NDArray[np.int64]
+    drop_offsets: NDArray[np.int64]
+    drop_bytes: NDArray[np.uint8]
+    drop_data_offsets: NDArray[np.int64]
+    drop_data_bytes: NDArray[np.uint8]
+
+
+@kernel
+def updates_to_lines(first: int, last: int, with_data: bool, updates: UpdateColumns) -> tuple:  # type: ignore[type-arg]
+    """JSON Lines of the updates first:last: where each begins i64[n + 1], and the bytes u8[..]."""
+    seqs, scored, measures = updates.seq, updates.scored, updates.measure
+    subscription_offsets = updates.subscription_offsets
+    subscription_bytes = updates.subscription_bytes
+    adds, add_offsets, add_bytes = updates.adds, updates.add_offsets, updates.add_bytes
+    add_data_offsets, add_data_bytes = updates.add_data_offsets, updates.add_data_bytes
+    drops, drop_offsets, drop_bytes = updates.drops, updates.drop_offsets, updates.drop_bytes
+    drop_data_offsets, drop_data_bytes = updates.drop_data_offsets, updates.drop_data_bytes
+    no_measures = measures[:0]
     room = 80 * (last - first)
     room += 6 * (subscription_offsets[last] - subscription_offsets[first])
     a, b = adds[first], adds[last]
@@ -350,7 +361,7 @@ def updates_to_lines(
             drops[u],
             drops[u + 1],
             with_data,
-            measures[:0],
+            no_measures,
             False,
             drop_offsets,
             drop_bytes,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from placewire.kernels.bytes import append_bytes, compare_slices
 from placewire.kernels.jit import kernel, subkernel
@@ -95,31 +98,53 @@ def keep_word(
     return end if kept else first
 
 
+class TextSlices(NamedTuple):
+    """Texts as slices of bytes; only those of `rows` are read."""
+
+    raw: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+
+class WordSearch(NamedTuple):
+    """The hashes whose words are wanted, numbered in a table, and the key they were made with."""
+
+    table: NDArray[np.uint64]
+    k0: np.uint64
+    k1: np.uint64
+
+
+class FoundWords(NamedTuple):
+    """Where in the pool the word of each number is; a size is 0 until it is found.
+
+    `unsafe` marks texts whose code points need their neighbours, and which are skipped.
+    """
+
+    start: NDArray[np.int64]
+    size: NDArray[np.int32]
+    pool: NDArray[np.uint8]
+    unsafe: NDArray[np.uint8]
+
+
 @kernel
 def words_of_texts(
-    raw: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    rows: np.ndarray,
+    texts: TextSlices,
     first_row: int,
     used: int,
     points: CodePoints,
-    table: np.ndarray,
-    k0: np.uint64,
-    k1: np.uint64,
+    search: WordSearch,
     scripts: Scripts,
-    word_start: np.ndarray,
-    word_size: np.ndarray,
-    pool: np.ndarray,
-    unsafe: np.ndarray,
+    found: FoundWords,
 ) -> tuple:  # type: ignore[type-arg]
-    """Find the words of the hashes in `table` in texts that were analysed before.
+    """Find the words of hashes in texts that were analysed before.
 
-    Writes where in `pool` u8 each number's word is, i64, and its size i32, which is 0 before. Rows
-    whose code points need their neighbours are marked in `unsafe` u8 and skipped. Starts at
-    rows[first_row] with `used` bytes of the pool; returns both for the next call, needed if
-    the pool was too small.
+    Starts at the text `first_row` of those to read, with `used` bytes of the pool. Returns both for
+    the next call, which is needed if the pool was too small.
     """
+    raw, starts, ends, rows = texts.raw, texts.start, texts.end, texts.row
+    table, k0, k1 = search.table, search.k0, search.k1
+    word_start, word_size, pool, unsafe = found.start, found.size, found.pool, found.unsafe
     for i in range(first_row, rows.size):
         row = rows[i]
         at, stop = starts[row], ends[row]
