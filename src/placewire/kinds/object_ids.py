@@ -112,7 +112,7 @@ class ResultObjectFiles:
         """Write the objects that entered a result in a batch."""
         if objects.seq.size == 0:
             return
-        name = self.state.new_name(batch, "roster")
+        name = self.state.new_name(batch, "ids")
         write_arrays(self.state.file(name), objects._asdict())
         self.entries.append(ResultObjectsEntry(name, int(objects.seq[0]), int(objects.seq.size)))
 
