@@ -17,7 +17,7 @@ from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import match_segment
 from placewire.model.expression import COVER_ANY, COVER_ONE
 from placewire.model.regions import EVERYWHERE
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import COLUMNS, SubscriptionRows
 from placewire.segments.segment import Segment
 from placewire.text.analyzer import Analyzer
 
@@ -93,7 +93,8 @@ def run_kernel(workload: Workload) -> tuple[KernelRun, Segment]:
         candidates += found.candidates
     match_s = time.perf_counter() - started
     n = workload.objects.num_rows
-    size = sum(a.nbytes for part in (rows, segment.index) for a in part)
+    columns = [getattr(rows, name) for name in COLUMNS]
+    size = sum(array.nbytes for array in (*columns, *segment.index))
     size += segment.directory_hash.nbytes + segment.directory_row.nbytes - rows.id_hash.nbytes
     measure_kernel = KernelRun(
         matches, build_s, n / match_s, n / (probe_s + match_s), candidates, size / rows.total
