@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import inlined_subkernel, kernel
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import region_contains_point
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
@@ -77,7 +77,7 @@ def double_buffers(buffers: MatchBuffers) -> MatchBuffers:
     return wider
 
 
-@subkernel
+@inlined_subkernel
 def postings_sifted(
     words: np.ndarray,
     first: int,
@@ -188,19 +188,20 @@ def objects_matching_postings(
             while at < group_offsets[g + 1] and cell < last_cell:
                 # First find the cells of some objects and touch their lists, so that the
                 # memory of all of them is on its way before the first is read.
-                met, at, cell = objects_meeting_cells(
+                met, at, cell, touched = objects_meeting_cells(
                     group_object,
                     at,
                     group_offsets[g + 1],
                     codes,
                     shift,
                     cell_code,
+                    cell_offsets,
+                    words,
                     cell,
                     last_cell,
                     hits,
+                    touched,
                 )
-                for h in range(met):
-                    touched ^= words[cell_offsets[hits[h, CELL]] * WORDS]
                 begun = found
                 doubtful = 0
                 full = False
@@ -346,16 +347,19 @@ def object_meeting_postings(probe: Probe, index: BooleanIndex, buffers: MatchBuf
         for r in range(np.int64(run_offsets[t]), np.int64(run_offsets[t + 1])):
             searched += 1
             level = np.int64(index.run_level[r])
-            hit, _, cell = objects_meeting_cells(
+            hit, _, cell, _ = objects_meeting_cells(
                 probe.group_object,
                 probe.group_offsets[g],
                 probe.group_offsets[g + 1],
                 probe.codes,
                 2 * (MAX_LEVEL - level),
                 cell_code,
+                cell_offsets,
+                words,
                 np.int64(run_cells[r]),
                 np.int64(run_cells[r + 1]),
                 hits,
+                np.uint32(0),
             )
             if hit == 0:
                 continue

@@ -95,14 +95,18 @@ def objects_meeting_cells(
     codes: np.ndarray,
     shift: int,
     cell_code: np.ndarray,
+    cell_offsets: np.ndarray,
+    words: np.ndarray,
     cell: int,
     last_cell: int,
     hits: np.ndarray,
-) -> tuple[int, int, int]:
+    touched: np.uint32,
+) -> tuple[int, int, int, np.uint32]:
     """Find the cells of up to AHEAD of the objects group_object[at:end], from `cell` on.
 
     Writes them to `hits` i64[AHEAD, 3]. Returns how many there are, and the position and cell to go
-    on at. (A tuple of arrays or a `break` would make the compiler count references.)
+    on at. Reads a word of each list into `touched`, so that the memory of all of them is on its
+    way before the first is searched. (A `break` would make the compiler count references.)
     """
     found = 0
     while at < end and found < AHEAD and cell < last_cell:
@@ -114,9 +118,10 @@ def objects_meeting_cells(
             hits[found, OBJECT] = o
             hits[found, CELL] = cell
             hits[found, AT] = at
+            touched ^= words[cell_offsets[cell] * WORDS]
             found += 1
         at += 1
-    return found, at, cell
+    return found, at, cell, touched
 
 
 @inlined_subkernel

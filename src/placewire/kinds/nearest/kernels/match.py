@@ -180,19 +180,20 @@ def objects_near_postings(
             at = max(group_offsets[g], begin_at)
             begin_at = np.int64(0)
             while at < group_offsets[g + 1] and cell < last_cell:
-                met, at, cell = objects_meeting_cells(
+                met, at, cell, touched = objects_meeting_cells(
                     group_object,
                     at,
                     group_offsets[g + 1],
                     codes,
                     shift,
                     cell_code,
+                    cell_offsets,
+                    words,
                     cell,
                     last_cell,
                     hits,
+                    touched,
                 )
-                for h in range(met):
-                    touched ^= words[cell_offsets[hits[h, CELL]] * WORDS]
                 aside = 0
                 full = False
                 for h in range(met):
