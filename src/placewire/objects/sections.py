@@ -14,6 +14,7 @@ from placewire.kernels.text.words import place_of_slice
 from placewire.model.regions import Region
 from placewire.objects.index import Retained
 from placewire.objects.kernels.cell_ranges import SearchRegion
+from placewire.objects.kernels.index import CountedColumns
 from placewire.objects.kernels.score import Columns
 from placewire.objects.score_layers import Layers, columns_of
 from placewire.objects.store import open_retained
@@ -36,11 +37,12 @@ class Section(NamedTuple):
     """A file of retained objects with what is known of it from outside.
 
     `rows` i64[p, 2] are those of the parts that are asked: all of them, or a worker's own.
-    `columns` are those that kernels search.
+    `columns` are those that kernels search, `counted` those whose terms they count.
     """
 
     retained: Retained
     columns: Columns
+    counted: CountedColumns
     rows: NDArray[np.int64]
     first_seq: int
     last_seq: int
@@ -75,7 +77,8 @@ def make_section(retained: Retained, entry: StoreEntry, layers: Layers | None = 
     """A section of all parts of a file."""
     rows = np.stack([retained.part_rows[:-1], retained.part_rows[1:]], axis=1)
     times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
-    return Section(retained, columns_of(retained), read_only(rows), *times, layers)
+    counted = CountedColumns(*(getattr(retained, name) for name in CountedColumns._fields))
+    return Section(retained, columns_of(retained), counted, read_only(rows), *times, layers)
 
 
 def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:

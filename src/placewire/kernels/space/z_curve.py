@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.space.cells import fine_column_of_lon, fine_row_of_lat
 
 CURVE_LEVEL = 31
@@ -62,7 +62,7 @@ def first_at_code(codes: np.ndarray, members: np.ndarray, begin: int, end: int, 
     return begin
 
 
-@subkernel
+@array_subkernel
 def rectangle_to_columns_rows(rectangle: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """First column, first row, last column, last row; one further out at the world's edge."""
     side = np.int64(1) << CURVE_LEVEL
@@ -128,7 +128,7 @@ def add_range(ranges: np.ndarray, count: int, begin: int, end: int) -> int:
     return count + 1
 
 
-@subkernel
+@array_subkernel
 def list_in_rectangle(
     codes: np.ndarray,
     lons: np.ndarray,

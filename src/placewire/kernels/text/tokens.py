@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.bytes import append_bytes, padded_word_at
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.text.siphash import (
     EIGHT,
     ONE,
@@ -92,7 +92,7 @@ def mask_length(mask: np.uint64) -> np.uint64:
     return ((mask & LOWS) * LOWS) >> BYTE_SHIFT
 
 
-@subkernel
+@array_subkernel
 def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) -> np.uint64:
     """Sort `hashes[top:end]` in place, drop repeats, and return the new end."""
     if end - top <= ONE:

@@ -51,7 +51,7 @@ def count_section(section: Section, region: SearchRegion, span: Span) -> Counted
     """Count the terms of one file."""
     retained = section.retained
     terms, counts, objects = terms_counted(
-        retained,
+        section.counted,
         section.rows,
         region,
         span,

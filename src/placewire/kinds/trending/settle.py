@@ -114,7 +114,7 @@ def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
     """Count a file of earlier batches: its objects only leave the window."""
     r = section.retained
     start_offsets, terms, counts, objects, move_offsets, rows = groups_counted(
-        r,
+        section.counted,
         section.rows,
         section.first_seq,
         section.last_seq,
@@ -130,7 +130,7 @@ def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
 
 def count_batch_file(section: Section, groups: DueGroups, advances: Advances) -> FileCounts:
     """Count a file of the batch itself: each object enters the window and leaves it."""
-    offsets, rows, come, go = groups_entered(section.retained, section.rows, advances, groups)
+    offsets, rows, come, go = groups_entered(section.counted, section.rows, advances, groups)
     return FileCounts(
         np.zeros(groups.total + 1, np.int64),
         np.empty(0, np.uint32),

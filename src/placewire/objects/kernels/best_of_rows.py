@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER
-from placewire.kernels.jit import kernel, read_only, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, read_only, subkernel
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects.kernels.relevant import make_scratch, search_file
 from placewire.objects.kernels.score import (
@@ -105,7 +105,7 @@ def most_words(rows: ScoredRows, picked: np.ndarray) -> int:
     return most
 
 
-@subkernel
+@array_subkernel
 def ask_of_row(
     rows: ScoredRows,
     row: int,

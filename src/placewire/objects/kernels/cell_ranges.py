@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import subkernel
+from placewire.kernels.jit import array_subkernel, subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 from placewire.kernels.space.regions import distance_m, polygon_contains_point
 from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
@@ -116,7 +116,7 @@ def region_over_cell(
     return polygon_over_cell(shape, west, south, east, north)
 
 
-@subkernel
+@array_subkernel
 def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
     """The same stretches with room for another part's."""
     if count + MOST_STRETCHES + STACK <= found.shape[0]:
@@ -126,7 +126,7 @@ def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
     return wider
 
 
-@subkernel
+@array_subkernel
 def part_to_stretches(
     region: SearchRegion,
     codes: np.ndarray,
@@ -173,7 +173,7 @@ def part_to_stretches(
     return count
 
 
-@subkernel
+@array_subkernel
 def region_to_stretches(
     region: SearchRegion, codes: np.ndarray, parts: np.ndarray, few: int
 ) -> np.ndarray:
@@ -191,7 +191,7 @@ def region_to_stretches(
     return found[:count].copy()
 
 
-@subkernel
+@array_subkernel
 def parts_to_stretches(parts: np.ndarray) -> np.ndarray:
     """All rows of parts i64[p, 2] as stretches i64[p, 3] that may lie in a region."""
     found = np.zeros((parts.shape[0], 3), np.int64)

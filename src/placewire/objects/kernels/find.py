@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.space.cells import code_of_point
 from placewire.kernels.space.regions import distance_m, region_contains_point
 from placewire.objects.kernels.cell_ranges import (
@@ -158,7 +158,7 @@ def row_has_earlier(
     return False
 
 
-@subkernel
+@array_subkernel
 def choose_lists(
     list_offsets: np.ndarray, literal_term: np.ndarray, cover: np.ndarray, any_of: bool
 ) -> tuple:  # type: ignore[type-arg]

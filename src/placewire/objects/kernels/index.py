@@ -5,12 +5,33 @@ Objects are in parts, and in a part in code order; a cell of any level is then a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 
 TABLE_ROWS = 4_096  # a table of fewer rows saves little: most of their terms are there once
+
+
+class CountedColumns(NamedTuple):
+    """Columns of a file of retained objects that counting terms reads; see `Retained`.
+
+    Only these, because each array of a call costs time to pass.
+    """
+
+    code: np.ndarray
+    lon: np.ndarray
+    lat: np.ndarray
+    ts_us: np.ndarray
+    seq: np.ndarray
+    term_offsets: np.ndarray
+    terms: np.ndarray
+    nodes: np.ndarray
+    table_offsets: np.ndarray
+    table_terms: np.ndarray
+    table_counts: np.ndarray
 
 
 @kernel

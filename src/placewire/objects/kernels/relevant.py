@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import subkernel
+from placewire.kernels.jit import array_subkernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.objects.kernels.find import first_in_list
 from placewire.objects.kernels.score import (
@@ -74,7 +74,7 @@ class Scratch(NamedTuple):
     looked: np.ndarray  # i64[1]: how many objects were scored
 
 
-@subkernel
+@array_subkernel
 def make_scratch(pages: int, words: int) -> Scratch:
     """Room for searches with so many words."""
     return Scratch(

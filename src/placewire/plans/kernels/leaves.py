@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.plans.kernels.owners import (
     NO_WORKER,
     owner_of_term,
@@ -159,7 +159,7 @@ def rows_to_likely_parts(
     return part_of
 
 
-@subkernel
+@array_subkernel
 def found_with_room(found: np.ndarray, count: int) -> np.ndarray:
     """The array itself, or a copy of twice its size when it is full."""
     if count < found.size:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER, ranks_before
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kinds.relevant.kernels.buffers import (
     ALL,
     DONE,
@@ -66,7 +66,7 @@ class WindowUpdates(NamedTuple):
     drop_seq: NDArray[np.int64]
 
 
-@subkernel
+@array_subkernel
 def make_update_room(updates: int, adds: int, drops: int) -> WindowUpdates:
     """Return room for so many updates, objects added and objects dropped."""
     return WindowUpdates(
@@ -80,7 +80,7 @@ def make_update_room(updates: int, adds: int, drops: int) -> WindowUpdates:
     )
 
 
-@subkernel
+@array_subkernel
 def copy_updates(room: WindowUpdates, written: np.ndarray) -> WindowUpdates:
     """Return the first updates; `written` i64[3] counts updates, adds and drops."""
     updates, adds, drops = written[0], written[1], written[2]

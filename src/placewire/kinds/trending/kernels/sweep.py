@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placewire.kernels.bytes import compare_slices
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.kinds.trending.kernels.term_counts import longer
 
@@ -42,7 +42,7 @@ class ObjectMoves(NamedTuple):
     words: np.ndarray  # i64
 
 
-@subkernel
+@array_subkernel
 def note_term(
     table: np.ndarray, keys: np.ndarray, words: np.ndarray, known: int, key: np.uint64, word: int
 ) -> tuple:  # type: ignore[type-arg]

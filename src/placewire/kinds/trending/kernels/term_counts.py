@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placewire.kernels.jit import kernel, subkernel
+from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.space.regions import region_contains_point
 from placewire.kernels.text.hash_table import EMPTY, entry_of_hash
 from placewire.objects.kernels.cell_ranges import FEW, SearchRegion, region_to_stretches
+from placewire.objects.kernels.index import CountedColumns
 from placewire.objects.sections import FAR_FUTURE, Span
 
 if TYPE_CHECKING:
     from placewire.ingest.clock import Advances
     from placewire.kinds.trending.due import DueGroups
-    from placewire.objects.index import Retained
 
 NONE_LEAVE = np.int64(np.iinfo(np.int64).min)
 NEVER = np.int64(FAR_FUTURE)
@@ -34,7 +34,7 @@ class CountingRoom(NamedTuple):
     touched: np.ndarray  # u32[v]
 
 
-@subkernel
+@array_subkernel
 def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
     """The array with room for `more` after the `used` ones."""
     if used + more <= array.size:
@@ -109,9 +109,9 @@ def count_table(
     return known
 
 
-@subkernel
+@array_subkernel
 def count_region(
-    retained: Retained,
+    file: CountedColumns,
     parts: np.ndarray,
     region: SearchRegion,
     span: Span,
@@ -130,11 +130,11 @@ def count_region(
     kind, box, shape = region
     after_us, until_us, after_seq, before_seq = span
     counts, touched = room.counts, room.touched
-    lons, lats, ts_us, seqs = retained.lon, retained.lat, retained.ts_us, retained.seq
-    term_offsets, terms, nodes = retained.term_offsets, retained.terms, retained.nodes
-    table_offsets, table_terms = retained.table_offsets, retained.table_terms
-    table_counts = retained.table_counts
-    stretches = region_to_stretches(region, retained.code, parts, np.int64(FEW))
+    lons, lats, ts_us, seqs = file.lon, file.lat, file.ts_us, file.seq
+    term_offsets, terms, nodes = file.term_offsets, file.terms, file.nodes
+    table_offsets, table_terms = file.table_offsets, file.table_terms
+    table_counts = file.table_counts
+    stretches = region_to_stretches(region, file.code, parts, np.int64(FEW))
     if leave_us != NONE_LEAVE and not whole:
         # Once before the loop, which would otherwise count references to the array.
         leaving = longer(leaving, left, (stretches[:, 1] - stretches[:, 0]).sum())
@@ -186,7 +186,7 @@ def take_counts(
 
 @kernel
 def terms_counted(
-    retained: Retained,
+    file: CountedColumns,
     parts: np.ndarray,
     region: SearchRegion,
     span: Span,
@@ -198,7 +198,7 @@ def terms_counted(
     If all rows are in the span, `whole`, the tables of nodes are used.
     """
     known, objects, _, _ = count_region(
-        retained,
+        file,
         parts,
         region,
         span,
@@ -257,7 +257,7 @@ def most_frequent(hashes: np.ndarray, counts: np.ndarray, offsets: np.ndarray, k
     return firsts[:known].copy(), sums[:known].copy()
 
 
-@subkernel
+@array_subkernel
 def group_region(
     kinds: np.ndarray, boxes: np.ndarray, offsets: np.ndarray, shapes: np.ndarray, g: int
 ) -> SearchRegion:
@@ -267,7 +267,7 @@ def group_region(
 
 @kernel
 def groups_counted(
-    retained: Retained,
+    file: CountedColumns,
     parts: np.ndarray,
     first_seq: int,
     last_seq: int,
@@ -298,7 +298,7 @@ def groups_counted(
             leave_us = untils[g] - windows[g]  # rows up to this time go
             whole = first_us > after_us and first_seq > after_seq and first_us > leave_us
             known, objects[g], leaving, left = count_region(
-                retained,
+                file,
                 parts,
                 group_region(kinds, boxes, offsets, shapes, g),
                 Span(after_us, NEVER, after_seq, NEVER),
@@ -326,7 +326,7 @@ def groups_counted(
 
 @kernel
 def groups_entered(
-    retained: Retained, parts: np.ndarray, advances: Advances, groups: DueGroups
+    file: CountedColumns, parts: np.ndarray, advances: Advances, groups: DueGroups
 ) -> tuple:  # type: ignore[type-arg]
     """The rows of a file of the batch itself that count for each group at some time.
 
@@ -335,8 +335,8 @@ def groups_entered(
     """
     total = groups.kind.size
     kinds, boxes, offsets, shapes = groups.kind, groups.box, groups.shape_offsets, groups.shape
-    codes, lons, lats = retained.code, retained.lon, retained.lat
-    ts_us, seqs = retained.ts_us, retained.seq
+    codes, lons, lats = file.code, file.lon, file.lat
+    ts_us, seqs = file.ts_us, file.seq
     advance_seq, advance_us, before_us = advances
     found_row = np.empty(256, np.int64)
     come_us, go_us = np.empty(256, np.int64), np.empty(256, np.int64)
