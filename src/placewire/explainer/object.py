@@ -45,11 +45,11 @@ class ExplainedObject(NamedTuple):
 
     def columns(self, now_us: int) -> SingleObjectBlock:
         """Return the object as a block of one."""
-        lon, lat = np.array([self.lon]), np.array([self.lat])
+        lon, lat = read_only(np.array([self.lon])), read_only(np.array([self.lat]))
         return SingleObjectBlock(
             read_only(points_to_codes(lon, lat)),
-            read_only(lon),
-            read_only(lat),
+            lon,
+            lat,
             read_only(np.array([now_us])),
             read_only(np.array([0, self.terms.size])),
             read_only(self.terms),

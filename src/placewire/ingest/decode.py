@@ -315,8 +315,8 @@ def finish_block(
         nows_of_objects = nows[np.searchsorted(event, columns.event)]
         nows_of_changes = nows[np.searchsorted(event, change_event)]
         nows_of_queries = nows[np.searchsorted(event, query_event)]
-    codes = points_to_codes(columns.lon, columns.lat)
-    order = codes_to_order(codes)
+    codes = points_to_codes(read_only(columns.lon), read_only(columns.lat))
+    order = codes_to_order(read_only(codes))
     id_offsets, id_bytes = slices_to_buffer(
         read_only(columns.raw),
         read_only(columns.id_start[order].astype(np.int64)),

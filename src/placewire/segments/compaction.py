@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.ids import bits_to_mask
+from placewire.kernels.jit import read_only
 from placewire.model.kinds import MergedRows, Partition, kind_numbered
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
 from placewire.segments.live_segment import LiveSegment
@@ -82,7 +83,7 @@ def merge_segments(
         segment, dead = source.segment, source.dead
         keep = segment.rows.expires_us > now_us
         if dead.size:
-            keep &= ~bits_to_mask(dead, segment.rows.total)
+            keep &= ~bits_to_mask(read_only(dead), segment.rows.total)
         picked = np.flatnonzero(keep)
         row_map = np.full(segment.rows.total, -1, np.int64)
         row_map[picked] = np.arange(base, base + picked.size)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.ids import bits_to_mask, mark_bits
+from placewire.kernels.jit import read_only
 from placewire.model.kinds import RowResults, kind_numbered
 from placewire.segments.segment import Segment
 from placewire.storage.manifest import DeltaEntry, SegmentEntry
@@ -58,7 +59,7 @@ class LiveSegment:
         """Return a mask of the rows that have ended."""
         if self.dead.size == 0:
             return np.zeros(self.segment.rows.total, np.bool_)
-        mask: NDArray[np.bool_] = bits_to_mask(self.dead, self.segment.rows.total)
+        mask: NDArray[np.bool_] = bits_to_mask(read_only(self.dead), self.segment.rows.total)
         return mask
 
     def end_results(self) -> None:

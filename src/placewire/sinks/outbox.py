@@ -32,7 +32,7 @@ from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import BlockEntry, Manifest, PieceEntry
 
-NO_OFFSETS = np.empty(0, np.int64)
+NO_OFFSETS = read_only(np.empty(0, np.int64))
 LINES_AT_ONCE = 200_000
 NAMES = tuple(f".{name}" for name in NamedObjects._fields[1:])
 UPDATE_COLUMNS = (
@@ -168,9 +168,9 @@ def match_lines(
     """Format a block's matches."""
     block = open_arrays(state.file(entry.file)).arrays
     objects, offsets, ids = gather_matches(state, pieces)
-    seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
+    seqs = read_only(entry.first_seq + block["object.event"].astype(np.int64)[objects])
     data = with_data and "object.data_offsets" in block
-    order = matches_to_order(seqs, offsets, ids)
+    order = matches_to_order(seqs, read_only(offsets), read_only(ids))
     starts, text = matches_to_lines(
         order,
         seqs,
@@ -274,8 +274,8 @@ def match_table(
     """Return a block's matches."""
     block = open_arrays(state.file(entry.file)).arrays
     objects, offsets, ids = gather_matches(state, pieces)
-    seqs = entry.first_seq + block["object.event"].astype(np.int64)[objects]
-    order = matches_to_order(seqs, offsets, ids)
+    seqs = read_only(entry.first_seq + block["object.event"].astype(np.int64)[objects])
+    order = matches_to_order(seqs, read_only(offsets), read_only(ids))
     seqs, objects = seqs[order], objects[order]
     subscription = take_strings(offsets, ids, order)
     columns: dict[str, Any] = {

@@ -114,7 +114,13 @@ class Analyzer:
         ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
         starts = np.zeros_like(ends)
         starts[1:] = ends[:-1]
-        return slices_hash(np.frombuffer(b"".join(words), np.uint8), starts, ends, self.k0, self.k1)
+        return slices_hash(
+            np.frombuffer(b"".join(words), np.uint8),
+            read_only(starts),
+            read_only(ends),
+            self.k0,
+            self.k1,
+        )
 
     def analyse(self, raw: Bytes, starts: Places, ends: Places) -> TermSets:
         """Return the terms of the texts `raw[starts[i]:ends[i]]`, which are valid UTF-8."""

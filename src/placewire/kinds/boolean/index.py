@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.kernels.jit import freeze
+from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
 from placewire.kernels.text.hash_table import EMPTY, hashes_to_numbers, numbers_to_groups
 from placewire.kinds.boolean.kernels.postings import (
@@ -51,7 +51,7 @@ def build_index(
     predicates = predicates_of(rows)
     post_row, post_literal = rows_to_covers(predicates, literal_count)
     post_term = posted_terms(rows, post_row, post_literal)
-    table, post_number, terms = hashes_to_numbers(post_term)
+    table, post_number, terms = hashes_to_numbers(read_only(post_term))
     term_offsets, term_posts = numbers_to_groups(post_number, terms.size)
     ranges = boxes_to_ranges(predicates.box)
     levels = np.array(stop_levels, np.int64)
@@ -99,7 +99,7 @@ def posted_terms(
 
 def counts_among_rows(rows: SubscriptionRows) -> NDArray[np.int64]:
     """How many subscriptions could be posted under each literal's term."""
-    _, numbers, distinct = hashes_to_numbers(rows.literal_term)
+    _, numbers, distinct = hashes_to_numbers(read_only(rows.literal_term))
     counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
     frequent: NDArray[np.int64] = counts[numbers].astype(np.int64)
     return frequent

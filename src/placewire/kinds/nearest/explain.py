@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kernels.space.regions import distance_m
 from placewire.kinds.boolean.explain import count_probe
@@ -40,7 +41,7 @@ def explain_nearest(
     alone = make_segment(
         subscription.kind, rows._replace(expires_us=np.array([NEVER_US])), no_neighbours(rows.k)
     )
-    limits = radii_to_limits(alone.index.radius)
+    limits = radii_to_limits(read_only(alone.index.radius))
     probe = probe_some(ObjectBlock(*obj.columns(0)), np.arange(1))
     found = scan_near(probe, Target(alone, thresholds=limits))
     every = rows.cover_mode[0] == COVER_ONE and rows.literal_term.size > 1

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, read_mode
 from placewire.ingest.queries import Query, read_ranked
+from placewire.kernels.jit import read_only
 from placewire.kernels.json.changes import PlainNumbers
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
@@ -130,13 +131,13 @@ class NearestKind(Kind):
         return parts
 
     def open_thresholds(self, segment: Segment) -> NDArray[np.float32]:
-        limits: NDArray[np.float32] = radii_to_limits(segment.index.radius)
+        limits: NDArray[np.float32] = radii_to_limits(read_only(segment.index.radius))
         return limits
 
     def apply_delta(self, thresholds: NDArray[np.float32], arrays: Arrays, label: str) -> None:
         """Limits only filter: with fewer deltas there are more candidates, and no other results."""
         rows, radius = read_radii(arrays, label)
-        limits = radii_to_limits(np.ascontiguousarray(radius))
+        limits = radii_to_limits(read_only(np.ascontiguousarray(radius)))
         thresholds[rows] = np.minimum(thresholds[rows], limits)
 
     def match(self, block: ObjectBlock, targets: Sequence[Target], scan: bool) -> list[Matches]:

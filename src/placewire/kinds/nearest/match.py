@@ -40,7 +40,7 @@ def shrink(
 ) -> Target:
     """The same with smaller circles of some rows; the limits that others see stay."""
     limits = target.thresholds if owned else target.thresholds.copy()
-    limits[rows] = np.minimum(limits[rows], radii_to_limits(radius))
+    limits[rows] = np.minimum(limits[rows], radii_to_limits(read_only(radius)))
     return target._replace(thresholds=limits)
 
 

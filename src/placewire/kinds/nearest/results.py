@@ -133,6 +133,12 @@ def read_radii(arrays: dict[str, NDArray[Any]], label: str) -> Radii:
     return Radii(*(arrays[f"{label}.radius.{name}"] for name in Radii._fields))
 
 
+def areas_of(radius: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the areas of circles with these radii."""
+    areas: NDArray[np.float64] = radii_to_areas(read_only(radius))
+    return areas
+
+
 class NearestResults(RowResults):
     """Results, radii and the deltas that the next manifest will name."""
 
@@ -147,7 +153,7 @@ class NearestResults(RowResults):
         self.neighbours = neighbours.copy()
         self.radius = radius.copy()
         self.within_m = within_m
-        self.indexed_area = float(radii_to_areas(radius).sum())
+        self.indexed_area = float(areas_of(radius).sum())
         self.deltas = list(deltas)
         self.fresh: list[NearestEntrants] = []  # of the batch that is not committed yet
         self.since: list[NearestEntrants] | None = None  # since a merge began to read these results
@@ -159,7 +165,7 @@ class NearestResults(RowResults):
             enter(self.neighbours, read_entrants(arrays, delta.label))
             rows, radius = read_radii(arrays, delta.label)
             self.radius[rows] = radius
-        self.area = float(radii_to_areas(self.radius).sum())
+        self.area = float(areas_of(self.radius).sum())
 
     @property
     def stale(self) -> bool:
@@ -197,7 +203,7 @@ class NearestResults(RowResults):
         full = n.counts[rows] == last + 1 - n.offsets[:-1][rows]
         rows, last = rows[full], last[full]
         before, after = self.radius[rows], n.distance[last]
-        self.area += float((radii_to_areas(after) - radii_to_areas(before)).sum())
+        self.area += float((areas_of(after) - areas_of(before)).sum())
         self.radius[rows] = after
 
     def freeze(self, copy: bool) -> Neighbours:

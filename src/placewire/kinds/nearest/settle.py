@@ -147,7 +147,7 @@ def meet_new_rows(
         a["object.term_offsets"],
         a["object.terms"],
     )
-    target = Target(segment, thresholds=read_only(radii_to_limits(results.radius)))
+    target = Target(segment, thresholds=read_only(radii_to_limits(read_only(results.radius))))
     found = (scan_near if scan else find_near)(probe_some(block, picked), target)
     assert found.measure is not None
     objects = picked[found.object]

@@ -70,7 +70,7 @@ def build_groups(
     )
     facts = rows_to_facts(post_row, near, later, scored, read_only(theta))
     own = relevant_columns(rows)
-    codes = points_to_codes(own.lon, own.lat)[post_row]
+    codes = points_to_codes(read_only(own.lon), read_only(own.lat))[post_row]
     list_offsets, order = numbers_to_groups(literal_number[post_literal], idf.size)
     term_cells, cell_offsets = lists_to_cells(list_offsets, order, codes, leaf_rows)
     cell_groups, group_offsets, group_chunks = cells_to_groups(

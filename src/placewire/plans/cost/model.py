@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.ids import mark_bits
+from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.expression import ACCEPT, COVER_ONE, REJECT
@@ -163,8 +164,8 @@ def calibrate() -> Calibration:
     drawn = random.choice(hashes, (OBJECTS, TERMS), p=popularity)
     drawn.sort(axis=1)
     lon, lat = random.uniform(0, SIDE_DEG, (2, OBJECTS))
-    codes = points_to_codes(lon, lat)
-    order = codes_to_order(codes)
+    codes = points_to_codes(read_only(lon), read_only(lat))
+    order = codes_to_order(read_only(codes))
     probe = make_probe(
         codes[order],
         lon[order],

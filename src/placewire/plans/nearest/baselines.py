@@ -230,5 +230,5 @@ def plan_cells(
     lon: NDArray[np.float64], lat: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The columns and rows of places, in plan cells."""
-    columns, rows = codes_to_columns_rows(points_to_codes(lon, lat))
+    columns, rows = codes_to_columns_rows(points_to_codes(read_only(lon), read_only(lat)))
     return columns >> (MAX_LEVEL - PLAN_LEVEL), rows >> (MAX_LEVEL - PLAN_LEVEL)

@@ -273,7 +273,7 @@ def match_sample(
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
     segment = Segment(NEAREST, some, circles, None, *make_directory(some))
-    found = find_near(probe, Target(segment, thresholds=radii_to_limits(radius[picked])))
+    found = find_near(probe, Target(segment, thresholds=radii_to_limits(read_only(radius[picked]))))
     postings = step * found.candidates / max(found.row.size, 1)
     return MatchedSample(objects, some, circles, found.row, postings, step)
 
