@@ -32,5 +32,6 @@ for d in found.values():
 
 
 def test_kernels_have_one_signature() -> None:
-    done = subprocess.run([sys.executable, "-c", CHECK], capture_output=True, text=True)
+    command = [sys.executable, "-c", CHECK]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
