@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,8 @@ from placewire.objects.archive import claim_archive
 from placewire.objects.retain import keeping_of, leave_out
 from placewire.objects.store import SLICES, LiveStore
 from placewire.objects.window import SlidingWindow
-from placewire.plans.boolean.planner import named_plan
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
-from placewire.plans.names import parse_plans
+from placewire.plans.names import named_plan, parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
@@ -87,7 +85,7 @@ class Coordinator:
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | str | None = None,
-        buffer: Any = None,
+        buffer: str = "",
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
         settings = complete_settings(settings)
@@ -101,7 +99,7 @@ class Coordinator:
         self._lock = state.lock()
         try:
             state.make()
-            self.latest = read_latest(state) or first_manifest(settings, names.boolean)
+            self.latest = read_latest(state) or first_manifest(settings, names.leaf)
             check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
             archive_folder = None
@@ -109,7 +107,7 @@ class Coordinator:
                 archive_folder = Folder(archive)
                 claim_archive(archive_folder, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
-            self.resizer = Resizer(workers, names.boolean)
+            self.resizer = Resizer(workers, names.leaf)
             opening = self.resizer.initial_workers(self.latest.leaf_plan.workers)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)

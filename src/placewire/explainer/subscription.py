@@ -212,7 +212,7 @@ def find_all_locations(context: ExplainContext, name: str) -> list[RowLocation]:
 
 def make_removed_location(rows: SubscriptionRows) -> RowLocation:
     """Locate an ended subscription that is in no segment of the last commit."""
-    entry = SegmentEntry(NO_SEGMENT, 1, 1, kind=int(rows.kind[0]))
+    entry = SegmentEntry(NO_SEGMENT, int(rows.kind[0]), 1, 1)
     return RowLocation(OpenSegment(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
 
 
