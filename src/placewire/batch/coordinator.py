@@ -250,26 +250,26 @@ class Coordinator:
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
         answers = self._answer(batch, facts)
-        refused = reject_leaps(
+        rejected = reject_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
-        late_dead = self.state.new_name(batch, "refused") if refused else None
+        late_dead = self.state.new_name(batch, "rejected") if rejected else None
         if late_dead is not None:
-            write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
+            write_arrays(self.state.file(late_dead), dead_letter_arrays(rejected))
         self.live.compact(batch, now_us if now_us is not None else FAR_PAST_US)
         if now_us is not None:
             windows = self.settler.retention_us()
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
-        refused_objects = sum(
+        rejected_objects = sum(
             int(np.isin(f.arrays["object.event"], f.clock.rejected_event).sum()) for f in facts
         )
         counters = Counters(
             events=latest.counters.events + sum(b.events for b in blocks),
-            objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
+            objects=latest.counters.objects + sum(b.objects for b in blocks) - rejected_objects,
             results=latest.counters.results
             + settled.results
             + (answers.lines if answers is not None else 0),
-            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
+            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(rejected),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)

@@ -207,7 +207,7 @@ def test_sweeping_spares_the_newest_manifests(state: StateDir) -> None:
 
 
 def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
-    old, dead, plan, late = (name_of(0, what) for what in ("segment", "ended", "plan", "refused"))
+    old, dead, plan, late = (name_of(0, what) for what in ("segment", "ended", "plan", "rejected"))
     merged, spared = name_of(1, "merged-away"), name_of(5, "merge-under-way")
     fill(state, old, dead, plan, late, merged, spared, name_of(3, "orphan"))
     fill(state, name_of(11, "of-a-batch-to-come"))
