@@ -22,6 +22,7 @@ from bench.workload import Workload, write_objects_log, write_objects_parquet
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import LogSource
 from placewire.kinds.boolean.kind import make_boolean_segment
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
 from placewire.segments.live import LiveSegments
 from placewire.segments.segment import write_segment
@@ -72,7 +73,7 @@ def open_standing(standing: StandingSegment, plan: str, workers: int) -> Coordin
     coordinator = Coordinator(StateDir(root), Settings(), no_fingerprint, plan, workers)
     name = coordinator.state.new_name(0, "segment")
     os.link(standing.file, coordinator.state.file(name))
-    entry = SegmentEntry(name, standing.rows)
+    entry = SegmentEntry(name, BOOLEAN, standing.rows)
     coordinator.live = LiveSegments(coordinator.state, [entry])
     coordinator.settler.live = coordinator.live
     coordinator.latest = msgspec.structs.replace(

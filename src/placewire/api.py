@@ -17,9 +17,9 @@ from placewire.batch.local_runner import replay_log
 from placewire.explainer.explain import explain as explain_pair
 from placewire.ingest.log import check_growth, check_lines, identify_log
 from placewire.ingest.sources import LogSource
-from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import deep_recursion
+from placewire.model.kinds import check_buffer
 from placewire.model.settings import Settings, check_settings
 from placewire.model.times import parse_duration
 from placewire.plans.rebalance.elastic import read_workers
@@ -133,7 +133,7 @@ def replay(
             span if span is None or span.most > span.least else span.least,
             slice_us=None if slice is None else read_slice(slice),
             archive=archive,
-            buffer=read_rule(buffer),
+            buffer=check_buffer(buffer),
             rebalance=read_rebalance(rebalance),
         )
         try:

@@ -18,11 +18,12 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
-from placewire.model.kinds import BOOLEAN
+from placewire.model.kinds import kind_named, kind_names
 from placewire.model.settings import Settings
 from placewire.objects.score_layers import build_page_layers
 from placewire.objects.sections import open_sections
 from placewire.plans.messages import BatchContext, Ran
+from placewire.plans.planners import LEAF_PLAN
 from placewire.plans.rebalance.prefetch import WORLD, touch
 from placewire.segments.segment import open_segment
 from placewire.sinks.outbox import dead_letter_lines, result_lines
@@ -35,29 +36,6 @@ WINDOW = 9  # objects, two rounds and one: the best ones leave two batches later
 DEFAULT_SETTINGS = Settings()
 STOP_WORD = "the"
 LEXICON = b'{"documents":2,"df":{"coffee":1}}'
-BOX = {"box": [-1, -1, 1, 1]}
-CIRCLE = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
-POLYGON = {"polygon": [[[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]]}
-POINT = {"lon": 0, "lat": 0}
-RELEVANT = {"kind": "relevant", **POINT}
-SUBSCRIPTIONS: tuple[dict[str, Any], ...] = (
-    {"region": BOX},
-    {"region": BOX, "where": "coffee"},
-    {"region": CIRCLE, "where": "coffee AND (free OR sale)", "expires": "2026-03-01T13:00:00Z"},
-    {"region": POLYGON, "where": {"none": ["tea"]}},
-    {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
-    {"kind": "nearest", **POINT, "keywords": ["coffee", "kahve"], "k": 1},
-    {"kind": "nearest", **POINT, "keywords": ["free coffee"], "mode": "all", "k": 2},
-    {**RELEVANT, "keywords": ["coffee", "kahve"], "k": 2, "alpha": 0.5},
-    {"kind": "trending", "region": BOX, "k": 2, "window": "PT5M", "every": "PT30S"},
-)
-QUERIES: tuple[dict[str, Any], ...] = (
-    {"kind": "boolean", "region": POLYGON},
-    {"kind": "boolean", "region": BOX, "where": "coffee"},
-    {"kind": "nearest", **POINT, "keywords": ["coffee"], "k": 1},
-    {**RELEVANT, "keywords": ["coffee"], "k": 1, "alpha": 0.5},
-    {"kind": "trending", "region": CIRCLE, "k": 1},
-)
 
 
 def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None:
@@ -84,21 +62,22 @@ def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None
         assert manifest is not None
         for section in open_sections(state, manifest.store):
             build_page_layers(section.retained)  # too small to get layers otherwise
+        divided = kind_named(LEAF_PLAN).number
         for entry in manifest.segments:
-            if entry.kind == BOOLEAN and plan != "shared":  # its plan may be adjusted
+            if entry.kind == divided and plan != "shared":  # its plan may be adjusted
                 touch(*WORLD, [open_segment(state.file(entry.name))])
 
 
 def make_round(number: int) -> bytes:
     """Make events of every type: subscriptions, an end, objects, queries, a dead letter."""
     ts = f"2026-03-01T12:{number:02d}:00Z"
+    kinds = [(kind_named(name), kind_named(name).samples(number)) for name in kind_names()]
+    wanted = [{"kind": kind.name, **one} for kind, some in kinds for one in some.subscriptions]
+    asked = [{"kind": kind.name, **one} for kind, some in kinds for one in some.queries]
     lines: list[dict[str, Any]] = [
-        {"kind": "boolean", **subscription, "type": "subscribe", "id": f"{number}-{i}", "ts": ts}
-        for i, subscription in enumerate(SUBSCRIPTIONS)
+        {"type": "subscribe", "id": f"{number}-{i}", "ts": ts, **one}
+        for i, one in enumerate(wanted)
     ]
-    # No later object matches this one: its results leave the window and are refilled.
-    past = {"keywords": [f"round{number - 1}"], "k": 1, "alpha": 0.5, "reach_m": 1e6}
-    lines.append({"type": "subscribe", "id": f"{number}-past", "ts": ts, **RELEVANT, **past})
     # Each round is nearer than the last, so that results both add and drop objects.
     point = {"ts": ts, "lon": 0.5 - number / 100, "lat": 0.5}
     lines += [
@@ -111,7 +90,7 @@ def make_round(number: int) -> bytes:
         {"type": "object", "id": "far", **point, "lon": 1 + i, "text": f"coffee round{number}"}
         for i in range(2)
     ]
-    lines += [{"type": "query", "id": "q", "ts": ts, "last": "PT1H", **asked} for asked in QUERIES]
+    lines += [{"type": "query", "id": "q", "ts": ts, "last": "PT1H", **one} for one in asked]
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

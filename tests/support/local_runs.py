@@ -15,7 +15,7 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
-from placewire.kinds.relevant.results import read_rule
+from placewire.model.kinds import check_buffer
 from placewire.model.settings import parse_settings
 from placewire.plans.planners import USUAL_REBALANCE
 from placewire.plans.rebalance.elastic import WorkerRange
@@ -64,7 +64,7 @@ def run_local(
                 workers,
                 sample_events,
                 slice_us,
-                buffer=read_rule(next(buffers)),
+                buffer=check_buffer(next(buffers)),
                 rebalance=rebalance,
             )
             sink = FileSink(state, with_data=True)

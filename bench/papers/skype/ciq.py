@@ -25,11 +25,12 @@ from placewire.kernels.text.hash_table import (
     hashes_to_numbers,
     numbers_to_groups,
 )
-from placewire.kinds.relevant.kernels.score import RelevanceBlock, score_nano
+from placewire.kinds.relevant.kernels.score import RelevanceBlock
 from placewire.kinds.relevant.match import Relevance
 from placewire.kinds.relevant.rows import relevant_columns, scored_rows
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
+from placewire.objects.kernels.score import score_nano
 
 PADDING = 2e-6  # more than 32-bit floats may take
 ROUNDING = 200  # billionths: objects that score as the threshold does must not be lost

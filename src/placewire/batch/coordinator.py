@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,8 @@ from placewire.objects.archive import claim_archive
 from placewire.objects.retain import keeping_of, leave_out
 from placewire.objects.store import SLICES, LiveStore
 from placewire.objects.window import SlidingWindow
-from placewire.plans.boolean.planner import named_plan
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
-from placewire.plans.names import parse_plans
+from placewire.plans.names import named_plan, parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
 from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
@@ -87,7 +85,7 @@ class Coordinator:
         sample_events: int = SAMPLE_EVENTS,
         slice_us: int | None = None,
         archive: Path | str | None = None,
-        buffer: Any = None,
+        buffer: str = "",
         rebalance: RebalanceRule = USUAL_REBALANCE,
     ) -> None:
         settings = complete_settings(settings)
@@ -101,7 +99,7 @@ class Coordinator:
         self._lock = state.lock()
         try:
             state.make()
-            self.latest = read_latest(state) or first_manifest(settings, names.boolean)
+            self.latest = read_latest(state) or first_manifest(settings, names.leaf)
             check_same(state, self.latest, settings, source)
             keep_lexicon(state, settings)
             archive_folder = None
@@ -109,7 +107,7 @@ class Coordinator:
                 archive_folder = Folder(archive)
                 claim_archive(archive_folder, self.latest.key)
             self.latest_epoch = self.latest.epoch + 1
-            self.resizer = Resizer(workers, names.boolean)
+            self.resizer = Resizer(workers, names.leaf)
             opening = self.resizer.initial_workers(self.latest.leaf_plan.workers)
             self.planners = Planners(state, names, opening, self.latest, sample_events, rebalance)
             self.window = window = SlidingWindow(settings, state)
@@ -252,26 +250,26 @@ class Coordinator:
         advances = gather_advances(facts, latest.now_us)
         settled = self.settler.settle(batch, blocks, facts, ran.pieces, now_us, advances)
         answers = self._answer(batch, facts)
-        refused = reject_leaps(
+        rejected = reject_leaps(
             [(b.first_seq, b.leaps) for b in blocks], clocks, self.settings.max_ahead_us
         )
-        late_dead = self.state.new_name(batch, "refused") if refused else None
+        late_dead = self.state.new_name(batch, "rejected") if rejected else None
         if late_dead is not None:
-            write_arrays(self.state.file(late_dead), dead_letter_arrays(refused))
+            write_arrays(self.state.file(late_dead), dead_letter_arrays(rejected))
         self.live.compact(batch, now_us if now_us is not None else FAR_PAST_US)
         if now_us is not None:
             windows = self.settler.retention_us()
             self.store.tidy(batch, now_us, keeping_of(self.settings, windows))
-        refused_objects = sum(
+        rejected_objects = sum(
             int(np.isin(f.arrays["object.event"], f.clock.rejected_event).sum()) for f in facts
         )
         counters = Counters(
             events=latest.counters.events + sum(b.events for b in blocks),
-            objects=latest.counters.objects + sum(b.objects for b in blocks) - refused_objects,
+            objects=latest.counters.objects + sum(b.objects for b in blocks) - rejected_objects,
             results=latest.counters.results
             + settled.results
             + (answers.lines if answers is not None else 0),
-            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(refused),
+            dead_letters=latest.counters.dead_letters + sum(b.dead for b in blocks) + len(rejected),
             idle_unsubscribes=latest.counters.idle_unsubscribes + settled.idle_unsubscribes,
         )
         self.planners.count_sent(blocks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from placewire.batch.settle import Settler
-from placewire.plans.boolean.planner import named_plan
+from placewire.plans.names import named_plan
 from placewire.plans.planners import Planners
 from placewire.plans.rebalance.elastic import Elastic, WorkerRange
 from placewire.plans.sample.sampler import Columns
@@ -56,7 +56,7 @@ class Resizer:
         Returns its entry for the manifest. The sample is kept, so that plans are ready at once.
         """
         wanted, why = self.wanted(planners)
-        fixed = not planners.leaf.by_hand and named_plan(planners.names.boolean) is not None
+        fixed = not planners.leaf.by_hand and named_plan(planners.names.leaf) is not None
         if wanted == planners.workers or fixed:
             planners.leaf.wanted_workers = 0
             return None

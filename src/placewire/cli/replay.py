@@ -22,8 +22,7 @@ from placewire.cli.startup import mute_spark_log, ready_kernels
 from placewire.ingest.log import check_lines
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, read_settings
-from placewire.plans.boolean.planner import named_plan
-from placewire.plans.names import PLANS, UNPLANNED, parse_plans
+from placewire.plans.names import PLANS, UNPLANNED, named_plan, parse_plans
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
 from placewire.storage.manifest import LeafPlanEntry, Manifest, RowPlanEntry
@@ -209,7 +208,7 @@ def most_workers(options: ReplayOptions) -> int:
     """Return the largest number of workers; raises Unusable for a plan that cannot be read."""
     if options.workers is not None:
         return read_workers(options.workers).most
-    saved = named_plan(parse_plans(options.plan).boolean)
+    saved = named_plan(parse_plans(options.plan).leaf)
     return (os.cpu_count() or 1) if saved is None else saved.leaves.workers
 
 

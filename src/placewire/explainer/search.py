@@ -10,7 +10,6 @@ from placewire.explainer.context import ExplainContext, OpenSegment
 from placewire.explainer.object import ExplainedObject
 from placewire.explainer.subscription import ExplainedSubscription
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
-from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.model.kinds import TracedObject, kind_numbered
 from placewire.plans.kernels.term_maps import Objects
@@ -32,15 +31,15 @@ def is_reached(posting: PostingRef, obj: ExplainedObject, code: int) -> bool:
 
 def has_term(posting: PostingRef, obj: ExplainedObject) -> bool:
     """Whether an object has the term of a posting."""
-    return posting.term == int(ANY_TERM) or posting.term in obj.words
+    return posting.term is None or posting.term in obj.words
 
 
 def describe_posting(
     posting: PostingRef, words: dict[int, str], obj: ExplainedObject, code: int
 ) -> dict[str, Any]:
     """Describe a posting for JSON, with its term unless it is for any text."""
-    facts: dict[str, Any] = {"any_text": posting.term == int(ANY_TERM)}
-    if not facts["any_text"]:
+    facts: dict[str, Any] = {"any_text": posting.term is None}
+    if posting.term is not None:
         facts["term"] = words.get(posting.term)
         facts["hash"] = f"{posting.term:016x}"
     facts |= {
@@ -69,7 +68,7 @@ def make_lone_segment(subscription: ExplainedSubscription) -> OpenSegment:
     """Index the subscription alone in a segment of one row."""
     rows, kind = subscription.rows, kind_numbered(subscription.kind)
     segment = make_segment(kind.number, rows, kind.empty_results(rows))
-    return OpenSegment(SegmentEntry("", 1, kind=kind.number), segment, NONE_DEAD)
+    return OpenSegment(SegmentEntry("", kind.number, 1), segment, NONE_DEAD)
 
 
 def explain_cost(
@@ -189,8 +188,8 @@ def explain_leaf(
     at = int(np.searchsorted(route.tables.range_start, codes[0], "right")) - 1
     leaf = int(route.tables.range_leaf[at])
     owners = route.own(Objects(codes, offsets, terms))
-    worker = {int(term): int(who) for term, who in zip(terms, owners.of_pair, strict=True)}
-    worker[int(ANY_TERM)] = int(owners.alone[0])
+    worker: dict[int | None, int] = {None: int(owners.alone[0])}
+    worker |= {int(term): int(who) for term, who in zip(terms, owners.of_pair, strict=True)}
     if owners.of_object[0] >= 0:  # one worker has all of them
         worker = {term: int(owners.of_object[0]) for term in worker}
     code = int(codes[0])

@@ -212,7 +212,7 @@ def find_all_locations(context: ExplainContext, name: str) -> list[RowLocation]:
 
 def make_removed_location(rows: SubscriptionRows) -> RowLocation:
     """Locate an ended subscription that is in no segment of the last commit."""
-    entry = SegmentEntry(NO_SEGMENT, 1, 1, kind=int(rows.kind[0]))
+    entry = SegmentEntry(NO_SEGMENT, int(rows.kind[0]), 1, 1)
     return RowLocation(OpenSegment(entry, unindexed(rows), np.ones(1, np.uint64)), 0)
 
 
@@ -317,17 +317,17 @@ def find_changes(state: StateDir, manifests: Sequence[Manifest], name: str) -> l
     """Find the changes of an id in the blocks of these manifests, in order of seq."""
     found: list[IdChange] = []
     for manifest in manifests:
-        refused: set[int] = set()
+        rejected: set[int] = set()
         if manifest.late_dead is not None:
             late = open_arrays(state.file(manifest.late_dead)).arrays
-            refused = set(late["dead.event"].tolist())
+            rejected = set(late["dead.event"].tolist())
         for block in manifest.blocks:
             arrays = open_arrays(state.file(block.file)).arrays
             if "change.event" not in arrays:
                 continue
             for at in rows_of_id(arrays["change.id_offsets"], arrays["change.id_bytes"], name):
                 seq = block.first_seq + int(arrays["change.event"][at])
-                if seq in refused:
+                if seq in rejected:
                     continue
                 row, made = int(arrays["change.row"][at]), None
                 if row >= 0:

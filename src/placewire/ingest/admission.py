@@ -32,7 +32,7 @@ class Admitted(NamedTuple):
     ts_us: int
 
 
-def describe_leap(ts_us: int, now_us: int) -> str:
+def describe_rejected(ts_us: int, now_us: int) -> str:
     """Return the message for a time that is too far ahead."""
     return (
         f"ts is more than max_ahead past now, got {format_timestamp(ts_us)},"
@@ -81,5 +81,5 @@ class Admission:
         """
         now_us = self.now_us
         if now_us is not None and ts_us - now_us > self.settings.max_ahead_us:
-            raise InvalidEvent(describe_leap(ts_us, now_us))
+            raise InvalidEvent(describe_rejected(ts_us, now_us))
         self.now_us = ts_us if now_us is None else max(now_us, ts_us)

@@ -191,9 +191,9 @@ def plain_changes(
 ) -> tuple[ChangeColumns, NDArray[np.uint32]]:
     """Read the plain changes among `lines`; return them and the other lines.
 
-    `reach_m` is the default reach of `relevant` subscriptions. 0 leaves them to the strict decoder,
-    which is needed with a lexicon, because here every idf is 1, and with stems, because terms must
-    be in order.
+    `reach_m` is the default reach of kinds that weigh their terms. 0 leaves these to the strict
+    decoder, which is needed with a lexicon, because here every idf is 1, and with stems, because
+    terms must be in order.
     """
     found, slow = scan_changes(
         raw, offsets, lines, analyzer.k0, analyzer.k1, analyzer.term_map(), reach_m

@@ -121,7 +121,7 @@ def read_k(k: object) -> int:
 
 
 def read_limit(limit: object) -> int:
-    """Return the most objects that the answer of a boolean query lists."""
+    """Return the most objects that an answer lists."""
     if limit is UNSET:
         return DEFAULT_LIMIT
     if not isinstance(limit, int) or not 1 <= limit <= MOST_LIMIT:
@@ -158,7 +158,7 @@ def read_reach(event: SubscribeEvent | QueryEvent, settings: Settings) -> float:
 
 
 def read_window(window: str, every: str) -> tuple[int, int]:
-    """Return the window and interval of a `trending` subscription in microseconds."""
+    """Return the window and interval of reports in microseconds."""
     window_us, every_us = read_duration(window, "window"), read_duration(every, "every")
     if window_us > LONGEST_WINDOW_US:
         raise InvalidEvent(f"window must be at most P31D, got {window!r}")

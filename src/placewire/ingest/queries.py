@@ -19,7 +19,7 @@ from placewire.text.analyzer import Analyzer
 class Query(NamedTuple):
     """One query; fields that its kind does not have keep their defaults.
 
-    For `nearest` the region is the circle of `within_m`. Terms are in code-point order.
+    With `within_m` the region is that circle. Terms are in code-point order.
     """
 
     id: str

@@ -23,7 +23,7 @@ class ObjectBlock(NamedTuple):
 
     A router may leave some pairs of object and term to other workers: only those marked in
     `probed`, and objects marked in `alone` without a term, count; empty: all do. `event` is the
-    place of each object in its block of the log; one that is not `sure` may yet be refused by the
+    place of each object in its block of the log; one that is not `sure` may yet be rejected by the
     clock. `norms` are of the objects' terms.
     """
 

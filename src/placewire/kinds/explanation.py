@@ -176,7 +176,7 @@ def mark_keywords(
 class PostingRef(NamedTuple):
     """A posting: its term, its cell (level is None without cells), and its part of the index."""
 
-    term: int
+    term: int | None  # None: for any text
     level: int | None
     code: int
     part: int = 0

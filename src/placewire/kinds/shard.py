@@ -142,8 +142,8 @@ def valid_pairs(
     """Mark pairs of an accepted object and a committed row that was live at the object."""
     valid = np.ones(objects.size, np.bool_)
     if facts.clock.rejected_event.size:
-        refused = np.isin(facts.arrays["object.event"], facts.clock.rejected_event)
-        valid &= ~refused[objects]
+        rejected = np.isin(facts.arrays["object.event"], facts.clock.rejected_event)
+        valid &= ~rejected[objects]
     if ended_rows.size:
         at = np.minimum(np.searchsorted(ended_rows, rows), ended_rows.size - 1)
         ends = np.where(ended_rows[at] == rows, ended_seqs[at], NEVER_SEQ)
@@ -162,7 +162,7 @@ class Candidate(NamedTuple):
 
 
 def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
-    """The candidates of a shard, block by block, without those of refused objects or ended rows."""
+    """The candidates of a shard, block by block, without rejected objects and ended rows."""
     found = []
     for summary in shard.pieces:
         piece = summary.piece

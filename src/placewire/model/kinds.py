@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.model.errors import Unusable
+
 if TYPE_CHECKING:
     from placewire.explainer.context import ExplainContext, OpenSegment
     from placewire.explainer.object import ExplainedObject
@@ -111,6 +113,13 @@ class KindForm(NamedTuple):
     needs_one_of: tuple[str, ...] = ()  # fields of which a subscription has at least one
 
 
+class Samples(NamedTuple):
+    """Subscriptions and queries of a kind: the fields that not every kind has."""
+
+    subscriptions: Sequence[dict[str, Any]] = ()
+    queries: Sequence[dict[str, Any]] = ()
+
+
 class RowResults:
     """The results of one segment's rows as the writer keeps them in memory.
 
@@ -188,6 +197,7 @@ class Kind:
     matched = True  # whether objects are matched with its index
     exact = False  # whether a match is a result, and not only a candidate for one
     uses_window = False  # whether its results follow the sliding window
+    buffers: tuple[str, ...] = ()  # ways to buffer results, by name; the first is the default
     form = KindForm({})
     # The columns that only its rows have: a named tuple of arrays, here without rows. Arrays have a
     # value for each row, those whose names begin with `literal_` one for each literal.
@@ -315,6 +325,16 @@ class Kind:
         own = (rows.own.get(self.number, self.own_columns) for rows in (a, b))
         return all(np.array_equal(x, y) for x, y in (*columns, *zip(*own, strict=True)))
 
+    # Warm-up: compile kernels before a run.
+
+    def samples(self, number: int) -> Samples:
+        """Return samples that use every kernel of the kind, for round `number` of a warm-up.
+
+        Objects of the round are near (0.5, 0.5) and have the words coffee, free, kahve and
+        `round{number}`.
+        """
+        return Samples()
+
 
 DEFAULT_KIND = "boolean"  # of a table of subscriptions without a column for the kind
 BOOLEAN, NEAREST, TRENDING, RELEVANT = 0, 1, 2, 3  # numbers are in files: never change or reuse one
@@ -351,6 +371,14 @@ def all_kinds() -> Iterator[Kind]:
     """Every kind, by number."""
     for number in sorted(number for number, _ in _PACKAGES.values()):
         yield kind_numbered(number)
+
+
+def check_buffer(name: str) -> str:
+    """Return the name of a way to buffer results that some kind has; raises Unusable."""
+    known = [buffer for kind in all_kinds() for buffer in kind.buffers]
+    if name not in known:
+        raise Unusable(f"buffer: must be one of {', '.join(known)}, got {name!r}")
+    return name
 
 
 def register(kind: type[Kind] | Kind, package: str) -> None:

@@ -83,7 +83,7 @@ def leave_out(
     fact: BlockFacts,
     lexicon: Lexicon | None,
 ) -> list[StoreEntry]:
-    """A block's file of objects; rewritten if the clock refused some of its events."""
+    """A block's file of objects; rewritten if the clock rejected some of its events."""
     if fact.clock.rejected_event.size == 0:
         return [entry]
     retained = open_retained(state.file(entry.name))

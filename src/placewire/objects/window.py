@@ -127,9 +127,9 @@ def count_between(store: Sequence[StoreEntry], after_us: int, to_us: int) -> flo
 
 
 def arrivals(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
-    """The seqs of the batch's objects, ascending, without those that the clock refused."""
+    """The seqs of the batch's objects, ascending, without those that the clock rejected."""
     parts = [np.empty(0, np.int64)]
     for fact in facts:
-        refused = np.isin(fact.arrays["object.event"], fact.clock.rejected_event)
-        parts.append(np.sort(object_seqs(fact)[~refused]))
+        rejected = np.isin(fact.arrays["object.event"], fact.clock.rejected_event)
+        parts.append(np.sort(object_seqs(fact)[~rejected]))
     return np.concatenate(parts)

@@ -93,7 +93,7 @@ class Routed(NamedTuple):
 
     With `previous` they are for the segments that still use the previous plan.
     `object` is each one's number in the block's file, `event` its place in the block; one that is
-    not `sure` may yet be refused. The other columns are those of `ObjectBlock`.
+    not `sure` may yet be rejected. The other columns are those of `ObjectBlock`.
     """
 
     worker: int

@@ -9,6 +9,7 @@ from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.nearest.methods import NEAREST_METHODS
 from placewire.plans.relevant.methods import RELEVANT_METHODS
+from placewire.plans.route.leaf_route import SavedPlan, read_plan
 
 UNPLANNED = ("shared", "scan")  # need no sample
 EVERY_KIND = (*UNPLANNED, "auto")
@@ -19,12 +20,21 @@ PLANS = {
 }
 
 
+LEAF_METHODS = tuple(METHODS)
+LEAF_PLANS = PLANS["boolean"]
+
+
 class PlanNames(NamedTuple):
-    """The plan of each kind; that of boolean subscriptions may be a file's name."""
+    """The plan of each kind."""
 
     boolean: str = "shared"
     nearest: str = "shared"
     relevant: str = "shared"
+
+    @property
+    def leaf(self) -> str:
+        """The plan with leaves, which divides space and terms; it may be a file's name."""
+        return self.boolean
 
 
 def parse_plans(text: str) -> PlanNames:
@@ -53,6 +63,11 @@ def parse_plans(text: str) -> PlanNames:
         return PlanNames(relevant=text)
     check_name("boolean", text, alone=True)
     return PlanNames(boolean=text)
+
+
+def named_plan(name: str) -> SavedPlan | None:
+    """The plan in the file `name`; None if that is a method or no file."""
+    return read_plan(Path(name)) if name not in LEAF_PLANS and is_file(name) else None
 
 
 def is_file(name: str) -> bool:

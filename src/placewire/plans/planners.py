@@ -69,7 +69,7 @@ class Planners:
         self.rebalancer = Rebalancer(rebalance, self.signals)
         self.leaf = LeafPlanner(
             state,
-            names.boolean,
+            names.leaf,
             workers,
             latest.leaf_plan,
             latest.key,

@@ -58,13 +58,13 @@ class LiveSegments:
         self,
         state: StateDir,
         entries: list[SegmentEntry],
-        rule: Any = None,
+        buffer: str = "",
         by_time: bool = False,
         horizon: int = FAR_PAST_US,
         rewrites: dict[str, str] | None = None,
     ) -> None:
         self.state = state
-        self.rule = rule
+        self.buffer = buffer
         self.by_time = by_time
         self.horizon = horizon  # of the sliding window
         self.partition: Partition = undivided
@@ -87,7 +87,7 @@ class LiveSegments:
 
     @property
     def results_context(self) -> ResultsContext:
-        return ResultsContext(self.rule, self.by_time, self.horizon, self.state.file)
+        return ResultsContext(self.buffer, self.by_time, self.horizon, self.state.file)
 
     def _open(self, name: str, deltas: Sequence[DeltaEntry] = ()) -> LiveSegment:
         """Open a segment with the results of its rows."""

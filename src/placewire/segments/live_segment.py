@@ -20,9 +20,9 @@ NO_BITS = np.empty(0, np.uint64)
 
 
 class ResultsContext(NamedTuple):
-    """What opening results needs: buffer settings, the sliding window, and paths by name."""
+    """What opening results needs: the way to buffer, the sliding window, and paths by name."""
 
-    rule: Any  # None: the default
+    buffer: str  # one of the kind's `buffers`; empty: its default
     by_time: bool  # whether the window is one of time
     horizon: int
     path: Callable[[str], Path]
@@ -70,10 +70,10 @@ class LiveSegment:
     def entry(self) -> SegmentEntry:
         return SegmentEntry(
             self.name,
+            self.segment.kind,
             self.segment.rows.total,
             self.ended,
             self.dead_file,
-            self.segment.kind,
             list(self.results.deltas),
         )
 

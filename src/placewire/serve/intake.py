@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.ingest.admission import Admission, Admitted, describe_leap
+from placewire.ingest.admission import Admission, Admitted, describe_rejected
 from placewire.kernels.json.objects import find_lines, scan_objects
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
@@ -178,7 +178,9 @@ def drop_time_jumps(bulk: BulkLines, admission: Admission) -> BulkLines:
     errors = list(bulk.errors)
     for row, line in enumerate(bulk.lines):
         if now_us is not None and line.ts_us - now_us > ahead_us:
-            errors.append({"line": bulk.numbers[row], "error": describe_leap(line.ts_us, now_us)})
+            errors.append(
+                {"line": bulk.numbers[row], "error": describe_rejected(line.ts_us, now_us)}
+            )
             continue
         now_us = line.ts_us if now_us is None else max(now_us, line.ts_us)
         kept.append(row)

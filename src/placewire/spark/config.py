@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,8 @@ from placewire.storage.filesystem import without_secrets
 
 NAME = re.compile(r"[\w][\w.-]*")
 EVERY = re.compile(r"\d+ (milli|micro)?(second|minute|hour|day)s?")
-FILES = ("jsonl", "parquet", "csv")
+SOURCE_FORMATS = ("jsonl", "parquet", "csv", "kafka", "delta")
+SINK_FORMATS = (*SOURCE_FORMATS, "stdout")
 
 
 class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -87,14 +89,15 @@ def read_config(path: Path) -> RunConfig:
     if not config.source:
         raise Unusable(f"config {path}: needs a [[source]], got none")
     for number, source in enumerate(config.source):
-        check_location(path, "source", number, source)
-        check_source(f"config {path}: source {number + 1} ({source.format})", source)
+        label = f"config {path}: source {number + 1} ({source.format})"
+        check_location(label, SOURCE_FORMATS, source)
+        check_source(label, source)
     for number, sink in enumerate(config.sink):
-        check_location(path, "sink", number, sink)
+        label = f"config {path}: sink {number + 1} ({sink.format})"
+        check_location(label, SINK_FORMATS, sink)
         if not NAME.fullmatch(sink.name):
             raise Unusable(
-                f"config {path}: sink {number + 1} ({sink.format}): name must be letters, digits,"
-                f" '.', '_' and '-', got {sink.name!r}"
+                f"{label}: name must be letters, digits, '.', '_' and '-', got {sink.name!r}"
             )
     if not EVERY.fullmatch(config.every):
         raise Unusable(f"config {path}: every must be as '5 seconds', got {config.every!r}")
@@ -132,10 +135,8 @@ def check_distinct(path: Path, config: RunConfig) -> None:
         taken[sink.path] = f"sink {sink.name}"
 
 
-def check_location(path: Path, kind: str, number: int, one: SourceConfig | SinkConfig) -> None:
+def check_location(label: str, known: Sequence[str], one: SourceConfig | SinkConfig) -> None:
     """Check the format and that its location is given; raises Unusable."""
-    label = f"config {path}: {kind} {number + 1} ({one.format})"
-    known = (*FILES, "kafka", "delta", *(() if kind == "source" else ("stdout",)))
     if one.format not in known:
         raise Unusable(f"{label}: format must be one of {', '.join(known)}, got {one.format!r}")
     needs = {"kafka": ("topic", "servers"), "stdout": ()}.get(one.format, ("path",))

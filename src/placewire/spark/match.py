@@ -29,7 +29,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.text.hash_table import numbers_to_groups
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.model.errors import Unusable
-from placewire.model.kinds import kind_numbered
+from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.model.settings import Settings, check_settings, complete_settings
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.segment import Segment, open_segments
@@ -188,7 +188,8 @@ def index_subscriptions(
         for entry in coordinator.latest.segments:
             kind = kind_numbered(entry.kind)
             if not kind.exact:
-                raise Unusable(f"match: takes boolean subscriptions, got {kind.name}")
+                exact = " or ".join(each.name for each in all_kinds() if each.exact)
+                raise Unusable(f"match: takes {exact} subscriptions, got {kind.name}")
         return coordinator.latest
     finally:
         coordinator.close()

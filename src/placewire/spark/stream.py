@@ -15,8 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import block_rows, identify_stream, next_blocks
-from placewire.kinds.relevant.results import read_rule
 from placewire.model.errors import Unusable
+from placewire.model.kinds import check_buffer
 from placewire.model.settings import Settings, check_settings
 from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
@@ -83,7 +83,7 @@ class Stream:
             plan,
             span if span.most > span.least else span.least,
             archive=archive,
-            buffer=read_rule(buffer),
+            buffer=check_buffer(buffer),
             rebalance=read_rebalance(rebalance),
         )
         self.coordinator: Coordinator | None = None

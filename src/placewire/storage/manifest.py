@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from placewire.model.errors import Unusable
-from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
 from placewire.storage.layout import FORMAT, StateDir, check_format, write_file
 from placewire.storage.mirror import list_names, read_file, remove_file
@@ -47,16 +46,16 @@ class DeltaEntry(Entry, frozen=True):
 
 
 class SegmentEntry(Entry, frozen=True):
-    """A live segment: its file, its number of rows, and the file of its tombstones.
+    """A live segment: its file, the kind and number of its rows, and the file of its tombstones.
 
     `deltas` are the changes to the results of its rows since the segment was written.
     """
 
     name: str
+    kind: int
     rows: int
     ended: int = 0
     dead: str | None = None
-    kind: int = BOOLEAN
     deltas: list[DeltaEntry] = []
 
 

@@ -29,7 +29,7 @@ from placewire.objects.kernels.best_of_rows import (
     make_best_objects,
     objects_above_rows,
 )
-from placewire.objects.kernels.score import nano_of, score_of
+from placewire.objects.kernels.score import score_nano
 from placewire.objects.score_layers import NO_PAGE_LAYERS, Layers, build_page_layers, columns_of
 from placewire.objects.sections import Span
 from placewire.objects.store import describe
@@ -164,8 +164,8 @@ def look_at_all(
             for term in shared:
                 textual += (weights[term] / norm) * (weights[term] / own)
         distance = distance_m(asking.lon, asking.lat, file.lon[row], file.lat[row])
-        score = score_of(distance, asking.reach_m, asking.alpha, textual)
-        found.append((int(nano_of(score)), seq, ts_us))
+        nano = score_nano(distance, textual, asking.alpha, asking.reach_m)
+        found.append((int(nano), seq, ts_us))
     return sorted(found, reverse=True)
 
 

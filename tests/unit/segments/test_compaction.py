@@ -17,7 +17,7 @@ from profiles import examples
 
 entries = st.lists(
     st.tuples(st.integers(1, 5_000_000), st.floats(0, 1)).map(
-        lambda drawn: SegmentEntry("s", drawn[0], int(drawn[0] * drawn[1]))
+        lambda drawn: SegmentEntry("s", 0, drawn[0], int(drawn[0] * drawn[1]))
     ),
     max_size=40,
 )
@@ -53,7 +53,7 @@ def test_merging_ends_stays_bounded_and_is_not_too_much_work(adds: list[int], ra
     segments: list[SegmentEntry] = []
     written = 0
     for rows in adds:
-        segments.append(SegmentEntry("s", rows))
+        segments.append(SegmentEntry("s", 0, rows))
         rounds = 0
         while chosen := choose_merge(segments):
             rounds += 1
@@ -61,9 +61,11 @@ def test_merging_ends_stays_bounded_and_is_not_too_much_work(adds: list[int], ra
             live = sum(segments[i].rows - segments[i].ended for i in chosen)
             written += live
             segments = [entry for i, entry in enumerate(segments) if i not in chosen]
-            segments += [SegmentEntry("s", live)] if live else []
+            segments += [SegmentEntry("s", 0, live)] if live else []
         assert len(segments) <= (FAN_IN - 1) * (1 + tier_of(sum(adds) + 1))
         if segments and random.random() < 0.2:
             at = random.randrange(len(segments))
-            segments[at] = SegmentEntry("s", segments[at].rows, random.randrange(segments[at].rows))
+            segments[at] = SegmentEntry(
+                "s", 0, segments[at].rows, random.randrange(segments[at].rows)
+            )
     assert written <= 8 * sum(adds) + 8 * SMALLEST_TIER * (1 + len(adds))

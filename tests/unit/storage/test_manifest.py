@@ -37,7 +37,7 @@ def test_manifests_come_back(state: StateDir) -> None:
         12,
         "b000000012-block0-aa.plw",
         now_us=-5,
-        segments=[SegmentEntry("s", 10, 3, "d")],
+        segments=[SegmentEntry("s", 0, 10, 3, "d")],
         pieces=[PieceEntry(0, "f", "p", "s", 4)],
         late_dead="l",
         plans={"boolean": LeafPlanEntry(name="grid", file="g", live="v", version=1)},
@@ -163,7 +163,7 @@ def test_threads_may_read_their_first_manifest_at_the_same_moment(
     state: StateDir, times: int
 ) -> None:
     """A gateway's recorder and its queries; a decoder that both would make brings them down."""
-    write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 1, 1)]))
+    write_manifest(state, make_manifest(0, "b", segments=[SegmentEntry("s", 0, 1, 1)]))
     for _ in range(times):
         subprocess.run([sys.executable, "-c", AT_ONCE, str(state.root)], check=True)
 
@@ -207,7 +207,7 @@ def test_sweeping_spares_the_newest_manifests(state: StateDir) -> None:
 
 
 def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
-    old, dead, plan, late = (name_of(0, what) for what in ("segment", "ended", "plan", "refused"))
+    old, dead, plan, late = (name_of(0, what) for what in ("segment", "ended", "plan", "rejected"))
     merged, spared = name_of(1, "merged-away"), name_of(5, "merge-under-way")
     fill(state, old, dead, plan, late, merged, spared, name_of(3, "orphan"))
     fill(state, name_of(11, "of-a-batch-to-come"))
@@ -216,7 +216,7 @@ def test_sweeping_spares_old_files_that_are_still_live(state: StateDir) -> None:
             state,
             make_manifest(
                 batch,
-                segments=[SegmentEntry(old, 5, 1, dead)],
+                segments=[SegmentEntry(old, 0, 5, 1, dead)],
                 plans={"boolean": LeafPlanEntry(name="grid", file=plan, live=plan)},
                 late_dead=late if batch == 10 else None,
                 pieces=[PieceEntry(0, old, "p", merged, 1)] if batch == 9 else [],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placewire.kinds.boolean.kernels.match import make_buffers, object_meeting_postings
-from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
+from placewire.kinds.boolean.kernels.postings import ANY_TERM, ROW, BooleanIndex
 from placewire.kinds.boolean.kernels.probes import Probe
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.kinds.explanation import (
@@ -53,7 +53,9 @@ def find_row_postings(index: BooleanIndex, row: int, part: int = 0) -> list[Post
     cells = np.searchsorted(index.cell_offsets, at, "right") - 1
     runs = np.searchsorted(index.run_cells, cells, "right") - 1
     numbers = np.searchsorted(index.run_offsets, runs, "right") - 1
-    terms = terms_by_number(index.term_table)
+    terms: dict[int, int | None] = {}
+    for number, term in terms_by_number(index.term_table).items():
+        terms[number] = None if term == ANY_TERM else term
     return [
         PostingRef(terms[number], int(index.run_level[run]), int(index.cell_code[cell]), part)
         for number, run, cell in zip(numbers.tolist(), runs.tolist(), cells.tolist(), strict=True)

@@ -30,6 +30,7 @@ from placewire.model.kinds import (
     ExplainedPair,
     Kind,
     KindForm,
+    Samples,
     TracedObject,
 )
 from placewire.model.subscriptions import SubscriptionRows
@@ -122,6 +123,21 @@ class BooleanKind(Kind):
 
     def trace_match(self, traced: TracedObject) -> MatchTrace:
         return trace_boolean(traced.context, traced.opened, traced.obj, traced.now_us)
+
+    def samples(self, number: int) -> Samples:
+        box, polygon = {"box": [-1, -1, 1, 1]}, [[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]
+        circle = {"circle": {"lon": 0, "lat": 0, "radius_m": 1e5}}
+        both, expires = "coffee AND (free OR sale)", "2026-03-01T13:00:00Z"
+        return Samples(
+            subscriptions=(
+                {"region": box},
+                {"region": box, "where": "coffee"},
+                {"region": circle, "where": both, "expires": expires},
+                {"region": {"polygon": [polygon]}, "where": {"none": ["tea"]}},
+                {"where": {"all": ["coffee", {"any": ["free", "kahve"]}]}},
+            ),
+            queries=({"region": {"polygon": [polygon]}}, {"region": box, "where": "coffee"}),
+        )
 
 
 def check_asks(event: SubscribeEvent | QueryEvent) -> None:

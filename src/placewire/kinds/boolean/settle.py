@@ -1,7 +1,7 @@
 """Settle matches of `boolean` subscriptions: drop stale ones, match the batch's own rows.
 
 Workers match with the segments of the last commit. What happened inside the batch is settled here,
-by seq and by the clock: objects whose event the clock refused, rows that ended or expired before
+by seq and by the clock: objects whose event the clock rejected, rows that ended or expired before
 an object, and rows that began in the batch.
 """
 

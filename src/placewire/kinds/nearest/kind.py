@@ -54,6 +54,7 @@ from placewire.model.kinds import (
     KindForm,
     MergedResults,
     MergedRows,
+    Samples,
     TracedObject,
 )
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
@@ -189,6 +190,16 @@ class NearestKind(Kind):
 
     def trace_match(self, traced: TracedObject) -> MatchTrace:
         return trace_nearest(traced.opened, traced.obj, traced.now_us, traced.thresholds)
+
+    def samples(self, number: int) -> Samples:
+        point = {"lon": 0, "lat": 0}
+        return Samples(
+            subscriptions=(
+                {**point, "keywords": ["coffee", "kahve"], "k": 1},
+                {**point, "keywords": ["free coffee"], "mode": "all", "k": 2},
+            ),
+            queries=({**point, "keywords": ["coffee"], "k": 1},),
+        )
 
 
 KIND = NearestKind()

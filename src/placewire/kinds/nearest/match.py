@@ -146,7 +146,7 @@ def sift_near(
 ) -> Sifted:
     """Those candidates that could enter, with those of earlier chunks of the block.
 
-    `events` has the event of each object; one that is not `sure` may yet be refused.
+    `events` has the event of each object; one that is not `sure` may yet be rejected.
     """
     assert matches.measure is not None
     objects, rows, distance = matches.object, matches.row, matches.measure

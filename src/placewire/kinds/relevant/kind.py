@@ -28,7 +28,8 @@ from placewire.kinds.relevant.kernels.score import RelevanceBlock
 from placewire.kinds.relevant.match import match_relevant
 from placewire.kinds.relevant.refill import WindowSearch
 from placewire.kinds.relevant.results import (
-    USUAL_RULE,
+    BUFFERS,
+    BufferRule,
     RelevantResults,
     buffer_arrays,
     concat_buffers,
@@ -52,6 +53,7 @@ from placewire.model.kinds import (
     KindMemory,
     MergedResults,
     MergedRows,
+    Samples,
     TracedObject,
 )
 from placewire.model.regions import WHOLE_WORLD
@@ -70,6 +72,7 @@ class RelevantKind(Kind):
     needed, optional = (*POINT, "alpha"), ("reach_m",)
     query_needed, query_optional = (*POINT, "alpha"), ("reach_m",)
     uses_window = True
+    buffers = BUFFERS
 
     looks_back = True
     left_out = "the object's score is below what it still needs"
@@ -223,12 +226,21 @@ class RelevantKind(Kind):
     def trace_match(self, traced: TracedObject) -> MatchTrace:
         return trace_relevant(*traced)
 
+    def samples(self, number: int) -> Samples:
+        point = {"lon": 0, "lat": 0, "alpha": 0.5}
+        # No later object has this word: such results leave the window and are refilled.
+        past = {"keywords": [f"round{number - 1}"], "k": 1, "reach_m": 1e6}
+        return Samples(
+            subscriptions=({**point, "keywords": ["coffee", "kahve"], "k": 2}, {**point, **past}),
+            queries=({**point, "keywords": ["coffee"], "k": 1},),
+        )
+
 
 def open_buffers(
     held: Buffers, ks: NDArray[np.uint16], deltas: Sequence[DeltaEntry], context: ResultsContext
 ) -> RelevantResults:
     """Buffers of rows in memory, kept by the rule that the run has."""
-    rule = (context.rule or USUAL_RULE)._replace(by_time=context.by_time)
+    rule = BufferRule(context.buffer or BUFFERS[0], context.by_time)
     return RelevantResults(held, ks, rule, context.horizon, deltas, context.path)
 
 

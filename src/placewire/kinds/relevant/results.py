@@ -28,7 +28,6 @@ from placewire.kinds.relevant.kernels.buffers import (
     entrants_into_buffers,
     newcomers_counted,
 )
-from placewire.model.errors import Unusable
 from placewire.model.kinds import Delta, RowResults
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.storage.arrays import open_arrays
@@ -180,7 +179,7 @@ class BufferRule(NamedTuple):
     `ratio`, of `skyband`, is how far below the k-th score its threshold is.
     """
 
-    name: str = "cskyband"
+    name: str = BUFFERS[0]
     by_time: bool = False
     kmax: float = 3.0  # times k
     ratio: float = 0.95
@@ -211,16 +210,6 @@ class BufferRule(NamedTuple):
             sizes: NDArray[np.int64] = cheapest_sizes(ks, looked, growth)
             return sizes
         return self.room(ks)
-
-
-USUAL_RULE = BufferRule()
-
-
-def read_rule(name: str) -> BufferRule:
-    """The rule of a name; raises Unusable."""
-    if name not in BUFFERS:
-        raise Unusable(f"buffer: must be one of {', '.join(BUFFERS)}, got {name!r}")
-    return BufferRule(name)
 
 
 class RelevantResults(RowResults):

@@ -20,7 +20,15 @@ from placewire.kinds.trending.rows import NO_TRENDING, trending_columns
 from placewire.kinds.trending.settle import make_reports
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
-from placewire.model.kinds import TRENDING, AnswerSources, ExplainedPair, Kind, KindForm, RowResults
+from placewire.model.kinds import (
+    TRENDING,
+    AnswerSources,
+    ExplainedPair,
+    Kind,
+    KindForm,
+    RowResults,
+    Samples,
+)
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment, make_segment
@@ -119,6 +127,14 @@ class TrendingKind(Kind):
 
     def add_reasons(self, explanation: dict[str, Any], good: list[str], bad: list[str]) -> None:
         add_trending_reasons(explanation[self.name], bool(explanation["matches"]), good, bad)
+
+    def samples(self, number: int) -> Samples:
+        box, circle = [-1, -1, 1, 1], {"lon": 0, "lat": 0, "radius_m": 1e5}
+        reports = {"k": 2, "window": "PT5M", "every": "PT30S"}
+        return Samples(
+            subscriptions=({"region": {"box": box}, **reports},),
+            queries=({"region": {"circle": circle}, "k": 1},),
+        )
 
 
 KIND = TrendingKind()

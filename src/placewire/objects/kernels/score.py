@@ -75,17 +75,10 @@ class ScoredObjects(NamedTuple):
 
 
 @subkernel
-def score_of(distance: float, reach_m: float, alpha: float, textual: float) -> float:
-    """The score of the specification's section 7, rounded as by `score_nano` of the kind."""
+def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
+    """The score of the specification's section 7 in billionths."""
     spatial = max(0.0, 1.0 - distance / reach_m)
-    score = alpha * spatial + (1.0 - alpha) * textual
-    return float(np.rint(1e9 * score) / 1e9)
-
-
-@subkernel
-def nano_of(score: float) -> np.int32:
-    """A score as a whole number of 1e-9."""
-    return np.int32(np.rint(score * 1e9))
+    return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
 
 
 @subkernel
@@ -147,7 +140,7 @@ def score_terms(
             number += 1
     if least != rank:
         return -1
-    return np.int64(nano_of(score_of(distance, ask.reach_m, ask.alpha, textual)))
+    return np.int64(score_nano(distance, textual, ask.alpha, ask.reach_m))
 
 
 @subkernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from placewire.model.errors import Unusable
 from placewire.model.kinds import BOOLEAN, TRENDING
@@ -11,7 +10,7 @@ from placewire.plans.boolean.methods import METHODS, make_plan
 from placewire.plans.boolean.space_methods import plan_stripes
 from placewire.plans.cost.model import LoadModel, calibrate, read_cost
 from placewire.plans.leaves import Leaves
-from placewire.plans.names import PLANS, UNPLANNED, is_file
+from placewire.plans.names import UNPLANNED, named_plan
 from placewire.plans.rebalance.change import NextPlan, PlanChanger, PreviousPlan, read_previous
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.route.leaf_route import PlanRef, SavedPlan, read_plan, write_plan
@@ -308,8 +307,3 @@ class LeafPlanner:
         self.cost, self.why = found.cost, found.why
         if found.leaves is not None:
             self._adopt(found.leaves)
-
-
-def named_plan(name: str) -> SavedPlan | None:
-    """The plan in the file `name`; None if that is a method or no file."""
-    return read_plan(Path(name)) if name not in PLANS["boolean"] and is_file(name) else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from placewire.model.errors import Unusable
-from placewire.plans.boolean.planner import named_plan
+from placewire.plans.names import named_plan
 from placewire.storage.manifest import WorkersEntry
 from placewire.storage.runtime_files import MOST_WORKERS
 

@@ -143,7 +143,7 @@ class LiveFeedResponse:
 
 
 def plan_facts(manifest: Manifest) -> dict[str, Any]:
-    """Name, version and workers of the boolean plan in use."""
+    """Name, version and workers of the leaf plan in use."""
     plan = manifest.leaf_plan
     if not plan.name:
         return {}

@@ -11,7 +11,7 @@ from typing import Any
 from placewire.ingest.fields import MOST_LIMIT, query_fields, subscription_fields
 from placewire.model.events import MOST_ID_CHARACTERS, MOST_K, MOST_TEXT_BYTES
 from placewire.model.kinds import kind_named, kind_names
-from placewire.plans.boolean.methods import METHODS
+from placewire.plans.names import LEAF_METHODS
 from placewire.serve.auth import MAX_NAME, ROLES
 from placewire.serve.webhooks.sender import MAX_URL
 from placewire.storage.runtime_files import MOST_WORKERS
@@ -150,7 +150,7 @@ WAYS: Schema = {
     "throttle": {**nullable(DURATION), "description": "At most one result per interval"},
     "digest": {**nullable(DURATION), "description": "Results are collected over this interval"},
 }
-PLAN_NAME = choice("shared", *METHODS)
+PLAN_NAME = choice("shared", *LEAF_METHODS)
 WORKERS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}
 
 # fmt: off

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from placewire.kinds.relevant.kernels.buffers import buffer_cost, cheapest_sizes, steps_down
-from placewire.kinds.relevant.results import read_rule
-from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.objects.window import SlidingWindow, count_between
 from placewire.storage.layout import StateDir
@@ -55,8 +53,3 @@ def test_a_window_of_time_tells_how_its_stream_swells_and_dries_up() -> None:
     assert window.growth == 0.5
     window.left = 0.0
     assert window.growth == 2.0
-
-
-def test_an_unknown_buffer_is_refused() -> None:
-    with pytest.raises(Unusable, match="buffer: must be one of cskyband, skyband, kmax, got 'x'"):
-        read_rule("x")

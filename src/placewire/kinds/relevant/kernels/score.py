@@ -14,6 +14,7 @@ from placewire.kernels.jit import inlined_subkernel, kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 from placewire.kernels.text.term_sets import place_of_term
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
+from placewire.objects.kernels.score import score_nano
 
 BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
 TOUCHED = 128  # rows touched before they are read
@@ -102,13 +103,6 @@ def row_similarity(
             idf = literal_idf[at]
             textual += (idf / row_norm) * (idf / norm)
     return textual
-
-
-@subkernel
-def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
-    """The score of the specification's section 7 in billionths, as in `objects/kernels/score`."""
-    spatial = max(0.0, 1.0 - distance / reach_m)
-    return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
 
 
 @kernel

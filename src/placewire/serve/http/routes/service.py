@@ -13,7 +13,7 @@ from placewire.explainer.context import NotRetained
 from placewire.explainer.explain import explain as explain_pair
 from placewire.explainer.subscription import SubscriptionHistory
 from placewire.model.errors import Unusable
-from placewire.plans.boolean.methods import METHODS
+from placewire.plans.names import LEAF_METHODS
 from placewire.serve.auth import Caller, make_key
 from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
@@ -160,7 +160,7 @@ async def status(request: Request, gateway: Gateway, _: Caller) -> Response:
 
 @requires("subscribe")
 async def plan(_: Request, gateway: Gateway, caller: Caller) -> Response:
-    """The boolean plan in use: its leaves, their workers and their share of the load."""
+    """The leaf plan in use: its leaves, their workers and their share of the load."""
     found = await asyncio.to_thread(read_state, gateway)
     if found is None:
         asked = await asyncio.to_thread(read_pending_request, gateway.state, None)
@@ -177,8 +177,8 @@ async def change_plan(request: Request, gateway: Gateway, _: Caller) -> Response
     if len(given) != 1 or not given.keys() <= {"plan", "workers"}:
         raise Refused(422, "body: must be {'plan': NAME} or {'workers': N}")
     name, workers = given.get("plan"), given.get("workers")
-    if name is not None and name not in ("shared", *METHODS):
-        known = ", ".join([*METHODS, "shared"])
+    if name is not None and name not in ("shared", *LEAF_METHODS):
+        known = ", ".join([*LEAF_METHODS, "shared"])
         raise Refused(422, f"plan: must be one of {known}, got {str(name)[:60]!r}")
     if name is None and (type(workers) is not int or not 1 <= workers <= MOST_WORKERS):
         raise Refused(422, f"workers: must be 1..{MOST_WORKERS}, got {str(workers)[:60]}")
