@@ -15,6 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.kernels.cache import KernelCache
+
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -55,7 +57,7 @@ def column_dtypes(structure: type) -> tuple[np.dtype[Any], ...]:
 
 def kernel(function: F) -> F:
     """Compile `function` (arrays and scalars in, arrays and scalars out)."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    return compile_lazily(function)
 
 
 def subkernel(function: F) -> F:
@@ -66,7 +68,7 @@ def subkernel(function: F) -> F:
     `inline="never"` keeps numba from typing the function again in each caller. LLVM inlines it all
     the same.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, inline="never", _nrt=False)(function))
+    return compile_lazily(function, inline="never", _nrt=False)
 
 
 def inlined_subkernel(function: F) -> F:
@@ -75,10 +77,16 @@ def inlined_subkernel(function: F) -> F:
     For functions whose call costs more than their body: an array is passed as seven values. Without
     this LLVM decides by size, and `relevant` candidates take 25% longer to score.
     """
-    jit = numba.njit(cache=True, nogil=True, inline="never", forceinline=True, _nrt=False)
-    return cast(F, jit(function))
+    return compile_lazily(function, inline="never", forceinline=True, _nrt=False)
 
 
 def array_subkernel(function: F) -> F:
     """Compile a subkernel that makes or returns arrays."""
-    return cast(F, numba.njit(cache=True, nogil=True, inline="never")(function))
+    return compile_lazily(function, inline="never")
+
+
+def compile_lazily(function: F, **options: Any) -> F:
+    """Return the compiled form of a function: compiled at its first call, or read from the cache."""
+    dispatcher = numba.njit(nogil=True, **options)(function)
+    dispatcher._cache = KernelCache(function, options)
+    return cast(F, dispatcher)

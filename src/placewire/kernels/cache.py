@@ -1,0 +1,230 @@
+"""Cache compiled kernels by their content: in a directory that may be copied, shared or shipped.
+
+The name of a file is a hash of all that the machine code depends on: the kernel's bytecode, that of
+every function it calls, the constants and named tuples they use, the argument types, the compiler's
+versions and the processor. A kernel that did not change is never compiled again, wherever its
+source is; one that did change never finds the code of its past.
+
+Kernels are looked for in the directory of `PLACEWIRE_KERNELS`, or of the user's cache, and then among
+those that a wheel brings. The latter are compiled for a level of x86-64 that many processors have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+
+SHIPPED = Path(__file__).parent / "compiled"
+SUFFIX = ".kernel"
+VARIABLE = "PLACEWIRE_KERNELS"
+FORMAT = 1
+# What a processor must have for a level of x86-64, highest first.
+V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
+V3 = (*V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+LEVELS = {"x86-64-v3": V3, "x86-64-v2": V2}
+
+
+def cache_directory() -> Path:
+    """Return the directory for kernels that are compiled here; it may not exist yet."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "placewire" / "kernels"
+
+
+@cache
+def host_targets() -> tuple[str, ...]:
+    """Return the targets whose code runs on this processor, the best first: its own, then levels."""
+    own = f"{numba.config.CPU_NAME or llvm.get_host_cpu_name()}"
+    features = llvm.get_host_cpu_features()
+    if numba.config.CPU_NAME in LEVELS:
+        return (own,)
+    flags = f"{own}:{features.flatten()}"
+    levels = [
+        level
+        for level, needed in LEVELS.items()
+        if platform.machine() in ("x86_64", "AMD64") and all(map(features.get, needed))
+    ]
+    return (flags, *levels)
+
+
+class KernelCache(_Cache):  # type: ignore[misc]
+    """The cache of one kernel, as its dispatcher uses it."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function = function
+        self.options = options
+        self.enabled = True
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache_directory())
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def disable(self) -> None:
+        self.enabled = False
+
+    def flush(self) -> None:
+        """Content never becomes stale: there is nothing to flush."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
+        """Return the compiled kernel for a signature; None if it has to be compiled."""
+        if not self.enabled:
+            return None
+        target_context.refresh()
+        for target in host_targets():
+            name = self._name(sig, target)
+            for directory in (cache_directory(), SHIPPED):
+                payload = read_payload(directory / name)
+                if payload is not None:
+                    return CompileResult._rebuild(target_context, *payload)
+        return None
+
+    def save_overload(self, sig: Any, data: CompileResult) -> None:
+        """Keep a compiled kernel; without a directory to write to, it lasts for this process."""
+        if self.enabled and not data.lifted and not data.library.has_dynamic_globals:
+            target = host_targets()[0]
+            write_payload(cache_directory() / self._name(sig, target), data._reduce())
+
+    def _name(self, sig: Any, target: str) -> str:
+        parts = (content_of(self.function), signature_content(sig), target)
+        digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        return f"{self.function.__name__}-{digest}{SUFFIX}"
+
+
+def read_payload(path: Path) -> tuple[Any, ...] | None:
+    """Read a compiled kernel; None if there is none, or one that was cut short."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, body = data[:16], data[16:]
+    if hashlib.blake2b(body, digest_size=16).digest() != digest:
+        return None
+    payload: tuple[Any, ...] = pickle.loads(body)
+    return payload
+
+
+def write_payload(path: Path, payload: tuple[Any, ...]) -> None:
+    """Write a compiled kernel; readers see all of it or nothing."""
+    body = dumps(payload)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(hashlib.blake2b(body, digest_size=16).digest() + body)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+
+
+# What the content of a kernel is.
+
+
+@cache
+def compiler_content() -> str:
+    """Return what machine code depends on beside the source."""
+    versions = numba.__version__, llvmlite.__version__, np.__version__
+    return f"{FORMAT} {sys.version_info[:2]} {versions} {platform.machine()} {sys.platform}"
+
+
+@cache
+def content_of(function: FunctionType) -> str:
+    """Return the hash of a kernel and of everything it uses."""
+    parts: list[str] = [compiler_content()]
+    seen: set[int] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        parts.append(f"{one.__module__}.{one.__qualname__} {one.__defaults__!r}")
+        parts.extend(code_content(one.__code__, one.__doc__))
+        for name, value in used_values(one):
+            if isinstance(value, Dispatcher):
+                parts.append(f"{name}: kernel {value.targetoptions!r}")
+                waiting.append(value.py_func)
+            elif isinstance(value, FunctionType) and value.__module__.startswith("placewire"):
+                waiting.append(value)
+            else:
+                parts.append(f"{name}: {value_content(value)}")
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def code_content(code: CodeType, doc: str | None = None) -> Iterator[str]:
+    """Yield what a code object does, whatever its file, lines and docstring are."""
+    consts = [None if doc is not None and const == doc else const for const in code.co_consts]
+    plain = [const for const in consts if not isinstance(const, CodeType)]
+    yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {plain!r} {code.co_freevars}"
+    for const in consts:
+        if isinstance(const, CodeType):
+            yield from code_content(const)
+
+
+def used_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global and enclosed values that a function names, in order of name."""
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+    for name in sorted(names & function.__globals__.keys()):
+        yield name, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+
+
+def value_content(value: Any) -> str:
+    """Return what kernels can see of a constant, a named tuple, a module or another function."""
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.str} {value.shape} {value.tobytes().hex()}"
+    if isinstance(value, np.generic):
+        return f"{value.dtype.str} {value!r}"
+    if isinstance(value, tuple):
+        items = " ".join(map(value_content, value))
+        return f"{type(value).__qualname__}({items})"
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', ())}"
+    if isinstance(value, FunctionType):
+        return f"function {value.__module__}.{value.__qualname__}"
+    return f"{type(value).__qualname__} {value!r}"
+
+
+def signature_content(sig: Any) -> str:
+    """Return the argument types of a signature, with the fields of their named tuples."""
+    args = getattr(sig, "args", sig)
+    return " ".join(map(type_content, args))
+
+
+def type_content(kind: Any) -> str:
+    """Return a type, with the fields of a named tuple."""
+    if isinstance(kind, types.BaseNamedTuple):
+        fields = zip(kind.fields, kind, strict=True)
+        inner = " ".join(f"{name}={type_content(one)}" for name, one in fields)
+        return f"{kind.instance_class.__qualname__}({inner})"
+    if isinstance(kind, types.BaseTuple):
+        return f"({' '.join(map(type_content, kind))})"
+    return str(kind)
