@@ -1,6 +1,7 @@
 """Compiled functions that several packages share; kernels of one package live in that package.
 
-- `jit`: the decorators; no other module imports numba
+- `jit`: the decorators that compile kernels
+- `cache`: compiled kernels on disk, found by their content
 - `blocks`: the clock of a block, sorting, slices
 - `bytes`: reading and writing bytes
 - `ids`: chains of changes that share an id, the id directory

@@ -5,12 +5,13 @@ every function it calls, the constants and named tuples they use, the argument t
 versions and the processor. A kernel that did not change is never compiled again, wherever its
 source is; one that did change never finds the code of its past.
 
-Kernels are looked for in the directory of `PLACEWIRE_KERNELS`, or of the user's cache, and then among
-those that a wheel brings. The latter are compiled for a level of x86-64 that many processors have.
+Kernels are looked for in the directory that `PLACEWIRE_KERNELS` names, by default the user's cache,
+then among those that a wheel brings, which are compiled for a level of x86-64.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -26,11 +27,11 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 import numpy as np
-from numba.core import types
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
+from numba.core.types.containers import BaseNamedTuple, BaseTuple
 
 SHIPPED = Path(__file__).parent / "compiled"
 SUFFIX = ".kernel"
@@ -52,8 +53,8 @@ def cache_directory() -> Path:
 
 @cache
 def host_targets() -> tuple[str, ...]:
-    """Return the targets whose code runs on this processor, the best first: its own, then levels."""
-    own = f"{numba.config.CPU_NAME or llvm.get_host_cpu_name()}"
+    """Return the targets whose code runs on this processor: its own, then levels of x86-64."""
+    own = numba.config.CPU_NAME or llvm.get_host_cpu_name()
     features = llvm.get_host_cpu_features()
     if numba.config.CPU_NAME in LEVELS:
         return (own,)
@@ -134,7 +135,8 @@ def write_payload(path: Path, payload: tuple[Any, ...]) -> None:
         part.write_bytes(hashlib.blake2b(body, digest_size=16).digest() + body)
         part.replace(path)
     except OSError:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 # What the content of a kernel is.
@@ -221,10 +223,10 @@ def signature_content(sig: Any) -> str:
 
 def type_content(kind: Any) -> str:
     """Return a type, with the fields of a named tuple."""
-    if isinstance(kind, types.BaseNamedTuple):
+    if isinstance(kind, BaseNamedTuple):
         fields = zip(kind.fields, kind, strict=True)
         inner = " ".join(f"{name}={type_content(one)}" for name, one in fields)
         return f"{kind.instance_class.__qualname__}({inner})"
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, BaseTuple):
         return f"({' '.join(map(type_content, kind))})"
     return str(kind)

@@ -1,8 +1,8 @@
-"""The one home of the compiler: `kernel` and `subkernel` compile, and nothing else imports numba.
+"""The decorators that compile kernels; only they and the cache of kernels import numba.
 
 Kernels are compiled without fast-math, because results must be the same to the last bit on every
 machine, and without fused multiply-add for the same reason (LLVM fuses only under fast-math).
-They release the GIL and are cached on disk, so that one process compiles and the others load.
+They release the GIL and are cached by their content, so that one process compiles and others load.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def array_subkernel(function: F) -> F:
 
 
 def compile_lazily(function: F, **options: Any) -> F:
-    """Return the compiled form of a function: compiled at its first call, or read from the cache."""
-    dispatcher = numba.njit(nogil=True, **options)(function)
+    """Return a function that is compiled, or read from the cache, when it is first called."""
+    dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher._cache = KernelCache(function, options)
     return cast(F, dispatcher)
