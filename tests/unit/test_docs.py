@@ -153,7 +153,7 @@ def test_analyzers_are_documented() -> None:
     assert listed[1].replace("\n", " ").split(", ") == Stemmer.algorithms()
     blocks = re.findall(r"^\| ([0-9A-F]{4,5}) \| ([0-9A-F]{4,5}) \|", text, re.M)
     assert [(int(first, 16), int(last, 16)) for first, last in blocks] == list(CJK)
-    named = re.findall(r"name of a list that comes along: ([^,;]*)", text)
+    named = re.findall(r"name of a built-in list: ([^,;]*)", text)
     assert [f'`"{name}"`' for name in STOP_WORDS] == named
 
 
