@@ -108,7 +108,8 @@ class KernelCache(_Cache):  # type: ignore[misc]
             write_payload(cache_directory() / self._name(sig, target), data._reduce())
 
     def _name(self, sig: Any, target: str) -> str:
-        parts = (content_of(self.function), signature_content(sig), target)
+        options = repr(sorted(self.options.items()))
+        parts = (content_of(self.function), options, signature_content(sig), target)
         digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return f"{self.function.__name__}-{digest}{SUFFIX}"
 

@@ -88,5 +88,5 @@ def array_subkernel(function: F) -> F:
 def compile_lazily(function: F, **options: Any) -> F:
     """Return a function that is compiled, or read from the cache, when it is first called."""
     dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    dispatcher._cache = KernelCache(function, options)
+    dispatcher._cache = KernelCache(function, dispatcher.targetoptions)
     return cast(F, dispatcher)
