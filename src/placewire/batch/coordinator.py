@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from placewire.batch.dispatch import dead_letter_arrays, reject_leaps
-from placewire.batch.resize import Resizer
+from placewire.batch.resize import Resizer, WorkerRange
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
 from placewire.kinds.shard import Spread
@@ -29,7 +29,6 @@ from placewire.plans.boolean.planner import named_plan
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
 from placewire.plans.names import parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
-from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.plans.sample.questions import note_queries
 from placewire.plans.sample.sampler import (

@@ -13,8 +13,8 @@ from placewire.ingest.decode import DecodedBlock
 from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
 from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.plans.messages import BatchContext, Routed, WorkerSummary
-from placewire.plans.rebalance.prefetch import fetch, prefetch_rewrites
-from placewire.plans.rebalance.tally import Tally
+from placewire.plans.rebalance.change import fetch, prefetch_rewrites
+from placewire.plans.rebalance.signals import Tally
 from placewire.segments.segment import open_segment, open_segments
 from placewire.segments.thresholds import current_thresholds
 from placewire.storage.arrays import write_arrays

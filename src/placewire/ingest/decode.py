@@ -32,12 +32,40 @@ from placewire.model.events import (
     compact_data,
     decode_event,
 )
-from placewire.model.objects import ObjectRows
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
 from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.words import Lexicon
+
+
+class ObjectRows(NamedTuple):
+    """n objects of one block, in log order; `event` is the position in the block's lines.
+
+    `now_us` is the clock at the object as known from the block alone; earlier blocks may raise it.
+    `data` is compact JSON, empty for an object that carries none.
+    """
+
+    event: NDArray[np.uint32]
+    ts_us: NDArray[np.int64]
+    now_us: NDArray[np.int64]
+    lon: NDArray[np.float64]
+    lat: NDArray[np.float64]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+    data_offsets: NDArray[np.int64]
+    data_bytes: NDArray[np.uint8]
+    term_offsets: NDArray[np.int64]
+    terms: NDArray[np.uint64]
+
+    @property
+    def total(self) -> int:
+        return int(self.event.size)
+
+    def columns(self, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+        """Some of the columns by name."""
+        return {name: getattr(self, name) for name in names}
+
 
 DEFAULTS = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)

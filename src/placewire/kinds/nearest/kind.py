@@ -15,7 +15,7 @@ from placewire.ingest.queries import Query, read_ranked
 from placewire.kernels.json.changes import PlainNumbers
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
-from placewire.kinds.candidates import Matches, ObjectBlock, Target
+from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.nearest.answer import answer_nearest
 from placewire.kinds.nearest.explain import add_nearest_reasons, explain_nearest, trace_nearest
@@ -29,7 +29,6 @@ from placewire.kinds.nearest.index import (
     take_partition,
 )
 from placewire.kinds.nearest.match import match_near
-from placewire.kinds.nearest.pace import Pacer
 from placewire.kinds.nearest.results import (
     NearestResults,
     Neighbours,
@@ -51,16 +50,54 @@ from placewire.model.kinds import (
     ExplainedPair,
     Kind,
     KindForm,
+    KindMemory,
     MergedResults,
     MergedRows,
     TracedObject,
 )
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
 from placewire.model.subscriptions import SubscriptionRows
-from placewire.segments.live_segment import ResultsContext
+from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
+
+MANY_NEAREST = 50_000
+FIRST_ROWS = 2_000
+MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
+
+
+class Pacer(KindMemory):
+    """Remembers how many postings of `nearest` rows an object met in the last batch."""
+
+    def __init__(self) -> None:
+        self.looked_an_object: float | None = None
+
+    def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
+        """How many of `rows` events the next batch should have.
+
+        Many subscriptions without results want all that has their terms: a short batch lets their
+        circles shrink, and their index follow, before the next one.
+        """
+        if sum(one.segment.rows.total for one in live) < MANY_NEAREST:
+            return rows
+        if self.looked_an_object is None:
+            return min(rows, FIRST_ROWS)
+        return min(rows, max(FIRST_ROWS, int(MOST_LOOKED / max(self.looked_an_object, 1.0))))
+
+    def note_matched(
+        self, live: Sequence[LiveSegment], objects: int, pieces: Sequence[PieceSummary]
+    ) -> None:
+        """Record how many postings the objects of a batch met."""
+        results = {one.name: one.results for one in live}
+        looked = 0
+        for piece in pieces:
+            found = results.get(piece.piece.segment)
+            if found is not None:
+                looked += piece.candidates
+                found.note_looked(piece.candidates, piece.passed)
+        if live and objects:
+            self.looked_an_object = looked / objects
 
 
 class NearestKind(Kind):

@@ -12,7 +12,7 @@ from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
 from placewire.kinds.relevant.kernels.window import WindowMatches
 from placewire.kinds.relevant.rows import scored_rows
-from placewire.kinds.threads import run_in_portions
+from placewire.kinds.shard import run_in_portions
 from placewire.model.kinds import KindMemory
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.index import Retained

@@ -31,8 +31,7 @@ from placewire.kinds.relevant.kernels.window import (
 )
 from placewire.kinds.relevant.refill import NO_OBJECTS, WindowSearch
 from placewire.kinds.relevant.results import RelevantResults
-from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
-from placewire.kinds.threads import run_in_portions
+from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates, run_in_portions
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.kernels.best_of_rows import BestObjects, SearchWindows

@@ -16,22 +16,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.cuts import (
+from placewire.plans.boolean.subset import (
+    SampleSubset,
     cut_space,
+    divide_by_text,
     find_cut,
     make_cut,
+    measure_subset,
     price_space,
     price_text,
     share_terms,
     split_by_parts,
-    weigh_terms,
-)
-from placewire.plans.boolean.subset import (
-    SampleSubset,
-    divide_by_text,
-    measure_subset,
     text_similarity,
     weigh_subset,
+    weigh_terms,
     whole_sample,
 )
 from placewire.plans.cost.model import LoadModel

@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plans.boolean.baselines.hypergraph import plan_hypergraph
-from placewire.plans.boolean.baselines.rtree import plan_rtree
-from placewire.plans.boolean.baselines.terms import plan_frequency, plan_metric, plan_termhash
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
-from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree
-from placewire.plans.cost.choice import choose_plan, spread_workers
-from placewire.plans.cost.measures import measure_plan, post_rows
+from placewire.plans.boolean.space_methods import (
+    plan_agrid,
+    plan_grid,
+    plan_kdtree,
+    plan_rtree,
+)
+from placewire.plans.boolean.term_methods import (
+    plan_frequency,
+    plan_hypergraph,
+    plan_metric,
+    plan_termhash,
+)
+from placewire.plans.cost.measures import choose_plan, measure_plan, post_rows, spread_workers
 from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves

@@ -32,8 +32,13 @@ from placewire.model.regions import CIRCLE
 from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
 from placewire.plans.allocation import hand_over, imbalance, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
-from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork, shared_work
+from placewire.plans.cost.measures import (
+    Machines,
+    PlanChoice,
+    PlanWork,
+    choose_partition,
+    shared_work,
+)
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import Objects, cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
@@ -46,9 +51,9 @@ from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
 from placewire.plans.nearest.sample import CircleSample
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
 from placewire.plans.route.worker_map import MapPosts, route_sample
+from placewire.plans.row_planner import Division, PartitionStrategy, PlanInput
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import CKQ, every_nth, make_sample
-from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment, make_directory
 

@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placewire.plans.boolean.cuts import cut_terms, split_by_parts
 from placewire.plans.boolean.subset import (
     Box,
     SampleSubset,
+    cut_terms,
     divide_by_text,
     measure_subset,
+    split_by_parts,
     take_box,
     weigh_subset,
     whole_sample,

@@ -14,8 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.plans.allocation import allocate, assign_least, sum_loads
-from placewire.plans.boolean.cuts import cut_terms, split_by_parts
-from placewire.plans.boolean.subset import Box, SampleSubset, quarter_box, take_box, whole_sample
+from placewire.plans.boolean.subset import (
+    Box,
+    SampleSubset,
+    cut_terms,
+    quarter_box,
+    split_by_parts,
+    take_box,
+    whole_sample,
+)
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit
 from placewire.plans.rebalance.adjustment import (

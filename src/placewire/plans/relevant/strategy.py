@@ -16,8 +16,13 @@ from placewire.kinds.relevant.rows import relevant_columns
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.allocation import hand_over, scale_costs, sum_loads
-from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork, shared_work
+from placewire.plans.cost.measures import (
+    Machines,
+    PlanChoice,
+    PlanWork,
+    choose_partition,
+    shared_work,
+)
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import WIDE_CELL, Objects
 from placewire.plans.relevant.methods import (
@@ -32,8 +37,8 @@ from placewire.plans.relevant.methods import (
     plan_relevant,
 )
 from placewire.plans.route.worker_map import MapPosts, route_sample
+from placewire.plans.row_planner import Division, PartitionStrategy, PlanInput
 from placewire.plans.sample.sample import every_nth
-from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.segment import Segment
 
 SAMPLED_ROWS = 50_000

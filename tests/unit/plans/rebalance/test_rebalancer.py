@@ -26,7 +26,7 @@ from placewire.plans.cost.model import LoadModel, draw_rows
 from placewire.plans.leaves import Leaves, check_leaves
 from placewire.plans.messages import WorkerSummary
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of, sum_by_worker
-from placewire.plans.rebalance.prefetch import MOST_RANGES, gained_ranges, has_worker
+from placewire.plans.rebalance.change import MOST_RANGES, gained_ranges, has_worker
 from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2, count_touching, join_boxes
 from placewire.plans.rebalance.rebalancer import (
     ADJUSTERS,
