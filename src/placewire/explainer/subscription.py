@@ -24,12 +24,7 @@ from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent
 from placewire.model.expression import Node
 from placewire.model.kinds import kind_named, kind_numbered
-from placewire.model.subscriptions import (
-    SubscriptionRows,
-    map_columns,
-    rows_of_arrays,
-    take_rows,
-)
+from placewire.model.subscriptions import SubscriptionRows, map_columns, rows_of_arrays, take_rows
 from placewire.objects.sections import rows_of_id
 from placewire.segments.segment import unindexed, whole_rows
 from placewire.storage.arrays import open_arrays

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
+from placewire.model.arrays import F64, I64
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.planner import LeafPlanner
 from placewire.plans.messages import BlockSummary, WorkerSummary
@@ -204,7 +204,7 @@ class Planners:
         """Assign rows of a kind to workers; None if they are not partitioned."""
         return self.rows[kind].assign(rows, held) if kind in self.rows else None
 
-    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+    def release(self, live: LiveSegment, rows: I64) -> None:
         """Take rows that have ended off the loads of their workers."""
         if live.segment.kind in self.rows:
             self.rows[live.segment.kind].strategy.release(live, rows)
@@ -223,7 +223,7 @@ class Planners:
     def record_work(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
         """Record what the workers of a batch did and hold."""
         leaves = self.leaf.leaves if self.counts_leaves else None
-        held: dict[int, NDArray[np.float64]] = {}
+        held: dict[int, F64] = {}
         by_leaf = None
         if leaves is not None and not self.leaf.pending:
             kind = self.leaf.kind

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I64
 from placewire.model.subscriptions import SubscriptionRows, concat_rows
 from placewire.plans.boolean.methods import memory_of_machine
 from placewire.plans.cost.measures import Machines, PlanChoice, spread_workers
@@ -47,7 +47,7 @@ class PlanInput(NamedTuple):
 
     segments: Sequence[LiveSegment]
     rows: SubscriptionRows
-    alive: NDArray[np.int64]
+    alive: I64
     objects: Objects
 
 
@@ -75,7 +75,7 @@ class PartitionStrategy(ABC):
     sent_key: str
     rule_type: Any  # has `to_arrays` and `from_arrays`
     rule: Any = None
-    loads: NDArray[np.float64] | None = None  # of workers, where assignments follow them
+    loads: F64 | None = None  # of workers, where assignments follow them
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -91,14 +91,14 @@ class PartitionStrategy(ABC):
         """Count the parts that a segment's rows are divided into."""
 
     @abstractmethod
-    def count_held(self, segment: Segment) -> NDArray[np.float64]:
+    def count_held(self, segment: Segment) -> F64:
         """Count the rows f64[workers] of a segment that each worker has."""
 
     def is_undivided(self, segment: Segment) -> bool:
         """Whether a segment must be rewritten because its rows are not divided."""
         return False
 
-    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+    def release(self, live: LiveSegment, rows: I64) -> None:
         """Take rows that have ended off the loads, if there are any."""
         return
 
@@ -123,7 +123,7 @@ class PartitionStrategy(ABC):
         """Choose a method, or `shared`, by cost."""
 
     @abstractmethod
-    def divide(self, method: str, seen: PlanInput, counted: NDArray[np.float64] | None) -> Division:
+    def divide(self, method: str, seen: PlanInput, counted: F64 | None) -> Division:
         """Divide all rows by a method, or rebalance them by what workers were `counted` to cost."""
 
     def divide_objects(self, seen: PlanInput) -> Leaves:
@@ -339,7 +339,7 @@ class RowPlanner:
             live.swap_rewrites((self.kind,))
             self.discard_map()
 
-    def _detect_drift(self) -> NDArray[np.float64] | None:
+    def _detect_drift(self) -> F64 | None:
         """What the workers cost, if that was uneven long enough to reassign rows.
 
         Each time the next pause is twice as long.
@@ -361,7 +361,7 @@ class RowPlanner:
         batch: int,
         live: LiveSegments,
         now_us: int,
-        counted: NDArray[np.float64] | None = None,
+        counted: F64 | None = None,
         ahead: bool = False,
     ) -> None:
         """Make the plan from the sample, or rebalance it by what workers were `counted` to cost.

@@ -11,23 +11,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.circles import circles_to_boxes, points_to_units
 from placewire.kinds.boolean.index import build_index
 from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
 from placewire.kinds.nearest.rows import nearest_columns
+from placewire.model.arrays import F32, F64, I32, I64, Array
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.storage.arrays import label_columns, read_columns
 
 
 class RowPartition(NamedTuple):
     """Rows dealt out to parts, each to one: the part and the estimated cost of each row."""
 
     parts: int
-    owner: NDArray[np.int32]
-    cost: NDArray[np.float32]
+    owner: I32
+    cost: F32
 
 
 class CircleIndex(NamedTuple):
@@ -37,8 +38,8 @@ class CircleIndex(NamedTuple):
     of its longest list.
     """
 
-    centres: NDArray[np.float32]
-    radius: NDArray[np.float64]
+    centres: F32
+    radius: F64
     partition: RowPartition
     parts: tuple[BooleanIndex, ...]
     longest: tuple[int, ...]
@@ -49,7 +50,7 @@ def one_part(rows: int) -> RowPartition:
     return RowPartition(1, np.zeros(rows, np.int32), np.zeros(rows, np.float32))
 
 
-def take_partition(deal: RowPartition, picked: NDArray[np.int64]) -> RowPartition:
+def take_partition(deal: RowPartition, picked: I64) -> RowPartition:
     """The same of some rows."""
     return RowPartition(deal.parts, deal.owner[picked], deal.cost[picked])
 
@@ -63,9 +64,7 @@ def concat_partitions(deals: Sequence[RowPartition]) -> RowPartition:
     )
 
 
-def index_circles(
-    rows: SubscriptionRows, radius: NDArray[np.float64], deal: RowPartition
-) -> CircleIndex:
+def index_circles(rows: SubscriptionRows, radius: F64, deal: RowPartition) -> CircleIndex:
     """Index `nearest` rows by their circles."""
     own = nearest_columns(rows)
     lon, lat = own.lon, own.lat
@@ -92,27 +91,27 @@ def index_circles(
     )
 
 
-def save_circles(circles: CircleIndex) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def save_circles(circles: CircleIndex) -> tuple[dict[str, Array], dict[str, Any]]:
     """The index as arrays and facts of a file."""
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "circles.centres": circles.centres,
         "circles.radius": circles.radius,
         "circles.owner": circles.partition.owner,
         "circles.cost": circles.partition.cost,
     }
     for part, index in enumerate(circles.parts):
-        arrays |= {f"index{part}.{name}": array for name, array in index._asdict().items()}
+        arrays |= label_columns(f"index{part}", index)
     return arrays, {"parts": circles.partition.parts, "longest": circles.longest}
 
 
-def load_circles(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> CircleIndex:
+def load_circles(arrays: dict[str, Array], facts: dict[str, Any]) -> CircleIndex:
     """The index of a file."""
     return CircleIndex(
         arrays["circles.centres"],
         arrays["circles.radius"],
         RowPartition(facts["parts"], arrays["circles.owner"], arrays["circles.cost"]),
         tuple(
-            freeze(BooleanIndex, (arrays[f"index{part}.{n}"] for n in BooleanIndex._fields))
+            freeze(BooleanIndex, read_columns(BooleanIndex, arrays, f"index{part}"))
             for part in range(facts["parts"])
         ),
         tuple(facts["longest"]),

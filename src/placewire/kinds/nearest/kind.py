@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, read_mode
@@ -32,7 +31,6 @@ from placewire.kinds.nearest.match import match_near
 from placewire.kinds.nearest.results import (
     NearestResults,
     Neighbours,
-    concat_neighbours,
     no_neighbours,
     radii_of,
     read_radii,
@@ -41,6 +39,7 @@ from placewire.kinds.nearest.results import (
 from placewire.kinds.nearest.rows import NO_NEAREST, NearestRows, nearest_columns
 from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entrants
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
+from placewire.model.arrays import F32, I64
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
 from placewire.model.kinds import (
@@ -56,9 +55,10 @@ from placewire.model.kinds import (
     TracedObject,
 )
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
-from placewire.model.subscriptions import SubscriptionRows
+from placewire.model.subscriptions import SubscriptionRows, concat_columns
 from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment
+from placewire.storage.arrays import label_columns, read_columns
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
 
@@ -130,7 +130,7 @@ class NearestKind(Kind):
             within = read_metres(event.within_m, "within_m")
         return RowFields(k, WHOLE_WORLD, program, {"circle": (lon, lat, within)})
 
-    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> NearestRows:
+    def read_plain(self, numbers: PlainNumbers, literals: I64) -> NearestRows:
         return NearestRows(np.column_stack([numbers.lon, numbers.lat, numbers.within_m]))
 
     def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
@@ -140,12 +140,10 @@ class NearestKind(Kind):
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
         arrays, facts = save_circles(segment.index)
-        held = {f"neighbours.{name}": array for name, array in segment.held._asdict().items()}
-        return arrays | held, facts
+        return arrays | label_columns("neighbours", segment.held), facts
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
-        held = Neighbours(*(arrays[f"neighbours.{name}"] for name in Neighbours._fields))
-        return load_circles(arrays, facts), held
+        return load_circles(arrays, facts), read_columns(Neighbours, arrays, "neighbours")
 
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
@@ -160,17 +158,15 @@ class NearestKind(Kind):
             take_partition(s.index.partition, some)
             for s, some in zip(merged.segments, merged.picked, strict=True)
         ]
-        return MergedResults(concat_neighbours(taken), concat_partitions(deals))
+        return MergedResults(concat_columns(taken), concat_partitions(deals))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
-        parts: Sequence[Any] = segment.index.parts
-        return parts
+        return segment.index.parts
 
-    def open_thresholds(self, segment: Segment) -> NDArray[np.float32]:
-        limits: NDArray[np.float32] = radii_to_limits(segment.index.radius)
-        return limits
+    def open_thresholds(self, segment: Segment) -> F32:
+        return radii_to_limits(segment.index.radius)
 
-    def apply_delta(self, thresholds: NDArray[np.float32], arrays: Arrays, label: str) -> None:
+    def apply_delta(self, thresholds: F32, arrays: Arrays, label: str) -> None:
         """Limits only filter: with fewer deltas there are more candidates, and no other results."""
         rows, radius = read_radii(arrays, label)
         limits = radii_to_limits(np.ascontiguousarray(radius))
@@ -185,9 +181,7 @@ class NearestKind(Kind):
     def settle(self, shard: Shard, batch: SettleBatch) -> Entered | None:
         return enter_candidates(shard, batch)
 
-    def admit_new(
-        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> AdmittedRows:
+    def admit_new(self, rows: SubscriptionRows, row_end: I64, batch: SettleBatch) -> AdmittedRows:
         deal = batch.partition(self.number, rows, None)
         scan = self.number in batch.scans
         segment, entered = enter_new_rows(self.number, batch.facts, rows, row_end, deal, scan)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
@@ -25,6 +24,7 @@ from placewire.kinds.relevant.kernels.groups import (
     rows_to_weights,
 )
 from placewire.kinds.relevant.rows import relevant_columns, scored_rows
+from placewire.model.arrays import F64, I32, I64, U32, U64, Bools
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
@@ -34,11 +34,11 @@ ALL_POSTED = np.empty(0, np.bool_)
 
 def build_groups(
     rows: SubscriptionRows,
-    theta: NDArray[np.int32],
+    theta: I32,
     *,
-    picked: NDArray[np.int64] | None = None,
-    posted: NDArray[np.bool_] | None = None,
-    often: NDArray[np.float64] | None = None,
+    picked: I64 | None = None,
+    posted: Bools | None = None,
+    often: F64 | None = None,
     groups: int = GROUPS,
     leaf_rows: int = LEAF_ROWS,
     dropping: bool = True,
@@ -97,11 +97,7 @@ def build_groups(
     )
 
 
-def number_terms(
-    rows: SubscriptionRows,
-    literals: NDArray[np.int64],
-    often: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
+def number_terms(rows: SubscriptionRows, literals: I64, often: F64 | None) -> tuple[U64, U32, F64]:
     """Number the terms of some literals from the rarest to the most frequent.
 
     Returns the table of hashes, the number of each literal and the idf of each term.
@@ -130,12 +126,12 @@ class TermPartition(NamedTuple):
     """
 
     parts: int
-    owner: NDArray[np.int32]
-    often: NDArray[np.float64] | None = None
+    owner: I32
+    often: F64 | None = None
 
 
 def index_parts(
-    rows: SubscriptionRows, theta: NDArray[np.int32], dealt: TermPartition | None
+    rows: SubscriptionRows, theta: I32, dealt: TermPartition | None
 ) -> tuple[GroupIndex, ...]:
     """An index for every part that postings are dealt out to, or one of all."""
     if dealt is None:

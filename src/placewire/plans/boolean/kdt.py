@@ -14,8 +14,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32, I64
 from placewire.plans.boolean.subset import (
     SampleSubset,
     cut_space,
@@ -33,11 +33,7 @@ from placewire.plans.boolean.subset import (
     whole_sample,
 )
 from placewire.plans.cost.model import LoadModel
-from placewire.plans.kernels.parts import (
-    WORD_BITS,
-    rows_given_to_worker,
-    rows_held_by_workers,
-)
+from placewire.plans.kernels.parts import WORD_BITS, rows_given_to_worker, rows_held_by_workers
 from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import Sample
 
@@ -54,7 +50,7 @@ class KdtNode(NamedTuple):
     subset: SampleSubset
     load: float
     by_text: bool
-    terms: NDArray[np.int64] | None = None
+    terms: I64 | None = None
     solid: bool = False
 
 
@@ -174,7 +170,7 @@ def cut_for_workers(
     ]
 
 
-def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> NDArray[np.float64]:
+def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> F64:
     """The total load of a node in 1 .. `most` parts, as `partition_node` would make them."""
     weighed = weigh_terms(sample, node.subset, cost)
     by_text = price_text(sample, node.subset, weighed, most, cost)
@@ -186,7 +182,7 @@ def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> ND
     return np.minimum(by_text, by_space)
 
 
-def count_partitions(prices: NDArray[np.float64], total: int) -> list[int]:
+def count_partitions(prices: F64, total: int) -> list[int]:
     """Into how many parts to cut each node for the least sum of loads: `total` in all.
 
     `prices` f64[nodes, k] has the load of node i in k + 1 parts, infinite where that cannot be.
@@ -244,11 +240,7 @@ def cut_by_text(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -> l
 
 
 def make_node(
-    sample: Sample,
-    subset: SampleSubset,
-    cost: LoadModel,
-    by_text: bool,
-    terms: NDArray[np.int64] | None = None,
+    sample: Sample, subset: SampleSubset, cost: LoadModel, by_text: bool, terms: I64 | None = None
 ) -> KdtNode:
     """A node with its load."""
     return KdtNode(subset, weigh_subset(sample, subset, cost), by_text, terms)
@@ -305,13 +297,13 @@ def join_parts(sample: Sample, parts: list[KdtNode]) -> TextSplit:
     return split_by_parts(sample, part_of_term, len(parts))
 
 
-Loads = NDArray[np.float64]
+Loads = F64
 
 
 class MergedParts(NamedTuple):
     """The worker of each part i32[parts], and the load of each worker f64[workers]."""
 
-    worker: NDArray[np.int32]
+    worker: I32
     loads: Loads
 
     @property
@@ -335,11 +327,10 @@ def merge_subsets(
         rows = subsets[part]
         held = rows_held_by_workers(objects, rows.objects, workers)
         held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
-        heavier: Loads = cost.of_counts(
+        return cost.of_counts(
             object_counts + works[part] - held,
             subscription_counts + rows.subscriptions.size - held_too,
         )
-        return heavier
 
     def give(part: int, worker: int) -> None:
         rows = subsets[part]

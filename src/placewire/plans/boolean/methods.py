@@ -7,19 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.arrays import F64
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
-from placewire.plans.boolean.space_methods import (
-    plan_agrid,
-    plan_grid,
-    plan_kdtree,
-    plan_rtree,
-)
+from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree, plan_rtree
 from placewire.plans.boolean.term_methods import (
     plan_frequency,
     plan_hypergraph,
@@ -82,7 +77,7 @@ def make_plan(
     return Made(choice.leaves, cost, choice.why)
 
 
-def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> F64:
     """Count the candidates of each object in the live segments, taken at the centre of its cell."""
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])

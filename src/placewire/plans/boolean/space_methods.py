@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_columns_rows
+from placewire.model.arrays import F64, I32, I64
 from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.subset import (
     Box,
@@ -56,18 +56,18 @@ def plan_stripes(workers: int) -> Leaves:
     return grid_leaves("stripes", workers, stripe_cells(workers))
 
 
-def stripe_cells(workers: int) -> NDArray[np.int32]:
+def stripe_cells(workers: int) -> I32:
     """The worker of each grid cell, in code order, when the curve is cut into equal stripes."""
     return ((np.arange(GRID_CELLS, dtype=np.int64) * workers) // GRID_CELLS).astype(np.int32)
 
 
-def grid_columns_rows() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def grid_columns_rows() -> tuple[I32, I32]:
     """Column and row of each grid cell, in code order."""
     columns, rows = codes_to_columns_rows(np.arange(GRID_CELLS, dtype=np.uint32))
     return columns, rows
 
 
-def grid_leaves(name: str, workers: int, cell_worker: NDArray[np.int32]) -> Leaves:
+def grid_leaves(name: str, workers: int, cell_worker: I32) -> Leaves:
     """A leaf for every grid cell, in code order."""
     columns, rows = grid_columns_rows()
     width = SIDE // GRID_SIDE
@@ -76,7 +76,7 @@ def grid_leaves(name: str, workers: int, cell_worker: NDArray[np.int32]) -> Leav
     return make_leaves(name, workers, NOTHING, boxes, [NO_SPLIT] * GRID_CELLS, cell_worker.tolist())
 
 
-def count_grid(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def count_grid(sample: Sample) -> tuple[F64, I64]:
     """What the objects inside each grid cell cost and the subscriptions that touch it.
 
     f64[columns, rows] and i64[columns, rows].
@@ -99,13 +99,7 @@ def count_grid(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return objects.astype(np.float64), subscriptions
 
 
-def mark_ranges(
-    corners: NDArray[np.int64],
-    west: NDArray[np.int32],
-    south: NDArray[np.int32],
-    east: NDArray[np.int32],
-    north: NDArray[np.int32],
-) -> None:
+def mark_ranges(corners: I64, west: I32, south: I32, east: I32, north: I32) -> None:
     """Add ranges (all ends inside) to the corners whose running sums count ranges in each cell."""
     side = corners.shape[0]
     for columns, rows, sign in (
@@ -192,7 +186,7 @@ def plan_rtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     slices = math.isqrt(tiles)
     everything = whole_sample(sample)
     boxes: list[Box] = []
-    loads: list[NDArray[np.float64]] = []
+    loads: list[F64] = []
     before = np.arange(slices + 1) * tiles // slices  # tiles west of each slice; not always equal
     edges, last = edges_of_shares(sample.object_column, before)
     for (west, east), quota in zip(pairwise(edges), np.diff(before[last]).tolist(), strict=True):
@@ -206,9 +200,7 @@ def plan_rtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     )
 
 
-def edges_of_shares(
-    places: NDArray[np.int32], shares: NDArray[np.int64]
-) -> tuple[list[int], NDArray[np.int64]]:
+def edges_of_shares(places: I32, shares: I64) -> tuple[list[int], I64]:
     """Rising edges from 0 to SIDE, with places below them as `shares` (rising from 0) say.
 
     Where one cell has several shares their edges are one. Each edge has the number of the last of
@@ -225,9 +217,7 @@ def edges_of_shares(
     return distinct.tolist(), np.searchsorted(edges, distinct, side="right") - 1
 
 
-def loads_of_tiles(
-    sample: Sample, subset: SampleSubset, edges: list[int], cost: LoadModel
-) -> NDArray[np.float64]:
+def loads_of_tiles(sample: Sample, subset: SampleSubset, edges: list[int], cost: LoadModel) -> F64:
     """The load of each tile of a slice, between two neighbouring rows of `edges`."""
     objects, begun, ended = (running[edges] for running in run_along(sample, subset, 1))
     # Touches a tile: begins before its end and does not end before its beginning.
@@ -248,7 +238,7 @@ def plan_agrid(sample: Sample, workers: int, cost: TornadoCost = TORNADO) -> Lea
     )
 
 
-def cut_partitions(sums: NDArray[np.int64], partitions: int) -> list[Box]:
+def cut_partitions(sums: I64, partitions: int) -> list[Box]:
     """Boxes of fine cells: the costliest is cut, until there are `partitions` or only cells.
 
     A box whose cost is all in one cell is no lighter after a cut, so it waits until no other can be
@@ -275,7 +265,7 @@ def cut_partitions(sums: NDArray[np.int64], partitions: int) -> list[Box]:
     return sorted(single + [box for _, _, _, box, _ in queue])
 
 
-def find_cut(sums: NDArray[np.int64], box: Box) -> Cut | None:
+def find_cut(sums: I64, box: Box) -> Cut | None:
     """The cut whose costlier side is cheapest, of equals the one nearest the middle.
 
     None for a single cell. Each of the candidates is one difference of prefix sums.

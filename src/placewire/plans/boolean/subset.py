@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32, I64, Array
 from placewire.plans.allocation import share_costs
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.parts import (
@@ -36,8 +36,8 @@ class SampleSubset(NamedTuple):
     """
 
     box: Box
-    objects: NDArray[np.int64]
-    subscriptions: NDArray[np.int64]
+    objects: I64
+    subscriptions: I64
     work: float | None = None
 
 
@@ -79,7 +79,7 @@ def halve_box(box: Box, axis: int, at: int) -> tuple[Box, Box]:
 
 
 def divide_by_text(
-    sample: Sample, subset: SampleSubset, part_of_term: NDArray[np.int32], parts: int
+    sample: Sample, subset: SampleSubset, part_of_term: I32, parts: int
 ) -> list[SampleSubset]:
     """A subset cut by text: i32[lexicon] gives each term's part.
 
@@ -144,11 +144,11 @@ def text_similarity(sample: Sample, subset: SampleSubset) -> float:
     return _dot(objects, posts) / lengths if lengths > 0.0 else NOTHING_TO_COMPARE
 
 
-def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+def _dot(one: I64, other: I64) -> float:
     return float(np.dot(one.astype(np.float64), other.astype(np.float64)))
 
 
-def _thin(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _thin(rows: I64) -> I64:
     return rows[:: -(-rows.size // MOST_ROWS) or 1]
 
 
@@ -182,9 +182,9 @@ class Running(NamedTuple):
     last cell inside the box is before the line.
     """
 
-    objects: NDArray[Any]
-    begun: NDArray[np.int64]
-    ended: NDArray[np.int64]
+    objects: Array
+    begun: I64
+    ended: I64
 
 
 class Sides(NamedTuple):
@@ -193,8 +193,8 @@ class Sides(NamedTuple):
     All are of the same running sums: a side that has everything weighs what the whole does.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: F64
+    high: F64
     whole: float
 
 
@@ -209,7 +209,7 @@ def run_along(sample: Sample, subset: SampleSubset, axis: int) -> Running:
     return Running(*map(_running, (np.bincount(places, work, end - first), begins, ends)))
 
 
-def _running(counts: NDArray[Any]) -> NDArray[Any]:
+def _running(counts: Array) -> Array:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
@@ -274,9 +274,7 @@ def cut_space(
     return lows + cut_space(sample, high, parts - len(lows), cost)
 
 
-def price_space(
-    sample: Sample, subset: SampleSubset, most: int, cost: LoadModel
-) -> NDArray[np.float64]:
+def price_space(sample: Sample, subset: SampleSubset, most: int, cost: LoadModel) -> F64:
     """About the loads in all of a subset cut by space in 1 .. `most` parts: f64[most].
 
     Infinite where there are not so many parts. Found in one go, by halving the heaviest box again
@@ -309,8 +307,8 @@ class WeighedTerms(NamedTuple):
     need no term and of the objects they draw, all of it in part 0.
     """
 
-    terms: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    terms: I64
+    weights: F64
     of_none: float
 
     def most_parts(self) -> int:
@@ -319,10 +317,7 @@ class WeighedTerms(NamedTuple):
 
 
 def weigh_terms(
-    sample: Sample,
-    subset: SampleSubset,
-    cost: LoadModel,
-    within: NDArray[np.int64] | None = None,
+    sample: Sample, subset: SampleSubset, cost: LoadModel, within: I64 | None = None
 ) -> WeighedTerms:
     """Weigh each posted term (of those `within`, or of all) as if it were a separate part."""
     size = sample.lexicon.size
@@ -345,7 +340,7 @@ def weigh_terms(
     return WeighedTerms(terms[order], weights[order], of_none)
 
 
-def share_terms(sample: Sample, weighed: WeighedTerms, parts: int) -> NDArray[np.int32]:
+def share_terms(sample: Sample, weighed: WeighedTerms, parts: int) -> I32:
     """The part of each term of the lexicon, -1 for one that is not posted: i32[lexicon].
 
     Heaviest first, each to the part with least weight so far.
@@ -357,16 +352,14 @@ def share_terms(sample: Sample, weighed: WeighedTerms, parts: int) -> NDArray[np
     return part_of_term
 
 
-def cut_terms(
-    sample: Sample, subset: SampleSubset, parts: int, cost: LoadModel
-) -> NDArray[np.int32]:
+def cut_terms(sample: Sample, subset: SampleSubset, parts: int, cost: LoadModel) -> I32:
     """A subset's posted terms in `parts` parts of even load: the part of each, else -1."""
     return share_terms(sample, weigh_terms(sample, subset, cost), parts)
 
 
 def price_text(
     sample: Sample, subset: SampleSubset, weighed: WeighedTerms, most: int, cost: LoadModel
-) -> NDArray[np.float64]:
+) -> F64:
     """The loads in all of a subset cut by text in 1 .. `most` parts: f64[most].
 
     Infinite where there are not so many parts, or the heaviest is no lighter than the subset.
@@ -402,7 +395,7 @@ def price_text(
     return prices
 
 
-def split_by_parts(sample: Sample, part_of_term: NDArray[np.int32], parts: int) -> TextSplit:
+def split_by_parts(sample: Sample, part_of_term: I32, parts: int) -> TextSplit:
     """The parts of terms as a split of a leaf; terms without a part are not listed."""
     listed = np.flatnonzero(part_of_term >= 0)
     return TextSplit(parts, sample.lexicon[listed], part_of_term[listed])

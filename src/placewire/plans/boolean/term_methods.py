@@ -14,15 +14,11 @@ import importlib.util
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.model.subscriptions import (
-    lengths_to_offsets,
-)
+from placewire.model.arrays import F64, I32, I64, Bools
+from placewire.model.subscriptions import lengths_to_offsets
 from placewire.plans.allocation import share_heaviest_first
-from placewire.plans.boolean.subset import (
-    WORLD,
-)
+from placewire.plans.boolean.subset import WORLD
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_LEAF, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import SIDE, Sample
@@ -35,12 +31,12 @@ class TermCounts(NamedTuple):
     `anywhere` subscriptions need no term; they belong to part 0, which then sees every object.
     """
 
-    objects: NDArray[np.int64]
-    subscriptions: NDArray[np.int64]
+    objects: I64
+    subscriptions: I64
     anywhere: int
 
     @property
-    def posted(self) -> NDArray[np.int64]:
+    def posted(self) -> I64:
         """The terms under which some subscription is posted."""
         return np.flatnonzero(self.subscriptions)
 
@@ -63,9 +59,7 @@ def count_terms(sample: Sample) -> TermCounts:
     return TermCounts(objects, subscriptions.astype(np.int64), anywhere)
 
 
-def loads_without_terms(
-    sample: Sample, counts: TermCounts, workers: int, cost: LoadModel
-) -> NDArray[np.float64]:
+def loads_without_terms(sample: Sample, counts: TermCounts, workers: int, cost: LoadModel) -> F64:
     """What the parts carry before any term is theirs: f64[workers], all 0 but perhaps the first."""
     taken = np.zeros(workers)
     if counts.anywhere:
@@ -73,13 +67,7 @@ def loads_without_terms(
     return taken
 
 
-def list_terms(
-    name: str,
-    sample: Sample,
-    workers: int,
-    posted: NDArray[np.int64],
-    part: NDArray[np.int32],
-) -> Leaves:
+def list_terms(name: str, sample: Sample, workers: int, posted: I64, part: I32) -> Leaves:
     """One leaf with a part for every worker, all known terms listed; `part` is of those `posted`.
 
     The others cost nothing yet. Should they be asked for, their objects will be the load: they are
@@ -146,16 +134,14 @@ class SharedRows(NamedTuple):
     bool[rows, parts] says where they are. `takes` f64[parts] is 0 for a part that has all rows.
     """
 
-    single: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    present: NDArray[np.bool_]
-    takes: NDArray[np.float64]
+    single: I64
+    offsets: I64
+    rows: I64
+    present: Bools
+    takes: F64
 
 
-def share_rows(
-    offsets: NDArray[np.int64], terms: NDArray[np.int32], counted: NDArray[np.bool_], parts: int
-) -> SharedRows:
+def share_rows(offsets: I64, terms: I32, counted: Bools, parts: int) -> SharedRows:
     """The rows of a CSR column by term, of the terms that are `counted` (bool[lexicon])."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     counts = terms >= 0
@@ -175,7 +161,7 @@ def share_rows(
     )
 
 
-def count_missing(shared: SharedRows, term: int) -> NDArray[np.float64]:
+def count_missing(shared: SharedRows, term: int) -> F64:
     """How many of a term's rows each part does not have yet."""
     rows = shared.rows[shared.offsets[term] : shared.offsets[term + 1]]
     missing = shared.takes * (int(shared.single[term]) + rows.size)
@@ -209,16 +195,16 @@ WEIGHT_SUM = 1 << 28  # METIS adds up weights in 32 bits
 class Graph(NamedTuple):
     """Links between terms as a CSR column; each is there from both of its ends."""
 
-    offsets: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    offsets: I64
+    ends: I64
+    weights: F64
 
     @property
     def total(self) -> int:
         return int(self.offsets.size - 1)
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> I64:
         """The term each link starts from."""
         return np.repeat(np.arange(self.total), np.diff(self.offsets))
 
@@ -239,16 +225,15 @@ def plan_hypergraph(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     return list_terms("hypergraph", sample, workers, posted, part)
 
 
-def share_room(total: float, taken: NDArray[np.float64]) -> NDArray[np.float64]:
+def share_room(total: float, taken: F64) -> F64:
     """What share of a total load each part should get, so that all are level with what is taken."""
     room = np.maximum((total + taken.sum()) / taken.size - taken, 0.0)
     shares = room / room.sum() if room.any() else np.full(taken.size, 1 / taken.size)
     floored = np.maximum(shares, 1e-3 / taken.size)  # none is quite 0: METIS divides by them
-    level: NDArray[np.float64] = floored / floored.sum()
-    return level
+    return floored / floored.sum()
 
 
-def link_terms(sample: Sample, posted: NDArray[np.int64], cost: LoadModel) -> Graph:
+def link_terms(sample: Sample, posted: I64, cost: LoadModel) -> Graph:
     """The graph of the posted terms, in their order, from objects and from subscriptions."""
     number = np.full(sample.lexicon.size + 1, -1, np.int64)  # the last is that of no term, ANY
     number[posted] = np.arange(posted.size)
@@ -271,9 +256,7 @@ def link_terms(sample: Sample, posted: NDArray[np.int64], cost: LoadModel) -> Gr
     )
 
 
-def draw_hyperedges(
-    offsets: NDArray[np.int64], terms: NDArray[np.int64], weight: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def draw_hyperedges(offsets: I64, terms: I64, weight: float) -> tuple[I64, I64, F64]:
     """Links (two terms, a weight) that stand for the hyperedges of a CSR column; -1 is no term.
 
     The terms of a hyperedge stand in a circle, each linked to the `LINKS` next ones: a clique if
@@ -286,7 +269,7 @@ def draw_hyperedges(
     begin = lengths_to_offsets(sizes)[:-1][owner]
     size = sizes[owner]
     place = np.arange(terms.size) - begin
-    links: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+    links: list[tuple[I64, I64, F64]] = []
     for step in range(1, LINKS + 1):
         # Half-way round the circle two terms see each other: one of them draws the link.
         draws = np.flatnonzero((2 * step < size) | ((2 * step == size) & (place < step)))
@@ -307,9 +290,7 @@ def take_first(graph: Graph, count: int) -> Graph:
     return Graph(lengths_to_offsets(lengths), graph.ends[kept], graph.weights[kept])
 
 
-def cut_graph(
-    graph: Graph, loads: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def cut_graph(graph: Graph, loads: F64, shares: F64) -> I32:
     """The part of each term: little link weight between parts, loads in proportion to `shares`."""
     if has_metis() and graph.ends.size and graph.total >= TERMS_PER_PART * shares.size:
         return cut_with_metis(graph, loads, shares)
@@ -321,9 +302,7 @@ def has_metis() -> bool:
     return importlib.util.find_spec("pymetis") is not None
 
 
-def cut_with_metis(
-    graph: Graph, loads: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def cut_with_metis(graph: Graph, loads: F64, shares: F64) -> I32:
     """METIS's multilevel cut."""
     pymetis = importlib.import_module("pymetis")
     _, part = pymetis.part_graph(
@@ -337,15 +316,13 @@ def cut_with_metis(
     return np.array(part, np.int32)
 
 
-def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+def whole_weights(weights: F64) -> I64:
     """Weights as whole numbers from 1 that METIS can add up."""
-    scaled: NDArray[np.float64] = weights * (WEIGHT_SUM / max(weights.sum(), 1e-9))
+    scaled: F64 = weights * (WEIGHT_SUM / max(weights.sum(), 1e-9))
     return np.maximum(scaled, 1.0).astype(np.int64)
 
 
-def stream_terms(
-    graph: Graph, loads: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def stream_terms(graph: Graph, loads: F64, shares: F64) -> I32:
     """In order, each term to the part with most weight of links to it, times the room left there.
 
     This is linear deterministic greedy streaming (Stanton and Kliot), passed over several times.
@@ -370,13 +347,7 @@ def stream_terms(
     return part.astype(np.int32)
 
 
-def follow_neighbours(
-    graph: Graph,
-    loads: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    taken: NDArray[np.float64],
-    part: NDArray[np.int32],
-) -> None:
+def follow_neighbours(graph: Graph, loads: F64, shares: F64, taken: F64, part: I32) -> None:
     """Give a part to the terms that have none (-1): the one of most link weight while it has room.
 
     Those with the strongest links come first; those that find no room are placed by load alone.
@@ -396,11 +367,11 @@ def follow_neighbours(
 class Wishes(NamedTuple):
     """Terms without a part and the part they have most links to, strongest first."""
 
-    term: NDArray[np.int64]
-    part: NDArray[np.int64]
+    term: I64
+    part: I64
 
 
-def wish_parts(graph: Graph, part: NDArray[np.int32], parts: int) -> Wishes:
+def wish_parts(graph: Graph, part: I32, parts: int) -> Wishes:
     """The wishes of all terms that have no part but neighbours in some."""
     starts = graph.starts
     asks = (part[starts] < 0) & (part[graph.ends] >= 0)

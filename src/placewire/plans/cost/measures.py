@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
+from placewire.model.arrays import F64, I64, U32, U64
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
 from placewire.plans.cost.model import CostModel, Prices
 from placewire.plans.kernels.owners import (
@@ -31,13 +32,7 @@ from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, Owners, make_tables
 from placewire.plans.route.live_terms import LeafMap, LiveTerms, make_leaf_map
-from placewire.plans.sample.sample import (
-    NearPosts,
-    Sample,
-    cells_of_boxes,
-    count_near,
-    note_posts,
-)
+from placewire.plans.sample.sample import NearPosts, Sample, cells_of_boxes, count_near, note_posts
 
 
 class PlanWork(NamedTuple):
@@ -52,7 +47,7 @@ class PlanWork(NamedTuple):
     route_ns: float
 
 
-def shared_work(objects: int, subscriptions: int, candidates: NDArray[np.float64]) -> PlanWork:
+def shared_work(objects: int, subscriptions: int, candidates: F64) -> PlanWork:
     """The work of the plan `shared`, which sends nothing; `candidates` may be in any parts."""
     none = np.zeros(1)
     return PlanWork("shared", objects, subscriptions, none, none, candidates, 0.0)
@@ -65,10 +60,10 @@ class Measures(NamedTuple):
     leaves: int
     objects: int
     subscriptions: int
-    sent: NDArray[np.int64]
-    held: NDArray[np.int64]
-    candidates: NDArray[np.float64]
-    loads: NDArray[np.float64]
+    sent: I64
+    held: I64
+    candidates: F64
+    loads: F64
     dropped: int
     router_bytes: int
     route_ns: float
@@ -99,9 +94,9 @@ class Posted(NamedTuple):
     """Subscriptions as plans are measured with them; `near` says how many are near an object."""
 
     rows: SubscriptionRows
-    post_row: NDArray[np.uint32]
-    post_offsets: NDArray[np.int64]
-    post_term: NDArray[np.uint64]
+    post_row: U32
+    post_offsets: I64
+    post_term: U64
     near: NearPosts
 
 
@@ -116,7 +111,7 @@ def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
     return Posted(rows, post_row, post_offsets, post_term, noted)
 
 
-def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
+def hold_parts(leaves: Leaves, posted: Posted) -> F64:
     """How many subscriptions each part of a plan has."""
     offsets, _ = find_holders(give_parts_workers(leaves), posted)
     return np.diff(offsets).astype(np.float64)
@@ -129,11 +124,11 @@ class Flow(NamedTuple):
     """
 
     owners: Owners
-    sent_offsets: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    held_offsets: NDArray[np.int64]
-    held: NDArray[np.int64]
-    candidates: NDArray[np.float64]
+    sent_offsets: I64
+    sent: I64
+    held_offsets: I64
+    held: I64
+    candidates: F64
     router_bytes: int
     route_s: float
     follow_s: float
@@ -171,12 +166,7 @@ def measure_plan(
     )
 
 
-def route_all(
-    leaves: Leaves,
-    objects: Objects,
-    posted: Posted,
-    near: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> Flow:
+def route_all(leaves: Leaves, objects: Objects, posted: Posted, near: tuple[F64, F64]) -> Flow:
     """Find the workers of all subscriptions and objects, and time both."""
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
@@ -210,7 +200,7 @@ def give_parts_workers(leaves: Leaves) -> Leaves:
     return leaves._replace(workers=parts, part_worker=np.arange(parts, dtype=np.int32))
 
 
-def charge(flow: Flow, sample: Sample, cost: CostModel) -> NDArray[np.float64]:
+def charge(flow: Flow, sample: Sample, cost: CostModel) -> F64:
     """The load of each worker: f64[workers]."""
     return np.array(
         [
@@ -230,14 +220,14 @@ def find_holders(
     posted: Posted,
     leaf_map: LeafMap | None = None,
     tables: RouteTables | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[I64, I64]:
     """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64.
 
     `leaf_map` and `tables` are those of the leaves, if they are at hand.
     """
     leaf_map, tables = leaf_map or make_leaf_map(leaves), tables or make_tables(leaves)
     leaf_offsets, leaf = leaf_map.leaves_of_ranges(cells_of_boxes(posted.rows.box))
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
+    return rows_to_holders(
         read_only(leaf_offsets),
         read_only(leaf),
         read_only(posted.post_offsets),
@@ -247,10 +237,9 @@ def find_holders(
         read_only(tables.term_table),
         leaves.workers,
     )
-    return found
 
 
-def count_sent(term_offsets: NDArray[np.int64], owners: Owners) -> int:
+def count_sent(term_offsets: I64, owners: Owners) -> int:
     """How many objects go to at least one worker."""
     live = np.concatenate([[0], np.cumsum(owners.of_pair != NO_WORKER)])
     some = live[term_offsets[1:]] > live[term_offsets[:-1]]

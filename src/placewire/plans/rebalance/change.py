@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
 from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.arrays import F64, U64, Array, Bools
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
@@ -141,7 +141,7 @@ def simulate_plan(
     rows: SubscriptionRows,
     segments: Sequence[LiveSegment],
     cost: LoadModel,
-) -> NDArray[np.float64]:
+) -> F64:
     """The load f64[workers] of each worker when recent objects are matched under a plan.
 
     Models estimate what a plan costs, and plans are balanced by them. Here objects, each at the
@@ -228,7 +228,7 @@ MOST_RANGES = 64  # more are joined, nearest first: a little too much is read
 WORLD_END = np.uint64(1) << np.uint64(32)
 WORLD = np.zeros(1, np.uint64), np.full(1, WORLD_END)  # all codes
 
-Ranges = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+Ranges = tuple[U64, U64]
 
 
 def open_next(root: str, file: str) -> RouteTables:
@@ -251,7 +251,7 @@ def gained_ranges(now: RouteTables, later: RouteTables, worker: int, workers: in
     return join_ranges(cuts[gained], ends[gained], MOST_RANGES)
 
 
-def has_worker(tables: RouteTables, some: Sequence[int]) -> NDArray[np.bool_]:
+def has_worker(tables: RouteTables, some: Sequence[int]) -> Bools:
     """Whether some workers have a part of the leaf of each range."""
     leaf = np.repeat(
         np.arange(tables.part_offsets.size - 1), np.diff(tables.part_offsets).astype(np.int64)
@@ -261,7 +261,7 @@ def has_worker(tables: RouteTables, some: Sequence[int]) -> NDArray[np.bool_]:
     return mine[tables.range_leaf]
 
 
-def join_ranges(start: NDArray[np.uint64], end: NDArray[np.uint64], most: int) -> Ranges:
+def join_ranges(start: U64, end: U64, most: int) -> Ranges:
     """The same ranges, those with the smallest gaps joined until there are at most so many."""
     if start.size <= 1:
         return start, end
@@ -282,7 +282,7 @@ def fetch(
     return touch(start, end, segments) if start.size else 0
 
 
-def touch(start: NDArray[np.uint64], end: NDArray[np.uint64], segments: Sequence[Segment]) -> int:
+def touch(start: U64, end: U64, segments: Sequence[Segment]) -> int:
     """Read the postings of segments in ranges of codes; returns how many."""
     sums = np.zeros(1, np.uint32)
     total = 0
@@ -312,6 +312,6 @@ def prefetch_rewrites(
     return total
 
 
-def touch_pages(array: NDArray[Any]) -> int:
+def touch_pages(array: Array) -> int:
     """Read a byte of each page of an array."""
     return int(array.reshape(-1).view(np.uint8)[::PAGE].sum(dtype=np.uint64))

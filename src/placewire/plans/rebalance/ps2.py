@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32, I64, Bools
 from placewire.plans.boolean.subset import (
     Box,
     SampleSubset,
@@ -38,16 +38,14 @@ from placewire.plans.rebalance.adjustment import (
 )
 from placewire.plans.sample.sample import Sample
 
-Select = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.int64]]
+Select = Callable[[F64, F64, float], I64]
 
 MOST_STATES = 200_000_000  # of dynamic programming: beyond it sizes are counted in larger units
 
 SEED = 7
 
 
-def select_gr(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_gr(load: F64, size: F64, tau: float) -> I64:
     """Algorithm GR: cells by size over load; one that would complete the set is a candidate.
 
     Every candidate with all cells taken before it is an answer; the cheapest is kept.
@@ -67,9 +65,7 @@ def select_gr(
     return np.array(best if best is not None else order, np.int64)
 
 
-def select_dp(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_dp(load: F64, size: F64, tau: float) -> I64:
     """The best set, sizes in whole units; greedy's answer bounds how far it has to look."""
     bound = float(size[select_gr(load, size, tau)].sum())
     unit = max(1.0, bound * load.size / MOST_STATES)
@@ -97,34 +93,23 @@ def select_dp(
     return np.array(chosen[::-1], np.int64)
 
 
-def select_si(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_si(load: F64, size: F64, tau: float) -> I64:
     """The largest cells first."""
     return take_until(np.argsort(-size, kind="stable"), load, tau)
 
 
-def select_ra(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_ra(load: F64, size: F64, tau: float) -> I64:
     """Cells at random."""
     return take_until(np.random.default_rng(SEED).permutation(load.size), load, tau)
 
 
-def take_until(
-    order: NDArray[np.int64], load: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def take_until(order: I64, load: F64, tau: float) -> I64:
     """The first cells of an order whose loads come to `tau`."""
     enough = int(np.searchsorted(np.cumsum(load[order]), tau)) + 1
     return order[:enough]
 
 
-SELECTS: dict[str, Select] = {
-    "dp": select_dp,
-    "gr": select_gr,
-    "si": select_si,
-    "ra": select_ra,
-}
+SELECTS: dict[str, Select] = {"dp": select_dp, "gr": select_gr, "si": select_si, "ra": select_ra}
 
 GRID = 64  # cells a side, PS2Stream's granularity
 
@@ -140,7 +125,7 @@ class Ps2Rule(NamedTuple):
     select: str = "gr"
     heaviest: int = HEAVIEST
 
-    def level(self, loads: NDArray[np.float64]) -> bool:
+    def level(self, loads: F64) -> bool:
         return not loads.any() or loads.max() <= self.most * loads.min()
 
 
@@ -148,11 +133,7 @@ USUAL = Ps2Rule()
 
 
 def adjust_ps2(
-    leaves: Leaves,
-    loads: PartLoads,
-    sample: Sample,
-    cost: LoadModel,
-    rule: Ps2Rule = USUAL,
+    leaves: Leaves, loads: PartLoads, sample: Sample, cost: LoadModel, rule: Ps2Rule = USUAL
 ) -> Adjustment | None:
     """Both phases for one pair of workers after another, until all are level."""
     cells = cells_of(leaves, loads)
@@ -296,10 +277,10 @@ class Pieces(NamedTuple):
     Columns of pieces begin at `column_line`, rows at `row_line`; loads and sizes f64[columns, rows]
     """
 
-    column_line: NDArray[np.int64]
-    row_line: NDArray[np.int64]
-    load: NDArray[np.float64]
-    held: NDArray[np.float64]
+    column_line: I64
+    row_line: I64
+    load: F64
+    held: F64
 
 
 def refine(cell: Cell, part: int, grid: FineGrid, sample: Sample, cost: LoadModel) -> Pieces:
@@ -328,9 +309,7 @@ def refine(cell: Cell, part: int, grid: FineGrid, sample: Sample, cost: LoadMode
     return Pieces(columns, rows, load, held * scale)
 
 
-def count_touching(
-    ranges: NDArray[np.int32], columns: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def count_touching(ranges: I32, columns: I64, rows: I64) -> F64:
     """How many ranges of plan cells touch each piece: f64[columns, rows]."""
     ends = np.zeros((columns.size, rows.size))
     first_row = np.searchsorted(rows, np.maximum(ranges[:, 1], rows[0]), "right") - 1
@@ -355,9 +334,7 @@ def count_touching(
     return ends.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
-def divide(
-    cell: Cell, part: int, pieces: Pieces, went: NDArray[np.bool_], under: int
-) -> list[Cell]:
+def divide(cell: Cell, part: int, pieces: Pieces, went: Bools, under: int) -> list[Cell]:
     """A leaf after some pieces of one of its parts went to another worker."""
     if cell.split.parts > 1:
         worker = cell.worker.copy()
@@ -379,7 +356,7 @@ def divide(
     return out
 
 
-def join_boxes(mask: NDArray[np.bool_]) -> list[tuple[int, int, int, int]]:
+def join_boxes(mask: Bools) -> list[tuple[int, int, int, int]]:
     """Rectangles that cover what is true of a mask once: runs of a column, widened while equal."""
     boxes: list[tuple[int, int, int, int]] = []
     left: dict[tuple[int, int], int] = {}  # runs that are open, and where they began

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64
 from placewire.model.errors import Unusable
 from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.measures import Posted, find_holders, hold_parts
@@ -59,7 +59,7 @@ class Readings(NamedTuple):
     ask: Callable[[int], BorderLines]
     transfer: float
     replan: Callable[[], Leaves] | None
-    simulate: Callable[[Leaves], NDArray[np.float64]]
+    simulate: Callable[[Leaves], F64]
 
 
 def replan(readings: Readings) -> Adjustment | None:
@@ -73,9 +73,7 @@ def replan(readings: Readings) -> Adjustment | None:
     return Adjustment("new plan", after, even, moved)
 
 
-def simulate_adjustment(
-    readings: Readings, before: NDArray[np.float64], adjustment: Adjustment
-) -> Adjustment:
+def simulate_adjustment(readings: Readings, before: F64, adjustment: Adjustment) -> Adjustment:
     """The adjustment with the loads of a simulation, compared with the plan in force.
 
     The sample gives the ratio of the two; the amount of work was counted.
@@ -135,7 +133,7 @@ class LoadSource(NamedTuple):
     posted: Callable[[], Posted]
     sample: Callable[[], Sample]
     replan: Callable[[], Leaves] | None
-    simulate: Callable[[Leaves], NDArray[np.float64]]
+    simulate: Callable[[Leaves], F64]
 
 
 class Rebalancer:
@@ -153,9 +151,7 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
-    def detect_row_drift(
-        self, kind: int, since: int, backoff: int, workers: int
-    ) -> NDArray[np.float64] | None:
+    def detect_row_drift(self, kind: int, since: int, backoff: int, workers: int) -> F64 | None:
         """The cost of each worker for a kind, if it has been uneven since batch `since`.
 
         `backoff` multiplies the usual cooldown.
@@ -172,7 +168,7 @@ class Rebalancer:
             + PRICES.candidate * np.array(entry.candidates, float)
             for entry in last
         ]
-        counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
+        counted: F64 = np.sum(loads, axis=0) if loads else np.zeros(workers)
         if rule.eager:
             return counted if entries else None
         if not last or len(last) < rule.streak or last[-1].batch - since <= backoff * rule.cooldown:
@@ -259,23 +255,21 @@ class Rebalancer:
             remember(source.simulate),
         )
 
-    def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+    def gain(self, before: F64, adjustment: Adjustment) -> float:
         """What an adjustment saves in its time, less what it costs, in nanoseconds."""
         return PAYBACK * self.saved(before, adjustment) - MOVE_NS * adjustment.moved
 
-    def saved(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+    def saved(self, before: F64, adjustment: Adjustment) -> float:
         """What an adjustment takes off the largest load of a batch, in nanoseconds."""
         counted = max(self.signals.fullness, 1.0)
         return (float(before.max()) - float(adjustment.loads.max())) / counted
 
 
-def remember(
-    simulate: Callable[[Leaves], NDArray[np.float64]],
-) -> Callable[[Leaves], NDArray[np.float64]]:
+def remember(simulate: Callable[[Leaves], F64]) -> Callable[[Leaves], F64]:
     """Simulate each plan only once."""
-    known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
+    known: dict[int, tuple[Leaves, F64]] = {}
 
-    def ask(leaves: Leaves) -> NDArray[np.float64]:
+    def ask(leaves: Leaves) -> F64:
         if id(leaves) not in known:
             known[id(leaves)] = leaves, simulate(leaves)
         return known[id(leaves)][1]

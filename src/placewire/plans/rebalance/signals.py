@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows
 from placewire.kinds.candidates import Matches
+from placewire.model.arrays import F64, I64, U32, Array
 from placewire.model.errors import Unusable
 from placewire.model.kinds import BOOLEAN
 from placewire.plans.cost.measures import find_holders, hold_parts, post_rows
@@ -63,11 +63,11 @@ class Tally:
         self.tables = tables
         self.lines = lines
         self.totals: dict[int, list[float]] = {}
-        self.codes: list[NDArray[np.uint32]] = []
-        self.looked: list[NDArray[np.int64]] = []
-        self.matched: list[NDArray[np.uint32]] = []  # objects by their place in their block
+        self.codes: list[U32] = []
+        self.looked: list[I64] = []
+        self.matched: list[U32] = []  # objects by their place in their block
         self.blocks: list[int] = []  # where the block of each of these begins in all codes
-        self.terms: list[NDArray[np.int64]] = []
+        self.terms: list[I64] = []
         self.shares: list[WorkerShare] = []
         self.seen = 0
         self.fetched = 0
@@ -104,7 +104,7 @@ class Tally:
                     self.blocks.append(self.seen)
             self.seen += part.codes.size
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The counts that are written with the matches, for the rebalancer.
 
         All objects are counted in one go: a worker gets a few of every block.
@@ -128,7 +128,7 @@ class Tally:
             np.bincount(leaf, busy_s, leaves),
         )
         some = np.flatnonzero(counts[0])
-        out: dict[str, NDArray[Any]] = {
+        out: dict[str, Array] = {
             "load.leaf": some.astype(np.int32),
             "load.counts": np.array([column[some] for column in counts], np.float64),
         }
@@ -140,9 +140,7 @@ class Tally:
                 out[f"load.{name}_cost"] = np.bincount(at, looked + 1.0)
         return out
 
-    def share_out(
-        self, looked: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def share_out(self, looked: I64) -> tuple[F64, F64]:
         """The bytes and the seconds of each object."""
         if not self.shares:
             return np.empty(0), np.empty(0)
@@ -168,7 +166,7 @@ NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
 
 WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
 
-NO_ROWS: Mapping[int, NDArray[np.float64]] = {}
+NO_ROWS: Mapping[int, F64] = {}
 
 FADING = 0.75  # of the counts by leaf, with each batch
 
@@ -207,7 +205,7 @@ class Signals:
         summaries: Sequence[WorkerSummary],
         leaves: Leaves | None,
         workers: int,
-        held: Mapping[int, NDArray[np.float64]] = NO_ROWS,
+        held: Mapping[int, F64] = NO_ROWS,
     ) -> None:
         """Add the summaries of a batch's workers; `held` are their subscriptions by kind."""
         for kind in sorted({summary.kind for summary in summaries}):
@@ -243,7 +241,7 @@ class Signals:
         """How many whole batches the faded counts amount to."""
         return (1.0 - FADING**self.batches) / (1.0 - FADING)
 
-    def part_loads(self, leaves: Leaves, held: NDArray[np.float64], cost: LoadModel) -> PartLoads:
+    def part_loads(self, leaves: Leaves, held: F64, cost: LoadModel) -> PartLoads:
         """What each part of the plan costs, by the counts of its leaf at its worker.
 
         Parts of one leaf at one worker share these in proportion to what they hold.
@@ -281,11 +279,7 @@ class Signals:
 
 
 def line_up(
-    batch: int,
-    kind: int,
-    summaries: Sequence[WorkerSummary],
-    workers: int,
-    held: NDArray[np.float64] | None = None,
+    batch: int, kind: int, summaries: Sequence[WorkerSummary], workers: int, held: F64 | None = None
 ) -> WorkersEntry:
     """A batch's summaries as columns with an entry for every worker, idle ones too."""
     columns: dict[str, list[float]] = {
@@ -309,8 +303,8 @@ class LeafCounts(NamedTuple):
     A subscription with parts of several leaves counts in each leaf, and once at a worker.
     """
 
-    by_worker: NDArray[np.float64]
-    by_leaf: NDArray[np.float64]
+    by_worker: F64
+    by_leaf: F64
 
 
 EVERY = 4  # batches: segments that are merged soon are not counted separately
@@ -324,7 +318,7 @@ class RowCounts:
         self._leaves: Leaves | None = None  # that boolean segments were counted by
         self._by_leaf: dict[str, LeafCounts] = {}
         self._last = LeafCounts(np.zeros(workers), np.zeros((0, workers)))
-        self._partitioned: dict[str, NDArray[np.float64]] = {}
+        self._partitioned: dict[str, F64] = {}
 
     def count_by_leaf(
         self, batch: int, leaves: Leaves, segments: Sequence[LiveSegment]
@@ -347,8 +341,8 @@ class RowCounts:
         return self._last
 
     def count_partitioned(
-        self, segments: Sequence[LiveSegment], count: Callable[[Segment], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+        self, segments: Sequence[LiveSegment], count: Callable[[Segment], F64]
+    ) -> F64:
         """Count the rows that each worker has, of segments that `count` counts one by one."""
         by_worker = np.zeros(self.workers)
         for live in segments:

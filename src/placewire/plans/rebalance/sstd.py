@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32
 from placewire.plans.allocation import allocate, assign_least, sum_loads
 from placewire.plans.boolean.subset import (
     Box,
@@ -49,7 +49,7 @@ class SstdRule(NamedTuple):
     ways: tuple[str, ...] = WAYS
     epsilon: float = EPSILON
 
-    def level(self, loads: NDArray[np.float64]) -> bool:
+    def level(self, loads: F64) -> bool:
         return not loads.any() or loads.max() <= self.most * loads.mean()
 
 
@@ -57,11 +57,7 @@ USUAL = SstdRule()
 
 
 def adjust_sstd(
-    leaves: Leaves,
-    loads: PartLoads,
-    sample: Sample,
-    cost: LoadModel,
-    rule: SstdRule = USUAL,
+    leaves: Leaves, loads: PartLoads, sample: Sample, cost: LoadModel, rule: SstdRule = USUAL
 ) -> Adjustment | None:
     """The first way that restores balance, or else the best of all; None if none helps."""
     cells = cells_of(leaves, loads)
@@ -111,9 +107,7 @@ def deal_all(way: str, cells: list[Cell], former: list[Cell], leaves: Leaves) ->
     return adjusted(way, cells, after, leaves, moved)
 
 
-def adjusted(
-    way: str, cells: list[Cell], owner: NDArray[np.int32], leaves: Leaves, moved: float
-) -> Adjustment:
+def adjusted(way: str, cells: list[Cell], owner: I32, leaves: Leaves, moved: float) -> Adjustment:
     """The plan of these cells with other workers."""
     ends = np.cumsum([cell.worker.size for cell in cells])
     moved_cells = [
@@ -124,9 +118,7 @@ def adjusted(
     return Adjustment(way, leaves_of(moved_cells, leaves), loads, moved)
 
 
-def flatten(
-    cells: list[Cell],
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def flatten(cells: list[Cell]) -> tuple[I32, F64, F64]:
     """Worker, load and subscriptions of all parts in a row."""
     return (
         np.concatenate([cell.worker for cell in cells]),

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.model.arrays import I32, I64, U32, U64
 from placewire.model.errors import Unusable
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.kernels.leaves import objects_to_parts
@@ -33,7 +33,13 @@ from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leave
 from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS
 from placewire.plans.route.protocol import RoutedShare
 from placewire.plans.sample.sample import PLAN_LEVEL
-from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
+from placewire.storage.arrays import (
+    label_columns,
+    map_arrays,
+    open_arrays,
+    read_columns,
+    write_arrays,
+)
 from placewire.storage.layout import StateDir
 
 
@@ -43,9 +49,9 @@ class Owners(NamedTuple):
     `of_object` i32[n] is the one worker of an object, SEVERAL where its pairs have to be looked at.
     """
 
-    of_pair: NDArray[np.int32]
-    alone: NDArray[np.int32]
-    of_object: NDArray[np.int32]
+    of_pair: I32
+    alone: I32
+    of_object: I32
 
 
 class LeafRoute:
@@ -91,22 +97,12 @@ def make_tables(leaves: Leaves) -> RouteTables:
     )
 
 
-def place_objects(
-    tables: RouteTables,
-    codes: NDArray[np.uint32],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-) -> NDArray[np.int32]:
+def place_objects(tables: RouteTables, codes: U32, term_offsets: I64, terms: U64) -> I32:
     """The part i32[n] of each object (cell code, distinct terms), as in `Leaves.part_offsets`."""
-    parts: NDArray[np.int32] = objects_to_parts(
-        *map(read_only, (codes, term_offsets, terms)), *map(read_only, tables)
-    )
-    return parts
+    return objects_to_parts(*map(read_only, (codes, term_offsets, terms)), *map(read_only, tables))
 
 
-def leaves_to_ranges(
-    box: NDArray[np.int32],
-) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+def leaves_to_ranges(box: I32) -> tuple[U32, I32]:
     """Where each range of codes begins (ascending from 0) and the leaf that it belongs to.
 
     Goes down the quadtree level by level with the pairs of a cell and a leaf that touch; a cell
@@ -172,7 +168,7 @@ class PlanRef(NamedTuple):
     def tables(self, root: str) -> RouteTables:
         """The plan's part of the router."""
         plan = open_arrays(StateDir.at(root).file(self.file)).arrays
-        return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
+        return read_columns(RouteTables, plan, "route")
 
 
 class PreviousRef(NamedTuple):
@@ -198,7 +194,7 @@ def write_plan(
 ) -> None:
     """Write a plan and its router tables to a new file."""
     arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
-    arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
+    arrays |= label_columns("route", make_tables(leaves))
     facts: dict[str, Any] = {
         "name": leaves.name,
         "workers": leaves.workers,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import I64, U8, U64
 from placewire.model.subscriptions import take_slices
 from placewire.plans.kernels.term_maps import Objects
 
@@ -23,11 +23,11 @@ class RoutedShare(NamedTuple):
     """
 
     worker: int
-    objects: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    probed: NDArray[np.uint8]
-    alone: NDArray[np.uint8]
+    objects: I64
+    term_offsets: I64
+    terms: U64
+    probed: U8
+    alone: U8
 
 
 class Route(Protocol):

@@ -9,17 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from placewire.ingest.decode import Changes, DecodedBlock
 from placewire.ingest.log import batch_end, detect_format
 from placewire.ingest.sources import LogSource, decode_block
 from placewire.kernels.ids import changes_to_chains
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U32, U64, Array
 from placewire.model.errors import Unusable
 from placewire.model.kinds import BOOLEAN
 from placewire.model.subscriptions import (
@@ -86,7 +86,7 @@ class Sampler:
         self.first_us: int | None = None  # the clock when the sample began, and now
         self.last_us = 0
 
-    def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
+    def observe(self, arrays: dict[str, Array], events: int, whole: bool) -> None:
         """Add a block: all of its objects, or those it selected for the sample."""
         self.events += events
         part = "object" if whole else "sample"
@@ -137,7 +137,7 @@ CAPACITY = 100_000
 
 WAITING_SHARE = 16  # one in so many of the capacity may wait
 
-Columns = tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]
+Columns = tuple[U32, I64, U64]
 
 
 class Reservoir:
@@ -162,12 +162,7 @@ class Reservoir:
         self._waiting_objects = 0
         self._random = np.random.default_rng(seed)
 
-    def add(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> None:
+    def add(self, codes: U32, term_offsets: I64, terms: U64) -> None:
         """Add a block of objects; its arrays, which may be mapped from a file, are copied."""
         self.seen += int(codes.size)
         self._waiting.append((codes.copy(), term_offsets.copy(), terms.copy()))
@@ -199,7 +194,7 @@ class Reservoir:
         self._codes = np.concatenate([self._codes, *codes])[origin]
         self._terms = np.concatenate([self._terms, *terms])[at]
 
-    def _choose(self, newcomers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _choose(self, newcomers: int) -> tuple[I64, I64]:
         """Which of the latest so many objects are kept, and the slots that they get."""
         room = self.capacity - int(self._codes.size)
         early = np.arange(min(room, newcomers))
@@ -349,13 +344,7 @@ def read_blocks(
 ) -> Iterator[tuple[int, int, DecodedBlock]]:
     """The blocks of a file, each with the bytes read up to its end and its first seq."""
     context = BatchContext(
-        root="",
-        batch=0,
-        key=key,
-        now_us=None,
-        ahead_us=0,
-        segments=(),
-        keep_objects=False,
+        root="", batch=0, key=key, now_us=None, ahead_us=0, segments=(), keep_objects=False
     )
     source = LogSource(str(path), form)
     rows = BATCH_ROWS if form == "jsonl" else sys.maxsize
