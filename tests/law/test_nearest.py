@@ -90,7 +90,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placewire.kinds.object_ids.MERGED_FILES", 3)
     monkeypatch.setattr("placewire.kinds.object_ids.MIN_SWEPT", 20)
     monkeypatch.setattr("placewire.segments.thresholds.KEPT_SEGMENTS", 2)
-    monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_STRETCH", 2)
+    monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_CHUNK", 2)
     monkeypatch.setattr("placewire.kinds.nearest.match.ROOM", 8)
 
 

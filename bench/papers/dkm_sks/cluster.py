@@ -65,8 +65,8 @@ from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.nearest.assignment import Assignment, release
 from placewire.plans.nearest.methods import assign_new
 from placewire.plans.nearest.strategy import post_circles
+from placewire.plans.route.leaf_route import Route, RoutedShare
 from placewire.plans.route.live_terms import CELL_LEVEL
-from placewire.plans.route.protocol import Route, RoutedShare
 from placewire.plans.route.worker_map import WorkerMap, WorkerMapRoute
 from placewire.segments.segment import Segment
 

@@ -63,7 +63,6 @@ from placewire.storage.manifest import (
 from placewire.text.analyzer import open_analyzer
 
 Run = Callable[[BatchContext], Ran]
-
 KEEP_ROWS = 50_000  # objects of smaller batches are always kept: a second pass costs more
 COLLECT_EVERY = 8
 

@@ -12,7 +12,7 @@ from placewire.batch.match import add_pieces, match_here, surely_valid
 from placewire.ingest.clock import BlockClock, LeapEntry
 from placewire.ingest.decode import DeadLetter, DecodedBlock
 from placewire.ingest.log import BlockRef
-from placewire.ingest.sources import decode_block
+from placewire.ingest.sources import DecodeContext, decode_block
 from placewire.kinds.candidates import PieceSummary
 from placewire.model.arrays import F64, Array
 from placewire.model.kinds import kind_numbered
@@ -22,8 +22,7 @@ from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
-from placewire.plans.route.leaf_route import place_objects
-from placewire.plans.route.protocol import Route
+from placewire.plans.route.leaf_route import Route, place_objects
 from placewire.plans.sample.sample import choose_evenly
 from placewire.storage.arrays import forget_deleted, label_columns, write_arrays
 from placewire.storage.layout import StateDir, open_lexicon
@@ -35,7 +34,12 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     """Decode one block and write its file; match it here if the route says so."""
     forget_deleted()
     started = time.perf_counter()
-    block = decode_block(context, ref)
+    block = decode_block(
+        DecodeContext(
+            context.root, context.settings, context.key, context.now_us, context.ahead_us
+        ),
+        ref,
+    )
     decode_s = time.perf_counter() - started
     state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"block{ref.number}")

@@ -19,10 +19,10 @@ from placewire.segments.live import LiveSegments
 from placewire.storage.manifest import Manifest, NextPlanEntry, WorkersEntry
 from placewire.storage.runtime_files import MOST_WORKERS
 
-BUSY_S = 0.5  # a worker's matching in a batch, in the mean, from which on more are wanted
-AIM_S = 0.25  # what each has to do when there are as many as there should be
-IDLE_S = 0.1  # below which fewer do: a batch takes about as long without any matching
-STREAK = 3  # batches in a row
+BUSY_S = 0.5  # seconds of matching per worker and batch above which workers are added
+AIM_S = 0.25  # seconds per worker and batch to aim for
+IDLE_S = 0.1  # below which workers are removed: a batch without matching takes about as long
+STREAK = 3  # consecutive batches
 COOLDOWN = 6  # batches after a change
 
 

@@ -30,7 +30,6 @@ from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
 TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # the text of what is not a number
-# The column that a text column stands in for.
 COLUMN_OF_TEXT = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
 SHOWN = 64  # characters of a text in an error
 

@@ -11,8 +11,7 @@ from placewire.ingest.clock import LeapEntry
 from placewire.kinds.candidates import ObjectBlock, PieceSummary
 from placewire.model.arrays import F64, I64, U8, U32, U64, Bools
 from placewire.model.settings import Settings
-from placewire.plans.route.leaf_route import PlanRef, PreviousRef
-from placewire.plans.route.protocol import RouteRef
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef, RouteRef
 from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 

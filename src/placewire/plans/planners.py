@@ -18,8 +18,7 @@ from placewire.plans.nearest.strategy import NearestStrategy
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
 from placewire.plans.rebalance.signals import RowCounts, Signals
 from placewire.plans.relevant.strategy import RelevantStrategy
-from placewire.plans.route.leaf_route import PlanRef, PreviousRef
-from placewire.plans.route.protocol import RouteRef
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef, RouteRef
 from placewire.plans.row_planner import RowPlanner
 from placewire.plans.sample.sampler import Columns, Sampler
 from placewire.segments.live import LiveSegments

@@ -370,7 +370,7 @@ class RowPlanner:
         """
         live.wait()
         segments = live.of_kind(self.kind)
-        if not segments:  # the merge has left none
+        if not segments:  # the merge left none
             return
         chooses = self.name == "auto" and self.pending
         # A plan that is prepared for other workers has its version from the start.

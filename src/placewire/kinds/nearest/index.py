@@ -1,8 +1,8 @@
 """The index of `nearest` subscriptions: postings of their circles by term and hierarchical cell.
 
-A circle is as large as it was when the index was made. Balls only shrink: a posting in a cell that
-its circle has left costs a look at the circle, and no result; when that becomes dear, the index is
-rebuilt (`state.live`).
+A circle is as large as it was when the index was made. Circles only shrink: a posting in a cell
+that its circle has left costs a look at the circle and gives no result. Once such looks prevail,
+the index is rebuilt (`segments/live.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from placewire.storage.arrays import label_columns, read_columns
 
 
 class RowPartition(NamedTuple):
-    """Rows dealt out to parts, each to one: the part and the estimated cost of each row."""
+    """Rows divided into parts: the part and the estimated cost of each row."""
 
     parts: int
     owner: I32
@@ -34,7 +34,7 @@ class RowPartition(NamedTuple):
 class CircleIndex(NamedTuple):
     """Centres on the unit sphere f32[n, 3], radii f64[n] as indexed, and the postings.
 
-    A plan may deal subscriptions out to workers: there is an index for each part, and the length
+    A plan may divide subscriptions among workers: there is an index for each part, and the length
     of its longest list.
     """
 
@@ -46,25 +46,25 @@ class CircleIndex(NamedTuple):
 
 
 def one_part(rows: int) -> RowPartition:
-    """Nothing is dealt out."""
+    """All rows in one part."""
     return RowPartition(1, np.zeros(rows, np.int32), np.zeros(rows, np.float32))
 
 
-def take_partition(deal: RowPartition, picked: I64) -> RowPartition:
-    """The same of some rows."""
-    return RowPartition(deal.parts, deal.owner[picked], deal.cost[picked])
+def take_partition(partition: RowPartition, picked: I64) -> RowPartition:
+    """The parts of some rows."""
+    return RowPartition(partition.parts, partition.owner[picked], partition.cost[picked])
 
 
-def concat_partitions(deals: Sequence[RowPartition]) -> RowPartition:
-    """All rows of some deals; if they are of different numbers of parts, by the largest."""
+def concat_partitions(partitions: Sequence[RowPartition]) -> RowPartition:
+    """Concatenate the rows of several partitions; the result has as many parts as the largest."""
     return RowPartition(
-        max(deal.parts for deal in deals),
-        np.concatenate([deal.owner for deal in deals]),
-        np.concatenate([deal.cost for deal in deals]),
+        max(partition.parts for partition in partitions),
+        np.concatenate([partition.owner for partition in partitions]),
+        np.concatenate([partition.cost for partition in partitions]),
     )
 
 
-def index_circles(rows: SubscriptionRows, radius: F64, deal: RowPartition) -> CircleIndex:
+def index_circles(rows: SubscriptionRows, radius: F64, partition: RowPartition) -> CircleIndex:
     """Index `nearest` rows by their circles."""
     own = nearest_columns(rows)
     lon, lat = own.lon, own.lat
@@ -73,8 +73,8 @@ def index_circles(rows: SubscriptionRows, radius: F64, deal: RowPartition) -> Ci
         box=circles_to_boxes(lon, lat, radius),
     )
     indexes = []
-    for part in range(deal.parts):
-        picked = np.flatnonzero(deal.owner == part)
+    for part in range(partition.parts):
+        picked = np.flatnonzero(partition.owner == part)
         whole = picked.size == rows.total
         index = build_index(circles if whole else take_rows(circles, picked))
         if not whole:
@@ -85,7 +85,7 @@ def index_circles(rows: SubscriptionRows, radius: F64, deal: RowPartition) -> Ci
     return CircleIndex(
         read_only(points_to_units(lon, lat)),
         read_only(radius),
-        RowPartition(deal.parts, read_only(deal.owner), read_only(deal.cost)),
+        RowPartition(partition.parts, read_only(partition.owner), read_only(partition.cost)),
         tuple(indexes),
         tuple(index.longest for index in indexes),
     )

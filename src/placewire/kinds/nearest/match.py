@@ -1,7 +1,7 @@
 """A worker's part for `nearest`: objects that may enter results, by the circles of the last commit.
 
-Of one block only those are handed on that could enter if the block were all there is: an object
-that k others of the block precede and beat would not enter anywhere.
+Of each block, a worker passes on only candidates that could enter if the block were the whole log:
+an object that k earlier ones of the block beat cannot enter a result.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from placewire.model.arrays import F64, I64, U16, U32, Array, Bools
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows, take_slices
 
 LEAST_ROOM = 4_096
-FIRST_STRETCH = 64  # objects
-ROOM = 1_000_000  # candidates that a stretch may have, about
+FIRST_CHUNK = 64  # objects
+ROOM = 1_000_000  # candidates that a chunk may have, about
 NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
@@ -66,7 +66,7 @@ class LogChunks:
     def __init__(self, events: U32, first: int = 0) -> None:
         self.order = np.argsort(events, kind="stable")
         self.at = int(np.searchsorted(events[self.order], first))
-        self.size = FIRST_STRETCH
+        self.size = FIRST_CHUNK
         self.last = 0
 
     @property
@@ -81,9 +81,9 @@ class LogChunks:
             yield picked
 
     def found(self, candidates: int) -> None:
-        """Say how many candidates the last stretch had."""
+        """Learn how many candidates the last chunk had."""
         each = max(candidates / max(self.last, 1), 0.1)
-        self.size = max(FIRST_STRETCH, int(ROOM / each))
+        self.size = max(FIRST_CHUNK, int(ROOM / each))
 
 
 def predicates_of(rows: SubscriptionRows) -> NearPredicates:
@@ -161,9 +161,9 @@ def sift_near(
 def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by scanning.
 
-    The block is taken in chunks of the log, so many objects at a time that their candidates
-    have room: subscriptions with fewer than k objects want everything that has their terms, and
-    only after a stretch it is known how far away is too far.
+    The block is taken in chunks of the log, each as long as the room for its candidates allows. A
+    subscription with fewer than k objects accepts every object that has its terms; how far away is
+    too far is known only after a chunk.
     """
     find = scan_near if scan else find_near
     chunks = LogChunks(block.event)

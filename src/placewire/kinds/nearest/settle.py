@@ -1,4 +1,4 @@
-"""Entering: candidates of a batch applied to the results of `nearest` subscriptions, by seq.
+"""Apply the candidates of a batch to the results of `nearest` subscriptions, in order of seq.
 
 The workers filtered by the circles of the last commit; here every candidate meets the result as it
 is at its seq. Rows that began in the batch have no circles yet: they meet the batch's objects in
@@ -161,7 +161,7 @@ def name_entrants(
     entered: Sequence[Entered],
     result_objects: ResultObjectFiles,
 ) -> list[Changed]:
-    """Updates of `nearest` subscriptions; what entered goes into a stored, to be named later."""
+    """Return the updates of a batch; store the ids of objects that entered, to name them later."""
     entered = [part for part in entered if part.row.size]
     if not entered:
         return []

@@ -1,7 +1,7 @@
 """The index of `relevant` subscriptions: postings by term, cell and group of like alpha.
 
-A group's postings need ever more text the later they come, so that a search of it ends early. The
-index holds for thresholds that are not below those it was made with (docs/decisions/0010).
+The postings of a group are sorted by the text score they need, so a search of it can stop early.
+The index holds for thresholds that are not below those it was made with (docs/decisions/0010).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def number_terms(rows: SubscriptionRows, literals: I64, often: F64 | None) -> tu
 
 
 class TermPartition(NamedTuple):
-    """Postings dealt out to parts: the part of each literal, or -1 if it is not posted.
+    """Postings divided into parts: the part of each literal, or -1 if it is not posted.
 
     Where those of a row are in several parts, `often` f64[literals] gives their order.
     """
@@ -131,17 +131,17 @@ class TermPartition(NamedTuple):
 
 
 def index_parts(
-    rows: SubscriptionRows, theta: I32, dealt: TermPartition | None
+    rows: SubscriptionRows, theta: I32, partition: TermPartition | None
 ) -> tuple[GroupIndex, ...]:
-    """An index for every part that postings are dealt out to, or one of all."""
-    if dealt is None:
+    """An index for every part of the postings, or one of all postings."""
+    if partition is None:
         return (build_groups(rows, theta),)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
     indexes = []
-    for part in range(dealt.parts):
-        posted = dealt.owner == part
+    for part in range(partition.parts):
+        posted = partition.owner == part
         here = np.unique(row[posted])
-        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=dealt.often))
+        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=partition.often))
     return tuple(indexes)
 
 

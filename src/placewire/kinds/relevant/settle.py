@@ -9,6 +9,7 @@ the rest of the batch itself, since the workers did not know the new threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,24 +44,16 @@ MIN_THREAD_ROWS = 20_000
 OUTPUT_ROOM = 1 << 16  # updates, and objects added and dropped, of one kernel call
 
 
+@dataclass
 class WindowSlide:
     """Slides the window through one batch and updates the results of rows."""
 
-    def __init__(
-        self,
-        moves: Moves,
-        advances: Advances,
-        search: WindowSearch,
-        by_time: bool,
-        last_seq: int,
-        growth: float = 1.0,
-    ) -> None:
-        self.moves = moves
-        self.advances = advances
-        self.search = search
-        self.by_time = by_time
-        self.last_seq = last_seq
-        self.growth = growth  # objects that arrive in the window for each that leaves it
+    moves: Moves
+    advances: Advances
+    search: WindowSearch
+    by_time: bool
+    last_seq: int
+    growth: float = 1.0  # objects that arrive in the window for each that leaves it
 
     def find_stops(self, expires_us: I64, end_seq: I64) -> I64:
         """Find the first event at which each row is no longer live: it ended or expired."""

@@ -9,7 +9,7 @@ are merged to workers; while the workers are not balanced, the heaviest node is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -249,7 +249,7 @@ def make_node(
 def level_workers(
     sample: Sample, nodes: list[KdtNode], workers: int, cost: LoadModel, sigma: float, theta: int
 ) -> tuple[list[KdtNode], MergedParts]:
-    """Merge nodes to workers, and cut the heaviest in two while the workers are not level.
+    """Merge nodes to workers, and cut the heaviest in two while the workers are not balanced.
 
     Ends too when there are `theta` nodes, or when a node that cannot be cut outweighs what the
     other workers can get: to cut those would add copies and not make anything level.
@@ -297,84 +297,61 @@ def join_parts(sample: Sample, parts: list[KdtNode]) -> TextSplit:
     return split_by_parts(sample, part_of_term, len(parts))
 
 
-Loads = F64
-
-
 class MergedParts(NamedTuple):
     """The worker of each part i32[parts], and the load of each worker f64[workers]."""
 
     worker: I32
-    loads: Loads
+    loads: F64
 
     @property
     def balance(self) -> float:
-        """The largest load over the smallest; infinite if a worker has none of the load."""
-        return _balance(self.loads)
+        return ratio_of_loads(self.loads)
 
 
 def merge_subsets(
     sample: Sample, subsets: Sequence[SampleSubset], workers: int, cost: LoadModel
 ) -> MergedParts:
-    """Assign subsets to workers; a worker counts an object or row of several of its parts once."""
+    """Assign subsets to workers; a worker counts an object or row of several of its parts once.
+
+    Heaviest first, each to the worker whose load it raises least, or to the one with the least load
+    if the balance would suffer.
+    """
     words = -(-workers // WORD_BITS)
     objects = np.zeros((sample.objects, words), np.uint64)
     subscriptions = np.zeros((sample.subscriptions, words), np.uint64)
     object_counts = np.zeros(workers)  # objects, or what they cost
     subscription_counts = np.zeros(workers, np.int64)
-    works = [measure_subset(sample, p) for p in subsets]
-
-    def weigh(part: int, _: Loads) -> Loads:
-        rows = subsets[part]
-        held = rows_held_by_workers(objects, rows.objects, workers)
-        held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
-        return cost.of_counts(
-            object_counts + works[part] - held,
-            subscription_counts + rows.subscriptions.size - held_too,
-        )
-
-    def give(part: int, worker: int) -> None:
-        rows = subsets[part]
+    alone = np.array([weigh_subset(sample, p, cost) for p in subsets])
+    loads, chosen = np.zeros(workers), np.zeros(alone.size, np.int32)
+    for part in np.argsort(-alone, kind="stable").tolist():
+        rows, work = subsets[part], measure_subset(sample, subsets[part])
+        worker = int(np.argmin(loads))
+        if loads[worker] <= 0.0:
+            loads[worker] = alone[part]
+        else:
+            seen = rows_held_by_workers(objects, rows.objects, workers)
+            held = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
+            heavier = cost.of_counts(
+                object_counts + work - seen,
+                subscription_counts + rows.subscriptions.size - held,
+            )
+            least = int(np.lexsort((loads, heavier - loads))[0])
+            after = loads.copy()
+            after[least] = heavier[least]
+            if ratio_of_loads(after) <= ratio_of_loads(loads):
+                worker = least
+            loads[worker] = heavier[worker]
         given = rows_given_to_worker(objects, rows.objects, worker)
-        object_counts[worker] += works[part] - (rows.objects.size - given)
+        object_counts[worker] += work - (rows.objects.size - given)
         subscription_counts[worker] += rows_given_to_worker(
             subscriptions, rows.subscriptions, worker
         )
-
-    loads = np.array([weigh_subset(sample, p, cost) for p in subsets])
-    return _merge(loads, workers, weigh, give)
-
-
-def _merge(
-    loads: Loads,
-    workers: int,
-    weigh: Callable[[int, Loads], Loads],
-    give: Callable[[int, int], None],
-) -> MergedParts:
-    """`weigh` says what each worker would carry with a part, `give` that one takes it."""
-    carried = np.zeros(workers)
-    chosen = np.zeros(loads.size, np.int32)
-    for part in np.argsort(-loads, kind="stable").tolist():
-        worker = int(np.argmin(carried))
-        if carried[worker] <= 0.0:
-            carried[worker] = loads[part]
-        else:
-            heavier = weigh(part, carried)
-            least = int(np.lexsort((carried, heavier - carried))[0])
-            if _balance_with(carried, least, heavier) <= _balance(carried):
-                worker = least
-            carried[worker] = heavier[worker]
-        give(part, worker)
         chosen[part] = worker
-    return MergedParts(chosen, carried)
+    return MergedParts(chosen, loads)
 
 
-def _balance_with(carried: Loads, worker: int, heavier: Loads) -> float:
-    after = carried.copy()
-    after[worker] = heavier[worker]
-    return _balance(after)
-
-
-def _balance(loads: Loads) -> float:
+def ratio_of_loads(loads: F64) -> float:
+    """The largest load over the smallest; infinite if a worker has none of the load."""
     if loads.max() <= 0.0:
         return 1.0
     return float(loads.max() / loads.min()) if loads.min() > 0.0 else np.inf

@@ -32,9 +32,7 @@ from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000
-
 OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
-
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`
 
 
@@ -127,5 +125,4 @@ METHODS: dict[str, Method] = {
 }
 
 SPACE_METHODS = ("grid", "kdtree", "rtree")
-
 TEXT_METHODS = ("frequency", "hypergraph", "metric")

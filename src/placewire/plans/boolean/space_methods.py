@@ -31,9 +31,7 @@ from placewire.plans.leaves import BY_WORKER, NO_SPLIT, NOTHING, Leaves, make_le
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, Sample
 
 GRID_LEVEL = 6  # 64 x 64, the granularity at which PS2Stream found grid partitioning best
-
 GRID_SIDE = 1 << GRID_LEVEL
-
 GRID_CELLS = GRID_SIDE * GRID_SIDE
 
 

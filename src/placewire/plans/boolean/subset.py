@@ -24,7 +24,6 @@ from placewire.plans.leaves import TextSplit
 from placewire.plans.sample.sample import SIDE, Sample
 
 Box = tuple[int, int, int, int]
-
 WORLD: Box = (0, 0, SIDE, SIDE)
 
 
@@ -126,7 +125,6 @@ def needs_no_term(sample: Sample, subset: SampleSubset) -> bool:
 
 
 MOST_ROWS = 50_000  # of each side are compared: an angle needs no more
-
 NOTHING_TO_COMPARE = 1.0
 
 
@@ -246,7 +244,7 @@ def find_best_cut(
 ) -> Cut | None:
     """The cut of either axis whose heavier side comes out lighter.
 
-    That is the one that levels better, repeats fewer subscriptions, or both.
+    That is the one that balances better, repeats fewer subscriptions, or both.
     """
     cuts = [find_cut(sample, subset, cost, axis, low_share) for axis in (0, 1)]
     return min((cut for cut in cuts if cut is not None), key=lambda cut: cut.worst, default=None)

@@ -226,7 +226,7 @@ def plan_hypergraph(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
 
 
 def share_room(total: float, taken: F64) -> F64:
-    """What share of a total load each part should get, so that all are level with what is taken."""
+    """What share of a total load each part should get to balance them, with what is `taken`."""
     room = np.maximum((total + taken.sum()) / taken.size - taken, 0.0)
     shares = room / room.sum() if room.any() else np.full(taken.size, 1 / taken.size)
     floored = np.maximum(shares, 1e-3 / taken.size)  # none is quite 0: METIS divides by them

@@ -223,7 +223,7 @@ def find_holders(
 ) -> tuple[I64, I64]:
     """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64.
 
-    `leaf_map` and `tables` are those of the leaves, if they are at hand.
+    `leaf_map` and `tables` are those of the leaves, if they are known.
     """
     leaf_map, tables = leaf_map or make_leaf_map(leaves), tables or make_tables(leaves)
     leaf_offsets, leaf = leaf_map.leaves_of_ranges(cells_of_boxes(posted.rows.box))

@@ -131,15 +131,10 @@ class Prices(NamedTuple):
 
 
 OBJECTS = 20_000
-
 FEW, MANY = 10_000, 150_000
-
 LEXICON = 20_000
-
 TERMS = 8  # of an object
-
 SIDE_DEG = 20.0
-
 REPEATS = 5
 
 

@@ -110,7 +110,6 @@ def measure_quarter(object_counts: ObjectCounts, circles: SampleCircles, rows: R
 
 
 CHECKS_ONLY = LoadModel(per_check=1.0, per_object=0.0, per_insert=0.0, per_delete=0.0)
-
 SAMPLE_ROWS = 100_000  # `kdt` weighs every node's rows again and again
 
 

@@ -43,7 +43,6 @@ HYBRID_PARTS = 4  # as many as there are quarters, so that the two compare
 # its 20 workers, which it calls few, and a hybrid partition of 20 subscriptions at most, which it
 # avoids only where there are very many. Here they are taken the other way round.
 GAMMA1 = 20
-
 GAMMA2 = 100_000
 
 

@@ -31,7 +31,6 @@ from placewire.plans.kernels.nearest import places_to_kth_distances
 from placewire.plans.sample.sample import number_terms
 
 Rectangle = F64  # f64[4]: west, south, east, north; west <= east, closed
-
 Rows = I64
 
 
@@ -106,7 +105,6 @@ def quarter_rows(circles: SampleCircles, rows: Rows) -> list[slice]:
 
 
 NOT_COUNTED = -1
-
 PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one list is looked up in
 
 

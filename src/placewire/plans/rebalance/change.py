@@ -7,6 +7,7 @@ workers prefetch what they are about to get.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -31,12 +32,12 @@ from placewire.plans.route.leaf_route import (
     LeafRoute,
     PlanRef,
     PreviousRef,
+    RouteRef,
     make_tables,
     read_plan,
     write_plan,
 )
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.protocol import RouteRef
 from placewire.plans.sample.sample import make_sample
 from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
@@ -55,23 +56,16 @@ class NextPlan(NamedTuple):
     dual: bool = False  # the plan in force is kept for existing subscriptions
 
 
+@dataclass
 class PlanChanger:
     """Finds the next boolean plan of a number of workers."""
 
-    def __init__(
-        self,
-        state: StateDir,
-        workers: int,
-        key: tuple[int, int],
-        sampler: Sampler,
-        rebalancer: Rebalancer | None,
-    ) -> None:
-        self.state = state
-        self.workers = workers
-        self.key = key
-        self.sampler = sampler
-        self.rebalancer = rebalancer
-        self.retained: Callable[[], Columns] = Reservoir(1).in_order
+    state: StateDir
+    workers: int
+    key: tuple[int, int]
+    sampler: Sampler
+    rebalancer: Rebalancer | None
+    retained: Callable[[], Columns] = field(default=Reservoir(1).in_order)
 
     def read_request(self, handled: str) -> PlanRequest | None:
         """Read the requested plan, unless that request was handled before."""
@@ -120,7 +114,6 @@ class PlanChanger:
         weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
         method = METHODS.get(plan)
         return LoadSource(
-            objects,
             cache(lambda: post_rows(rows())),
             weighed,
             None if method is None else lambda: method(weighed(), self.workers, cost),
@@ -191,10 +184,8 @@ class PreviousPlan(NamedTuple):
 
     def is_nearly_empty(self, segments: Sequence[LiveSegment]) -> bool:
         """Whether few subscriptions still use the previous plan."""
-        older, all_in_all = (
-            sum(map(count_live, some)) for some in (self.select(segments), segments)
-        )
-        return older <= FEW * all_in_all
+        older, total = (sum(map(count_live, some)) for some in (self.select(segments), segments))
+        return older <= FEW * total
 
     def without_removed(self, segments: Sequence[LiveSegment]) -> PreviousPlan:
         """The previous plan without segments that no longer exist."""
@@ -227,19 +218,13 @@ PAGE = 4_096  # bytes
 MOST_RANGES = 64  # more are joined, nearest first: a little too much is read
 WORLD_END = np.uint64(1) << np.uint64(32)
 WORLD = np.zeros(1, np.uint64), np.full(1, WORLD_END)  # all codes
-
 Ranges = tuple[U64, U64]
 
 
-def open_next(root: str, file: str) -> RouteTables:
-    """The routing tables of the next plan."""
-    return PlanRef(0, "", file, "").tables(root)
-
-
 def gained_ranges(now: RouteTables, later: RouteTables, worker: int, workers: int) -> Ranges:
-    """Where codes begin and end that a worker gets by the later plan and does not have now.
+    """The ranges of codes that a worker gains under the later plan: where they begin and end.
 
-    If that has more workers, those there are now fetch for the others too, turn by turn.
+    If the later plan has more workers, the current ones also prefetch for the new ones, in turn.
     """
     cuts = np.union1d(now.range_start, later.range_start).astype(np.uint64)
     has = has_worker(now, [worker])[np.searchsorted(now.range_start, cuts, "right") - 1]
@@ -277,7 +262,7 @@ def fetch(
     root: str, plan: PlanRef, next_file: str, worker: int, segments: Sequence[Segment]
 ) -> int:
     """Read the postings that a worker is about to get; returns how many."""
-    now, later = plan.tables(root), open_next(root, next_file)
+    now, later = plan.tables(root), PlanRef(0, "", next_file, "").tables(root)
     start, end = gained_ranges(now, later, worker, plan.workers)
     return touch(start, end, segments) if start.size else 0
 

@@ -1,4 +1,4 @@
-"""The cells to move from a worker: enough load, and as few subscriptions as can be.
+"""Choose the cells to move from a worker: enough load with as few subscriptions as possible.
 
 PS2Stream's minimum cost migration: of cells with a load and a size each, a set whose loads come to
 `tau` at least and whose sizes sum up to least. `dp` finds the best by dynamic programming, `gr` a
@@ -39,9 +39,7 @@ from placewire.plans.rebalance.adjustment import (
 from placewire.plans.sample.sample import Sample
 
 Select = Callable[[F64, F64, float], I64]
-
 MOST_STATES = 200_000_000  # of dynamic programming: beyond it sizes are counted in larger units
-
 SEED = 7
 
 
@@ -110,11 +108,8 @@ def take_until(order: I64, load: F64, tau: float) -> I64:
 
 
 SELECTS: dict[str, Select] = {"dp": select_dp, "gr": select_gr, "si": select_si, "ra": select_ra}
-
 GRID = 64  # cells a side, PS2Stream's granularity
-
 HEAVIEST = 8  # cells that phase I looks at
-
 MOST_LEAVES = 2_000
 
 
@@ -243,7 +238,8 @@ def migrate(
     select: str,
 ) -> tuple[list[Cell], float]:
     """Phase II: cells of the one worker that come to `tau` go to the other."""
-    units = [unit for at, cell in enumerate(cells) for unit in cut_units(at, cell, over)]
+    owned = [np.flatnonzero(cell.worker == over).tolist() for cell in cells]
+    units = [(at, part) for at, parts in enumerate(owned) for part in parts]
     pieces = [refine(cells[at], part, grid, sample, cost) for at, part in units]
     load = np.concatenate([piece.load.reshape(-1) for piece in pieces])
     size = np.concatenate([piece.held.reshape(-1) for piece in pieces])
@@ -264,11 +260,6 @@ def migrate(
             out[at] = [new for cell in base for new in divide(cell, part, piece, went, under)]
     rest = [new for at, cell in enumerate(cells) for new in out.get(at, [cell])]
     return rest, float(size[chosen].sum())
-
-
-def cut_units(at: int, cell: Cell, over: int) -> list[tuple[int, int]]:
-    """The parts of a cell that a worker has."""
-    return [(at, int(part)) for part in np.flatnonzero(cell.worker == over)]
 
 
 class Pieces(NamedTuple):

@@ -161,13 +161,9 @@ class Tally:
 
 
 HISTORY = 16  # batches
-
 NO_LINE, NO_COST = np.empty(0, np.int32), np.empty(0)
-
 WRITTEN_EVERY = 4  # batches: a resumed run may miss the last few counts
-
 NO_ROWS: Mapping[int, F64] = {}
-
 FADING = 0.75  # of the counts by leaf, with each batch
 
 

@@ -65,12 +65,12 @@ def adjust_sstd(
     best: Adjustment | None = None
     for way in rule.ways:
         if way == "PM":
-            found = deal_two(cells, leaves)
+            found = reassign_pair(cells, leaves)
         elif way == "FM":
-            found = deal_all("FM", cells, cells, leaves)
+            found = reassign_all("FM", cells, leaves)
         else:
             grown = regrow(cells, leaves.workers, sample, cost, rule)
-            found = deal_all("FG", grown, cells, leaves)
+            found = reassign_all("FG", grown, leaves)
         if found.loads.max() < min(before.max(), np.inf if best is None else best.loads.max()):
             best = found
         if best is not None and rule.level(best.loads):
@@ -78,7 +78,7 @@ def adjust_sstd(
     return best
 
 
-def deal_two(cells: list[Cell], leaves: Leaves) -> Adjustment:
+def reassign_pair(cells: list[Cell], leaves: Leaves) -> Adjustment:
     """PM: reassign the parts of the most and the least loaded worker to these two."""
     loads = sum_by_worker(cells, leaves.workers)
     pair = np.array([int(np.argmax(loads)), int(np.argmin(loads))])
@@ -92,7 +92,7 @@ def deal_two(cells: list[Cell], leaves: Leaves) -> Adjustment:
     return adjusted("PM", cells, after, leaves, min(moved))
 
 
-def deal_all(way: str, cells: list[Cell], former: list[Cell], leaves: Leaves) -> Adjustment:
+def reassign_all(way: str, cells: list[Cell], leaves: Leaves) -> Adjustment:
     """FM: all parts in as many sets as there are workers, each to the worker that has most of it.
 
     `held` of a part counts at the worker that had its place before.
@@ -130,7 +130,7 @@ def flatten(cells: list[Cell]) -> tuple[I32, F64, F64]:
 def regrow(
     cells: list[Cell], workers: int, sample: Sample, cost: LoadModel, rule: SstdRule
 ) -> list[Cell]:
-    """FG: split the heaviest leaf and merge four light quarters, until dealing out gets level."""
+    """FG: split the heaviest leaf and merge four light quarters until parts divide evenly."""
     cells = list(cells)
     whole = whole_sample(sample)
     solid: set[Box] = set()
@@ -174,7 +174,7 @@ def split_cell(
 
 
 def likeness(sample: Sample, subset: SampleSubset, quarters: list[Box]) -> float:
-    """SSTD's h: how many of a leaf's subscriptions a quarter touches, in the mean."""
+    """SSTD's h: how many of a leaf's subscriptions a quarter touches on average."""
     touching = [take_box(sample, subset, box).subscriptions.size for box in quarters]
     return sum(touching) / (4.0 * max(subset.subscriptions.size, 1))
 

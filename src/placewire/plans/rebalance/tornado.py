@@ -1,7 +1,7 @@
 """Tornado's adjustments: split and merge, and shifts of a border between two neighbours.
 
-Every worker has one box. Whether to act, and how, is decided by the workers' whole costs; where a
-box is cut, by the sums along its columns and rows, which only the workers concerned are asked for.
+Every worker has one box. The workers' total costs decide whether to act, and how. The sums along
+columns and rows, which are read only for the workers concerned, decide where a box is cut.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def shift_border(
 ) -> Iterator[Operation]:
     """Two boxes that share a whole side across an axis: the border between them moves.
 
-    Until it is chosen it is taken to level the two, and to move as large a share of subscriptions
+    Before it is chosen, it is assumed to level the two, and to move the same share of subscriptions
     as of cost.
     """
     a, b = boxes[heavy], boxes[other]
@@ -160,7 +160,7 @@ def shift_corner(
 
 
 def splits(boxes: list[Box], loads: PartLoads, heavy: int, ask: Ask) -> Iterator[Operation]:
-    """The heaviest box in two, and two light neighbours as one: a worker changes its place."""
+    """Split the heaviest box in two and merge two light neighbours; one worker moves."""
     pair = lightest_pair(boxes, loads, heavy)
     a = boxes[heavy]
     if pair is None:

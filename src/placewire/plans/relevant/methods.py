@@ -170,7 +170,6 @@ def cut_vocabulary(rows: RelevantPairs, objects: RelevantPairs, words: int, part
 
 
 RELEVANT_METHODS = ("hash", "location", "keyword", "prefix", "location+prefix", "prefix+location")
-
 NOT_POSTED = -1
 
 
@@ -338,7 +337,7 @@ def plan_relevant(
 
 
 def halfway(workers: int) -> int:
-    """The divisor nearest the root: parts of the first cut, if nothing else is said."""
+    """The divisor nearest the root of `workers`: the default number of parts of the first cut."""
     divisors = [d for d in range(1, workers + 1) if workers % d == 0]
     return min(divisors, key=lambda d: abs(d - workers**0.5))
 

@@ -43,7 +43,6 @@ from placewire.segments.segment import Segment
 
 SAMPLED_ROWS = 50_000
 SAMPLED_OBJECTS = 2_000
-# With k = 20: 52 places of 14 bytes in the buffer, 160 bytes of index, and the row itself.
 BYTES_A_RELEVANT = 1_200.0
 NO_OBJECTS = np.empty((0, 2))
 ONE_CELL = 0  # the level of a map without places

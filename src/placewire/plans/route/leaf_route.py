@@ -1,5 +1,8 @@
 """Route objects by the leaves of a plan, and place each retained object in one part.
 
+A `Route` finds the workers that must see an object, and what each of them probes. Its null
+implementation, `SpreadRoute`, spreads objects evenly and lets each worker probe everything.
+
 SSTD places an object in the child of a text-divided node whose workload it increases least, by
 keyword lists that every router grows separately. Here the lists belong to the plan and never grow:
 an object goes to the part that lists most of its terms. Terms that no subscription asks for count
@@ -11,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
-from placewire.model.arrays import I32, I64, U32, U64
+from placewire.model.arrays import I32, I64, U8, U32, U64
 from placewire.model.errors import Unusable
+from placewire.model.subscriptions import take_slices
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.kernels.leaves import objects_to_parts
 from placewire.plans.kernels.owners import (
@@ -31,7 +35,6 @@ from placewire.plans.kernels.owners import (
 from placewire.plans.kernels.term_maps import LiveTables, Objects
 from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS
-from placewire.plans.route.protocol import RoutedShare
 from placewire.plans.sample.sample import PLAN_LEVEL
 from placewire.storage.arrays import (
     label_columns,
@@ -41,6 +44,56 @@ from placewire.storage.arrays import (
     write_arrays,
 )
 from placewire.storage.layout import StateDir
+
+
+class RoutedShare(NamedTuple):
+    """A worker's share of a block: the objects' numbers, and what of them it probes.
+
+    `probed` u8 marks the terms that this worker looks up, `alone` u8[k] the objects that it
+    probes for subscriptions that need no term.
+    """
+
+    worker: int
+    objects: I64
+    term_offsets: I64
+    terms: U64
+    probed: U8
+    alone: U8
+
+
+class Route(Protocol):
+    """Cuts the objects of a block into shares."""
+
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
+        """The shares of all workers that must see any of a block's objects, in code order."""
+
+
+class SpreadRoute:
+    """Gives each worker an equal run of the block's objects, to probe for everything."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
+        for worker, picked in enumerate(np.array_split(np.arange(objects.total), self.workers)):
+            if picked.size:
+                offsets, at = take_slices(objects.term_offsets, picked)
+                every, alone = np.ones(at.size, np.uint8), np.ones(picked.size, np.uint8)
+                yield RoutedShare(worker, picked, offsets, objects.terms[at], every, alone)
+
+
+class RouteRef(Protocol):
+    """The route of objects to subscriptions of one kind, by the names of its files."""
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+
+    def open(self, root: str) -> Route:
+        """The router, its tables mapped."""
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment's index a worker probes."""
 
 
 class Owners(NamedTuple):

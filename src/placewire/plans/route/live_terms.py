@@ -1,7 +1,7 @@
 """Live terms: a map of the terms that live subscriptions post in each scope.
 
-Inserts are added at once. Rows that end stay in the map, so some objects are sent in vain and none
-is missed. The map is rebuilt from live rows once it has twice the keys it was sized for.
+Inserts are added at once. Rows that end stay in the map, so some objects are sent needlessly and
+none is missed. The map is rebuilt from live rows once it has twice the keys it was sized for.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
 MOST_SCOPES = 64  # a region that touches more is posted once, as wide
 BITS_A_KEY = 12
 LEAST_KEYS = 1 << 10
-
 Scopes = tuple[I64, I32]
 
 

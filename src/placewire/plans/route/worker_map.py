@@ -20,9 +20,8 @@ from placewire.model.arrays import F64, I32, I64, U64
 from placewire.model.subscriptions import take_slices
 from placewire.plans.kernels.term_maps import Objects, objects_to_map_workers, posts_into_map
 from placewire.plans.leaves import NOTHING
-from placewire.plans.route.leaf_route import PlanRef
+from placewire.plans.route.leaf_route import PlanRef, Route, RoutedShare
 from placewire.plans.route.live_terms import CELL_LEVEL, empty_map
-from placewire.plans.route.protocol import Route, RoutedShare
 from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import RowPlanEntry
@@ -147,7 +146,7 @@ class PartitionRef(NamedTuple):
         return WorkerMapRoute(self.workers, words, self.level)
 
     def parts(self, worker: int, parts: int) -> Sequence[int]:
-        """The parts of a segment that a worker probes; surplus parts go round."""
+        """The parts of a segment that a worker probes; parts past the last worker wrap around."""
         return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
 
 

@@ -151,11 +151,8 @@ def traits_of(sample: Sample) -> Traits:
 
 
 MOST_QUERIES = 10_000
-
 MOST_TRENDING = 100_000
-
 QUERIES_A_BATCH = 256
-
 OF_KINDS = {"boolean": SRQ, "nearest": SKQ, "trending": STQ}  # SSTD has nothing like `relevant`
 
 

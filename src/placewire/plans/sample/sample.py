@@ -30,9 +30,7 @@ from placewire.plans.kernels.term_maps import (
 
 # Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
 SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
-
 KINDS = 6
-
 LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
 
 
@@ -56,11 +54,8 @@ class Traits(NamedTuple):
 
 
 PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
-
 SIDE = 1 << PLAN_LEVEL
-
 ANY = -1
-
 NO_WORK = np.empty(0, np.float64)
 
 
@@ -154,14 +149,11 @@ def make_sample(
 
 
 NEAR_LEVEL = 10  # cells of 0.35 x 0.18 degrees
-
 MOST_CELLS = 64  # of a region; one that touches more is near everything
-
 SAMPLED_ROWS = 300_000
 
 # Of the posts in a cell as wide as most regions, those that an object would really meet.
 MET = 0.25
-
 Near = tuple[F64, F64]
 
 

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from placewire.ingest.decode import Changes, DecodedBlock
 from placewire.ingest.log import batch_end, detect_format
-from placewire.ingest.sources import LogSource, decode_block
+from placewire.ingest.sources import DecodeContext, LogSource, decode_block
 from placewire.kernels.ids import changes_to_chains
 from placewire.kernels.jit import read_only
 from placewire.model.arrays import I64, U32, U64, Array
 from placewire.model.errors import Unusable
 from placewire.model.kinds import BOOLEAN
+from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
     SubscriptionRows,
     concat_offsets,
@@ -33,20 +34,15 @@ from placewire.model.subscriptions import (
 )
 from placewire.objects.store import open_retained
 from placewire.plans.kernels.term_maps import Objects
-from placewire.plans.messages import BatchContext
 from placewire.plans.sample.questions import Questions
 from placewire.plans.sample.sample import choose_evenly
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Offset, StoreEntry
 
 SAMPLE_EVENTS = 100_000
-
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
-
 FEW = 500
-
 RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the other to try it
-
 SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
 
 
@@ -134,9 +130,7 @@ class Sampler:
 
 
 CAPACITY = 100_000
-
 WAITING_SHARE = 16  # one in so many of the capacity may wait
-
 Columns = tuple[U32, I64, U64]
 
 
@@ -207,7 +201,6 @@ class Reservoir:
 
 
 BATCH_ROWS = 200_000
-
 Show = Callable[[int, int], None]  # bytes read so far, and events found in them
 
 
@@ -343,9 +336,7 @@ def read_blocks(
     path: Path, form: str, key: tuple[int, int]
 ) -> Iterator[tuple[int, int, DecodedBlock]]:
     """The blocks of a file, each with the bytes read up to its end and its first seq."""
-    context = BatchContext(
-        root="", batch=0, key=key, now_us=None, ahead_us=0, segments=(), keep_objects=False
-    )
+    context = DecodeContext("", Settings(), key, None, 0)
     source = LogSource(str(path), form)
     rows = BATCH_ROWS if form == "jsonl" else sys.maxsize
     start = Offset()

@@ -292,7 +292,6 @@ def test_an_adjustment_is_believed_when_it_was_tried(
     monkeypatch.setitem(ADJUSTERS, "promise", promise)
     loads = {id(leaves): [3.0, 1.0, 1.0, 1.0], id(other): [then, 1.0, 1.0, 1.0]}
     source = LoadSource(
-        lambda: None,  # type: ignore[arg-type, return-value]
         lambda: post_rows(rows),
         lambda: draw_sample(1),
         None,

@@ -38,9 +38,8 @@ from placewire.plans.leaves import (
     check_leaves,
     make_leaves,
 )
-from placewire.plans.route.leaf_route import LeafRoute, leaves_to_ranges, make_tables
+from placewire.plans.route.leaf_route import LeafRoute, SpreadRoute, leaves_to_ranges, make_tables
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.protocol import SpreadRoute
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, count_near, make_sample
 from placewire.plans.sample.sampler import Reservoir
 from profiles import examples
