@@ -26,6 +26,7 @@ from placewire.objects.retain import keeping_of, leave_out
 from placewire.objects.store import SLICES, LiveStore
 from placewire.objects.window import SlidingWindow
 from placewire.plans.boolean.planner import named_plan
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
 from placewire.plans.names import parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
@@ -35,7 +36,6 @@ from placewire.plans.sample.sampler import (
     RECENT,
     SAMPLE_A_BLOCK,
     SAMPLE_EVENTS,
-    Columns,
     take_retained,
 )
 from placewire.queries.answer import (
@@ -187,7 +187,7 @@ class Coordinator:
             self.collect_garbage()
         return manifest
 
-    def _retained(self, most: int = RECENT) -> Columns:
+    def _retained(self, most: int = RECENT) -> Objects:
         """Return a sample of the retained objects."""
         return take_retained(self.state, self.store.entries, most)
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from placewire.batch.settle import Settler
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.planner import named_plan
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.planners import Planners
-from placewire.plans.sample.sampler import Columns
 from placewire.segments.live import LiveSegments
 from placewire.storage.manifest import Manifest, NextPlanEntry, WorkersEntry
 from placewire.storage.runtime_files import MOST_WORKERS
@@ -141,7 +141,7 @@ class Resizer:
         planners: Planners,
         live: LiveSegments,
         latest: Manifest,
-        retained: Callable[[int], Columns],
+        retained: Callable[[int], Objects],
     ) -> NextPlanEntry | None:
         """Prepare another number of workers for the next commit, if one is wanted.
 

@@ -17,17 +17,6 @@ from placewire.objects.sections import Section, rows_of_id
 from placewire.text.words import words_of_terms
 
 
-class SingleObjectBlock(NamedTuple):
-    """A block of one object, in the columns of `make_probe`."""
-
-    codes: U32
-    lon: F64
-    lat: F64
-    now_us: I64
-    term_offsets: I64
-    terms: U64
-
-
 class ExplainedObject(NamedTuple):
     """The object; `terms` are the ascending hashes of `words`, `seq` is None if it is in no log.
 
@@ -43,10 +32,10 @@ class ExplainedObject(NamedTuple):
     terms: U64
     namesakes: int = 0
 
-    def columns(self, now_us: int) -> SingleObjectBlock:
-        """Return the object as a block of one."""
+    def columns(self, now_us: int) -> tuple[U32, F64, F64, I64, I64, U64]:
+        """Return the object as a block of one: the columns that `make_probe` takes."""
         lon, lat = np.array([self.lon]), np.array([self.lat])
-        return SingleObjectBlock(
+        return (
             read_only(points_to_codes(lon, lat)),
             read_only(lon),
             read_only(lat),

@@ -12,6 +12,7 @@ from placewire.ingest.clock import BlockFacts
 from placewire.model.arrays import F64, I64
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.planner import LeafPlanner
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
 from placewire.plans.nearest.strategy import NearestStrategy
@@ -20,7 +21,7 @@ from placewire.plans.rebalance.signals import RowCounts, Signals
 from placewire.plans.relevant.strategy import RelevantStrategy
 from placewire.plans.route.leaf_route import PlanRef, PreviousRef, RouteRef
 from placewire.plans.row_planner import RowPlanner
-from placewire.plans.sample.sampler import Columns, Sampler
+from placewire.plans.sample.sampler import Sampler
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
@@ -141,7 +142,7 @@ class Planners:
         for planner in self.rows.values():
             planner.assign_rest(batch, live)
 
-    def refill(self, latest: Manifest, retained: Callable[[int], Columns]) -> None:
+    def refill(self, latest: Manifest, retained: Callable[[int], Objects]) -> None:
         """Start the sample of a plan that is still to be made with retained objects."""
         if self.waiting and latest.batch >= 0 and not self.sampler.enough:
             self.sampler.refill(retained)

@@ -400,7 +400,7 @@ class RowPlanner:
         rows = concat_rows([whole_rows(one.segment) for one in segments])
         ended = np.concatenate([one.ended_mask() for one in segments])
         alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
-        return PlanInput(segments, rows, alive, Objects(*self.sampler.objects.in_order()))
+        return PlanInput(segments, rows, alive, self.sampler.objects.in_order())
 
     def _divide_objects(self, batch: int, seen: PlanInput) -> None:
         """Write the leaves among which objects are divided."""

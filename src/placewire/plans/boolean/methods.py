@@ -54,7 +54,7 @@ def make_plan(
 ) -> Made:
     """The plan of a method, or what `auto` chooses; `others` is what other kinds ask."""
     cost, prices, _ = calibrate()
-    objects, rows = Objects(*sampler.objects.in_order()), live_rows(segments)
+    objects, rows = sampler.objects.in_order(), live_rows(segments)
     cost = cost.in_stream(int(objects.codes.size), rows.total)
     sample = make_sample(*objects, rows, cost.posting_work)
     if name in OF_ALL_KINDS:

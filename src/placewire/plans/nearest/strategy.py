@@ -24,7 +24,7 @@ from placewire.kinds.nearest.rows import nearest_columns
 from placewire.model.arrays import F64, I32, I64, U32
 from placewire.model.kinds import NEAREST
 from placewire.model.regions import CIRCLE
-from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
+from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows
 from placewire.plans.allocation import hand_over, imbalance, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
 from placewire.plans.cost.measures import (
@@ -44,7 +44,7 @@ from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
 from placewire.plans.route.worker_map import MapPosts, route_sample
 from placewire.plans.row_planner import Division, PartitionStrategy, PlanInput
 from placewire.plans.sample.questions import assume_kind
-from placewire.plans.sample.sample import CKQ, every_nth, make_sample
+from placewire.plans.sample.sample import CKQ, every_nth, make_sample, pick_objects
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment, make_directory
 
@@ -257,8 +257,7 @@ def match_sample(rows: SubscriptionRows, radius: F64, objects: Objects) -> Match
     some = map_columns(take_rows(rows, picked), read_only)
     circles = index_circles(some, radius[picked], one_part(some.total))
     chosen = np.arange(0, objects.total, every_nth(objects.total, SAMPLED_OBJECTS))
-    offsets, at = take_slices(objects.term_offsets, chosen)
-    objects = Objects(objects.codes[chosen], offsets, objects.terms[at])
+    objects = pick_objects(objects, chosen)
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
     segment = Segment(NEAREST, some, circles, None, *make_directory(some))

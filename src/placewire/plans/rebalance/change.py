@@ -19,7 +19,7 @@ from placewire.kinds.boolean.kernels.probes import ranges_touching_postings
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.model.arrays import F64, U64, Array, Bools
 from placewire.model.kinds import kind_numbered
-from placewire.model.subscriptions import SubscriptionRows, take_slices
+from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.methods import METHODS, live_rows, look_up
 from placewire.plans.cost.measures import post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
@@ -38,8 +38,8 @@ from placewire.plans.route.leaf_route import (
     write_plan,
 )
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.sample.sample import make_sample
-from placewire.plans.sample.sampler import Columns, Reservoir, Sampler
+from placewire.plans.sample.sample import make_sample, pick_objects
+from placewire.plans.sample.sampler import Reservoir, Sampler
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment
 from placewire.storage.layout import StateDir
@@ -65,7 +65,7 @@ class PlanChanger:
     key: tuple[int, int]
     sampler: Sampler
     rebalancer: Rebalancer | None
-    retained: Callable[[], Columns] = field(default=Reservoir(1).in_order)
+    retained: Callable[[], Objects] = field(default=Reservoir(1).in_order)
 
     def read_request(self, handled: str) -> PlanRequest | None:
         """Read the requested plan, unless that request was handled before."""
@@ -107,9 +107,9 @@ class PlanChanger:
     def source(self, plan: str, segments: Sequence[LiveSegment], cost: LoadModel) -> LoadSource:
         """What a decision about a plan needs, each computed once."""
         rows = cache(lambda: live_rows(segments))
-        recent = cache(lambda: Objects(*self.sampler.take_recent(self.retained)))
+        recent = cache(lambda: self.sampler.take_recent(self.retained))
         # A plan is balanced for the objects that it was made from: simulate it with others.
-        objects = cache(lambda: take_objects(recent(), 0))
+        objects = cache(lambda: every_second(recent(), 0))
         whole = cache(lambda: make_sample(*objects(), rows(), cost.posting_work))
         weighed = cache(lambda: reweigh(whole(), look_up(objects(), segments), cost.posting_work))
         method = METHODS.get(plan)
@@ -117,15 +117,13 @@ class PlanChanger:
             cache(lambda: post_rows(rows())),
             weighed,
             None if method is None else lambda: method(weighed(), self.workers, cost),
-            lambda leaves: simulate_plan(leaves, take_objects(recent(), 1), rows(), segments, cost),
+            lambda leaves: simulate_plan(leaves, every_second(recent(), 1), rows(), segments, cost),
         )
 
 
-def take_objects(objects: Objects, first: int) -> Objects:
+def every_second(objects: Objects, first: int) -> Objects:
     """Every second object, from the first or the second on."""
-    chosen = np.arange(first, objects.codes.size, 2)
-    offsets, at = take_slices(objects.term_offsets, chosen)
-    return Objects(objects.codes[chosen], offsets, objects.terms[at])
+    return pick_objects(objects, np.arange(first, objects.total, 2))
 
 
 def simulate_plan(

@@ -20,7 +20,12 @@ from placewire.kernels.text.hash_table import hashes_to_numbers
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
 from placewire.model.arrays import F64, I8, I32, I64, U32, U64
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_rows
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    lengths_to_offsets,
+    take_rows,
+    take_slices,
+)
 from placewire.plans.kernels.term_maps import (
     Objects,
     cells_of_ranges,
@@ -188,6 +193,12 @@ def count_near(objects: Objects, near: NearPosts) -> Near:
 def every_nth(total: int, most: int) -> int:
     """The step through `total` rows that takes at most `most` of them."""
     return max(1, -(-total // most))
+
+
+def pick_objects(objects: Objects, picked: I64) -> Objects:
+    """Some of the objects, in the order picked."""
+    offsets, at = take_slices(objects.term_offsets, picked)
+    return Objects(objects.codes[picked], offsets, objects.terms[at])
 
 
 def choose_evenly(rows: I64, most: int) -> I64:

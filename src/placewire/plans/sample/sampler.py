@@ -25,6 +25,7 @@ from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
     SubscriptionRows,
+    concat_columns,
     concat_offsets,
     concat_rows,
     map_columns,
@@ -35,7 +36,7 @@ from placewire.model.subscriptions import (
 from placewire.objects.store import open_retained
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.sample.questions import Questions
-from placewire.plans.sample.sample import choose_evenly
+from placewire.plans.sample.sample import choose_evenly, pick_objects
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Offset, StoreEntry
 
@@ -46,15 +47,15 @@ RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the
 SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
 
 
-def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Columns:
+def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Objects:
     """Some of the last retained objects, in code order: cell codes, offsets and distinct terms."""
-    parts: list[Columns] = []
+    parts: list[Objects] = []
     have = 0
     for entry in reversed(store):
         kept = open_retained(state.file(entry.name))
         chosen = choose_evenly(np.arange(kept.code.size), most - have)
         offsets, at = take_slices(kept.term_offsets, chosen)
-        parts.append((kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
+        parts.append(Objects(kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
         have += chosen.size
         if have >= most:
             break
@@ -92,7 +93,7 @@ class Sampler:
             self.objects.add(*columns)
             self.recent.add(*columns)
 
-    def refill(self, take: Callable[[int], Columns]) -> None:
+    def refill(self, take: Callable[[int], Objects]) -> None:
         """Start with retained objects of a resumed state; they suffice if there are many."""
         least = max(1, self.sample_events // OBJECTS_OF_EVENTS)
         columns = take(least)
@@ -106,7 +107,7 @@ class Sampler:
             self.first_us = now_us if self.first_us is None else self.first_us
             self.last_us = now_us
 
-    def take_recent(self, retained: Callable[[], Columns]) -> Columns:
+    def take_recent(self, retained: Callable[[], Objects]) -> Objects:
         """Objects of the last batches, in code order; before there are any, retained ones."""
         return self.recent.in_order() if self.recent.seen >= FEW else retained()
 
@@ -131,7 +132,6 @@ class Sampler:
 
 CAPACITY = 100_000
 WAITING_SHARE = 16  # one in so many of the capacity may wait
-Columns = tuple[U32, I64, U64]
 
 
 class Reservoir:
@@ -149,55 +149,48 @@ class Reservoir:
         self.capacity = capacity
         self.seen = 0
         self.fading = False
-        self._codes = np.empty(0, np.uint32)
-        self._term_offsets = np.zeros(1, np.int64)
-        self._terms = np.empty(0, np.uint64)
-        self._waiting: list[Columns] = []
+        self._kept = Objects(np.empty(0, np.uint32), np.zeros(1, np.int64), np.empty(0, np.uint64))
+        self._waiting: list[Objects] = []
         self._waiting_objects = 0
         self._random = np.random.default_rng(seed)
 
     def add(self, codes: U32, term_offsets: I64, terms: U64) -> None:
         """Add a block of objects; its arrays, which may be mapped from a file, are copied."""
         self.seen += int(codes.size)
-        self._waiting.append((codes.copy(), term_offsets.copy(), terms.copy()))
+        self._waiting.append(Objects(codes.copy(), term_offsets.copy(), terms.copy()))
         self._waiting_objects += int(codes.size)
         if self._waiting_objects * WAITING_SHARE >= self.capacity:
             self._take_in()
 
-    def in_order(self) -> Columns:
+    def in_order(self) -> Objects:
         """The objects in code order: codes, term offsets, terms."""
         self._take_in()
-        order = np.argsort(self._codes, kind="stable")
-        offsets, at = take_slices(self._term_offsets, order)
-        return self._codes[order], offsets, self._terms[at]
+        return pick_objects(self._kept, np.argsort(self._kept.codes, kind="stable"))
 
     def _take_in(self) -> None:
         """Move waiting objects into the reservoir."""
         if self._waiting_objects == 0:
             return
-        codes, offsets, terms = zip(*self._waiting, strict=True)
+        joined = [self._kept, *self._waiting]
         chosen, slots = self._choose(self._waiting_objects)
         self._waiting, self._waiting_objects = [], 0
         if chosen.size == 0:
             return
         # Where each slot's object comes from, the old ones first; the last newcomer wins a slot.
-        origin = np.arange(max(self._codes.size, int(slots.max()) + 1))
-        origin[slots] = self._codes.size + chosen
-        whole_offsets = concat_offsets([self._term_offsets, *offsets])
-        self._term_offsets, at = take_slices(whole_offsets, origin)
-        self._codes = np.concatenate([self._codes, *codes])[origin]
-        self._terms = np.concatenate([self._terms, *terms])[at]
+        origin = np.arange(max(self._kept.total, int(slots.max()) + 1))
+        origin[slots] = self._kept.total + chosen
+        self._kept = pick_objects(concat_columns(joined), origin)
 
     def _choose(self, newcomers: int) -> tuple[I64, I64]:
         """Which of the latest so many objects are kept, and the slots that they get."""
-        room = self.capacity - int(self._codes.size)
+        room = self.capacity - self._kept.total
         early = np.arange(min(room, newcomers))
         late = np.arange(early.size, newcomers)
         if not self.fading:
             ordinals = self.seen - newcomers + late
             late = late[self._random.random(late.size) * (ordinals + 1) < self.capacity]
         slots = self._random.integers(0, self.capacity, late.size)
-        return np.concatenate([early, late]), np.concatenate([self._codes.size + early, slots])
+        return np.concatenate([early, late]), np.concatenate([self._kept.total + early, slots])
 
 
 BATCH_ROWS = 200_000
@@ -301,7 +294,7 @@ def survey_files(
         ]
     rows, live, others = surveyor.live_rows(sample_subscriptions)
     return Survey(
-        Objects(*surveyor.objects.in_order()),
+        surveyor.objects.in_order(),
         map_columns(rows, read_only),
         surveyor.objects.seen,
         live,
