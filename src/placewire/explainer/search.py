@@ -43,7 +43,10 @@ def describe_posting(
     if not facts["any_text"]:
         facts["term"] = words.get(posting.term)
         facts["hash"] = f"{posting.term:016x}"
-    facts |= {"object_has_term": has_term(posting, obj), "reached": is_reached(posting, obj, code)}
+    facts |= {
+        "object_has_term": has_term(posting, obj),
+        "reached": is_reached(posting, obj, code),
+    }
     if posting.level is not None:
         box = find_cell_box(posting)
         facts["cell"] = {"level": posting.level, "code": posting.code, "box": box}
@@ -70,7 +73,10 @@ def make_lone_segment(subscription: ExplainedSubscription) -> OpenSegment:
 
 
 def explain_cost(
-    context: ExplainContext, subscription: ExplainedSubscription, obj: ExplainedObject, now_us: int
+    context: ExplainContext,
+    subscription: ExplainedSubscription,
+    obj: ExplainedObject,
+    now_us: int,
 ) -> dict[str, Any] | None:
     """Count what the object costs among subscriptions of this kind; None if it has no index."""
     kind = kind_numbered(subscription.kind)
@@ -145,7 +151,11 @@ def explain_plan(
     if plan is None:
         return None
     root = str(state.root)
-    facts: dict[str, Any] = {"name": plan.name, "version": plan.version, "workers": plan.workers}
+    facts: dict[str, Any] = {
+        "name": plan.name,
+        "version": plan.version,
+        "workers": plan.workers,
+    }
     if isinstance(plan, LeafPlanEntry):
         if not plan.file:
             return facts
