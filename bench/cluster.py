@@ -25,9 +25,8 @@ from placewire.plans.cost.measures import Measures, Posted, find_holders, measur
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
-from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.leaf_route import LeafRoute, Route, RoutedShare, SpreadRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.protocol import Route, RoutedShare, SpreadRoute
 from placewire.plans.sample.sample import Sample
 from placewire.segments.segment import Segment
 

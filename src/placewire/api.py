@@ -14,6 +14,7 @@ import msgspec
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
+from placewire.batch.resize import read_workers
 from placewire.explainer.explain import explain as explain_pair
 from placewire.ingest.log import check_growth, check_lines, identify_log
 from placewire.ingest.sources import LogSource
@@ -22,7 +23,6 @@ from placewire.model.events import deep_recursion
 from placewire.model.kinds import check_buffer
 from placewire.model.settings import Settings, check_settings
 from placewire.model.times import parse_duration
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.queries.snapshot import Snapshot
 from placewire.sinks.files import FileSink

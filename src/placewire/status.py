@@ -21,8 +21,7 @@ from placewire.plans.allocation import imbalance
 from placewire.plans.cost.model import LoadModel, calibrate, read_cost
 from placewire.plans.leaves import Leaves
 from placewire.plans.names import UNPLANNED
-from placewire.plans.rebalance.signals import Signals
-from placewire.plans.rebalance.tally import BY_LEAF
+from placewire.plans.rebalance.signals import BY_LEAF, Signals
 from placewire.plans.route.leaf_route import read_plan
 from placewire.plans.sample.sample import SIDE
 from placewire.segments.segment import SubscriptionCounts

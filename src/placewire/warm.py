@@ -24,7 +24,7 @@ from placewire.objects.score_layers import build_page_layers
 from placewire.objects.sections import open_sections
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.planners import LEAF_PLAN
-from placewire.plans.rebalance.prefetch import WORLD, touch
+from placewire.plans.rebalance.change import WORLD, touch
 from placewire.segments.segment import open_segment
 from placewire.sinks.outbox import dead_letter_lines, result_lines
 from placewire.storage.layout import StateDir

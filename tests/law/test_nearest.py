@@ -90,7 +90,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placewire.kinds.object_ids.MERGED_FILES", 3)
     monkeypatch.setattr("placewire.kinds.object_ids.MIN_SWEPT", 20)
     monkeypatch.setattr("placewire.segments.thresholds.KEPT_SEGMENTS", 2)
-    monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_STRETCH", 2)
+    monkeypatch.setattr("placewire.kinds.nearest.match.FIRST_CHUNK", 2)
     monkeypatch.setattr("placewire.kinds.nearest.match.ROOM", 8)
 
 
@@ -238,8 +238,8 @@ def test_batches_are_short_only_where_objects_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Subscriptions without results are loaded in whole batches, then objects come in few."""
-    monkeypatch.setattr("placewire.kinds.nearest.pace.MANY_NEAREST", 10)
-    monkeypatch.setattr("placewire.kinds.nearest.pace.FIRST_ROWS", 7)
+    monkeypatch.setattr("placewire.kinds.nearest.kind.MANY_NEAREST", 10)
+    monkeypatch.setattr("placewire.kinds.nearest.kind.FIRST_ROWS", 7)
     point = {"ts": "2026-03-01T12:00:00Z", "lon": 0, "lat": 0}
     asked = {"type": "subscribe", "kind": "nearest", **point, "keywords": ["tea"], "k": 1}
     lines = [{**asked, "id": f"s{i}"} for i in range(250)]

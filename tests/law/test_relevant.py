@@ -25,7 +25,7 @@ from placewire.kinds.relevant.refill import LEAST_SLID
 from placewire.kinds.relevant.results import BUFFERS
 from placewire.model.kinds import RELEVANT
 from placewire.model.settings import parse_settings
-from placewire.plans.cost.choice import spread_workers
+from placewire.plans.cost.measures import spread_workers
 from placewire.plans.cost.model import Prices
 from placewire.plans.relevant.methods import RELEVANT_METHODS, RelevantSample
 from placewire.plans.relevant.strategy import choose_relevant

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crashes import kill_at
-from placewire.plans.rebalance.elastic import Elastic
+from placewire.batch.resize import Elastic
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import committed_batches
 from resizes import WAYS, follow, play, write_resize_log

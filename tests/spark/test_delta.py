@@ -18,13 +18,18 @@ from logs import BUILT_KINDS
 from oracle import replay
 from placewire import Unusable
 from placewire.demo import CityLife, write_log
-from placewire.ingest.delta_log import DeltaLog, Position, SkippedCommits, log_file
 from placewire.model.times import parse_timestamp
 from placewire.spark import runner as running
 from placewire.spark.config import read_config
 from placewire.spark.delta_source import read_delta, read_file
 from placewire.spark.runner import Run
-from placewire.storage.delta_tables import TableLocation
+from placewire.storage.delta_tables import (
+    DeltaLog,
+    Position,
+    SkippedCommits,
+    TableLocation,
+    log_file,
+)
 from placewire.storage.filesystem import Unreachable
 from placewire.storage.intake import Intake, IntakeBatch
 from run_config import SINKS, lines_of, write_config

@@ -13,12 +13,12 @@ from logs import BUILT_KINDS
 from oracle import replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
+from placewire.batch.resize import WorkerRange
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.kinds import check_buffer
 from placewire.model.settings import parse_settings
 from placewire.plans.planners import USUAL_REBALANCE
-from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
 from placewire.sinks.files import FileSink

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
+from placewire.batch.resize import Elastic, WorkerRange
 from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.plans.rebalance.elastic import Elastic, WorkerRange
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, WorkersEntry, read_latest

@@ -20,7 +20,7 @@ from placewire.model.kinds import BOOLEAN, NEAREST
 from placewire.model.settings import Settings
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.rebalancer import RebalanceRule
-from placewire.plans.rebalance.tally import BY_LEAF
+from placewire.plans.rebalance.signals import BY_LEAF
 from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest

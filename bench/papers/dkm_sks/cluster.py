@@ -48,20 +48,25 @@ from placewire.kinds.nearest.results import (
     NearestEntrants,
     NearestResults,
     Neighbours,
-    concat_neighbours,
     no_neighbours,
 )
 from placewire.kinds.nearest.rows import nearest_columns
 from placewire.kinds.nearest.settle import no_file
 from placewire.model.expression import COVER_ALL
 from placewire.model.kinds import NEAREST
-from placewire.model.subscriptions import SubscriptionRows, concat_rows, map_columns, take_rows
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_columns,
+    concat_rows,
+    map_columns,
+    take_rows,
+)
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.nearest.assignment import Assignment, release
 from placewire.plans.nearest.methods import assign_new
 from placewire.plans.nearest.strategy import post_circles
+from placewire.plans.route.leaf_route import Route, RoutedShare
 from placewire.plans.route.live_terms import CELL_LEVEL
-from placewire.plans.route.protocol import Route, RoutedShare
 from placewire.plans.route.worker_map import WorkerMap, WorkerMapRoute
 from placewire.segments.segment import Segment
 
@@ -297,7 +302,7 @@ class Young:
         rows, neighbours = fresh, no_neighbours(fresh.k)
         if self.store is not None:
             rows = concat_rows([self.store.segment.rows, rows])
-            neighbours = concat_neighbours([self.store.results.neighbours, neighbours])
+            neighbours = concat_columns([self.store.results.neighbours, neighbours])
         self.number = np.concatenate([self.number, numbers])
         own = nearest_columns(rows)
         lon, lat, within_m = own.lon, own.lat, own.within_m

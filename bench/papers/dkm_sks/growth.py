@@ -39,7 +39,7 @@ from placewire.kinds.candidates import Matches, Target
 from placewire.kinds.nearest.match import find_near, sift_near
 from placewire.model.subscriptions import take_rows
 from placewire.plans.kernels.term_maps import Objects
-from placewire.plans.route.protocol import RoutedShare, SpreadRoute
+from placewire.plans.route.leaf_route import RoutedShare, SpreadRoute
 
 MANY = 1_000_000
 NAMES = ("dkm broadcast", "dkm balls", "shared", "sop subsets", "kop words")  # the slowest last

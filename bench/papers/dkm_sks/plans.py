@@ -36,9 +36,8 @@ from placewire.plans.nearest.assignment import Assignment
 from placewire.plans.nearest.baselines import split_space
 from placewire.plans.nearest.methods import NEAREST_METHODS
 from placewire.plans.nearest.sample import CircleSample, enclose_circles, place_circles
-from placewire.plans.route.leaf_route import LeafRoute, make_tables
+from placewire.plans.route.leaf_route import LeafRoute, SpreadRoute, make_tables
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.protocol import SpreadRoute
 from placewire.plans.sample.questions import assume_kind
 from placewire.plans.sample.sample import CKQ, make_sample
 

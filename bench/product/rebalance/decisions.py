@@ -31,9 +31,8 @@ from placewire.plans.planners import Planners
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of
 from placewire.plans.rebalance.ps2 import GRID, SELECTS, Ps2Rule, adjust_ps2, refine
 from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, Rebalancer, RebalanceRule
-from placewire.plans.rebalance.signals import Signals
+from placewire.plans.rebalance.signals import Signals, Tally
 from placewire.plans.rebalance.sstd import SstdRule, adjust_sstd
-from placewire.plans.rebalance.tally import Tally
 from placewire.plans.sample.sample import Sample
 from placewire.storage.arrays import forget_deleted, open_arrays
 from placewire.storage.layout import StateDir

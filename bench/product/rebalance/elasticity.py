@@ -20,11 +20,11 @@ from bench.harness import Setup
 from bench.workload import write_log
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
+from placewire.batch.resize import AIM_S, BUSY_S, IDLE_S, ElasticRule, WorkerRange
 from placewire.ingest.log import batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
-from placewire.plans.rebalance.elastic import AIM_S, BUSY_S, IDLE_S, ElasticRule, WorkerRange
 from placewire.storage.layout import StateDir
 
 FIRST, STRETCH = 12, 10  # batches at the first rate, and at each other

@@ -27,7 +27,7 @@ from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.plans.boolean.methods import METHODS
 from placewire.plans.cost.measures import find_holders, post_rows
 from placewire.plans.cost.model import calibrate
-from placewire.plans.rebalance.prefetch import gained_ranges, touch
+from placewire.plans.rebalance.change import gained_ranges, touch
 from placewire.plans.route.leaf_route import make_tables
 from placewire.plans.sample.sample import make_sample
 from placewire.segments.segment import Segment, open_segment, write_segment

@@ -5,5 +5,5 @@
 - `dispatch`: decode a block, write its file, match it or route its objects to workers
 - `match`: match objects with live segments, in a task or at a worker
 - `settle`: apply changes in order of seq, and write final results to the outbox
-- `resize`: change the number of workers between two commits
+- `resize`: choose the number of workers by load, and change it between two commits
 """

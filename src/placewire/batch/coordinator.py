@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from placewire.batch.dispatch import dead_letter_arrays, reject_leaps
-from placewire.batch.resize import Resizer
+from placewire.batch.resize import Resizer, WorkerRange
 from placewire.batch.settle import Settler
 from placewire.ingest.clock import BlockFacts, gather_advances, run_clock
 from placewire.kinds.shard import Spread
@@ -24,17 +24,16 @@ from placewire.objects.archive import claim_archive
 from placewire.objects.retain import keeping_of, leave_out
 from placewire.objects.store import SLICES, LiveStore
 from placewire.objects.window import SlidingWindow
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext, BlockSummary, Ran
 from placewire.plans.names import named_plan, parse_plans
 from placewire.plans.planners import USUAL_REBALANCE, Planners
-from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.plans.rebalance.rebalancer import RebalanceRule
 from placewire.plans.sample.questions import note_queries
 from placewire.plans.sample.sampler import (
     RECENT,
     SAMPLE_A_BLOCK,
     SAMPLE_EVENTS,
-    Columns,
     take_retained,
 )
 from placewire.queries.answer import (
@@ -62,7 +61,6 @@ from placewire.storage.manifest import (
 from placewire.text.analyzer import open_analyzer
 
 Run = Callable[[BatchContext], Ran]
-
 KEEP_ROWS = 50_000  # objects of smaller batches are always kept: a second pass costs more
 COLLECT_EVERY = 8
 
@@ -187,7 +185,7 @@ class Coordinator:
             self.collect_garbage()
         return manifest
 
-    def _retained(self, most: int = RECENT) -> Columns:
+    def _retained(self, most: int = RECENT) -> Objects:
         """Return a sample of the retained objects."""
         return take_retained(self.state, self.store.entries, most)
 

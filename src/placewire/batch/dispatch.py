@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.batch.match import add_pieces, match_here, surely_valid
 from placewire.ingest.clock import BlockClock, LeapEntry
 from placewire.ingest.decode import DeadLetter, DecodedBlock
 from placewire.ingest.log import BlockRef
-from placewire.ingest.sources import decode_block
+from placewire.ingest.sources import DecodeContext, decode_block
 from placewire.kinds.candidates import PieceSummary
+from placewire.model.arrays import F64, Array
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import lengths_to_offsets, rows_to_arrays, take_slices
 from placewire.objects.index import Retained
@@ -23,10 +22,9 @@ from placewire.objects.retain import retain_block
 from placewire.objects.store import describe, write_retained
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BatchContext, BlockSummary, Dispatched, Routed
-from placewire.plans.route.leaf_route import place_objects
-from placewire.plans.route.protocol import Route
+from placewire.plans.route.leaf_route import Route, place_objects
 from placewire.plans.sample.sample import choose_evenly
-from placewire.storage.arrays import forget_deleted, write_arrays
+from placewire.storage.arrays import forget_deleted, label_columns, write_arrays
 from placewire.storage.layout import StateDir, open_lexicon
 from placewire.storage.manifest import StoreEntry
 from placewire.text.analyzer import open_analyzer
@@ -36,7 +34,12 @@ def dispatch_block(context: BatchContext, ref: BlockRef) -> Dispatched:
     """Decode one block and write its file; match it here if the route says so."""
     forget_deleted()
     started = time.perf_counter()
-    block = decode_block(context, ref)
+    block = decode_block(
+        DecodeContext(
+            context.root, context.settings, context.key, context.now_us, context.ahead_us
+        ),
+        ref,
+    )
     decode_s = time.perf_counter() - started
     state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"block{ref.number}")
@@ -94,12 +97,7 @@ def open_routes(context: BatchContext) -> list[tuple[int, bool, Route]]:
 
 
 def route_block(
-    route: Route,
-    block: DecodedBlock,
-    index: int,
-    kind: int,
-    previous: bool,
-    norms: NDArray[np.float64],
+    route: Route, block: DecodedBlock, index: int, kind: int, previous: bool, norms: F64
 ) -> list[Routed]:
     """Cut a block's objects by worker, each part in cell order as the block is."""
     o = block.objects
@@ -132,10 +130,10 @@ def count_sent(routed: list[Routed], kind: int) -> int:
     return sum(int(part.object.size) for part in routed if part.kind == kind)
 
 
-def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArray[Any]]:
+def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, Array]:
     """Return the arrays of a block's file: ids, changes, queries, dead letters, a sample."""
     o = block.objects
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "object.event": o.event,
         "object.id_offsets": o.id_offsets,
         "object.id_bytes": o.id_bytes,
@@ -156,16 +154,16 @@ def block_arrays(block: DecodedBlock, context: BatchContext) -> dict[str, NDArra
     if context.sample_objects:
         arrays |= sample_arrays(block, context.sample_objects)
     if block.changes.event.size:
-        arrays |= {f"change.{k}": v for k, v in block.changes._asdict().items()}
+        arrays |= label_columns("change", block.changes)
         arrays |= rows_to_arrays(block.rows)
     if block.queries.event.size:
-        arrays |= {f"query.{k}": v for k, v in block.queries._asdict().items()}
+        arrays |= label_columns("query", block.queries)
     if block.dead:
         arrays |= dead_letter_arrays(block.dead)
     return arrays
 
 
-def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
+def sample_arrays(block: DecodedBlock, most: int) -> dict[str, Array]:
     """Sample a block's objects evenly along the space-filling curve."""
     chosen = choose_evenly(np.arange(block.objects.total), most)
     offsets, at = take_slices(block.objects.term_offsets, chosen)
@@ -178,7 +176,7 @@ def sample_arrays(block: DecodedBlock, most: int) -> dict[str, NDArray[Any]]:
 
 def store_block(
     context: BatchContext, block: DecodedBlock, ref: BlockRef
-) -> tuple[StoreEntry | None, NDArray[np.float64]]:
+) -> tuple[StoreEntry | None, F64]:
     """Write a block's retained objects; returns the entry and the norms in block order."""
     if block.objects.total == 0:
         return None, np.empty(0)
@@ -197,7 +195,7 @@ def store_block(
     return describe(name, retained, plan), norms_of(block, ref.first_seq, retained)
 
 
-def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> NDArray[np.float64]:
+def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> F64:
     """Return the norm of each object of a block; without a lexicon every term weighs 1."""
     if retained.norm.size == 0:
         return np.sqrt(np.diff(block.objects.term_offsets).astype(np.float64))
@@ -206,7 +204,7 @@ def norms_of(block: DecodedBlock, first_seq: int, retained: Retained) -> NDArray
     return norms
 
 
-def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, NDArray[Any]]:
+def dead_letter_arrays(letters: Sequence[DeadLetter]) -> dict[str, Array]:
     """Return dead letters as arrays of a file."""
     errors = [letter.error.encode("utf-8", "replace") for letter in letters]
     lines = [letter.line for letter in letters]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.decode import DecodedBlock
 from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
+from placewire.model.arrays import F64, Array, Bools
 from placewire.model.kinds import all_kinds, kind_numbered
 from placewire.plans.messages import BatchContext, Routed, WorkerSummary
-from placewire.plans.rebalance.prefetch import fetch, prefetch_rewrites
-from placewire.plans.rebalance.tally import Tally
+from placewire.plans.rebalance.change import fetch, prefetch_rewrites
+from placewire.plans.rebalance.signals import Tally
 from placewire.segments.segment import open_segment, open_segments
 from placewire.segments.thresholds import current_thresholds
 from placewire.storage.arrays import write_arrays
@@ -25,7 +24,7 @@ FoundMatches = list[tuple[SegmentEntry, Matches]]
 
 
 def match_here(
-    context: BatchContext, block: DecodedBlock, norms: NDArray[np.float64]
+    context: BatchContext, block: DecodedBlock, norms: F64
 ) -> tuple[FoundMatches, float]:
     """Match a decoded block with the segments whose objects are matched where they are read."""
     started = time.perf_counter()
@@ -61,7 +60,7 @@ def match_routed(
     """Run a worker's part of the batch: match routed objects, write matches and counts."""
     state = StateDir.at(context.root)
     name = state.new_name(context.batch, f"worker{worker}")
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     pieces: list[PieceSummary] = []
     tables = None
     if context.tally and context.leaves is not None:
@@ -113,7 +112,7 @@ def open_target(context: BatchContext, entry: SegmentEntry, worker: int = 0) -> 
 
 
 def add_pieces(
-    arrays: dict[str, NDArray[Any]],
+    arrays: dict[str, Array],
     pieces: list[PieceSummary],
     found: FoundMatches,
     block: int,
@@ -148,6 +147,6 @@ def add_pieces(
         )
 
 
-def surely_valid(block: DecodedBlock) -> NDArray[np.bool_]:
+def surely_valid(block: DecodedBlock) -> Bools:
     """Return a mask of the objects that the clock cannot reject."""
     return ~np.isin(block.objects.event, [leap.event for leap in block.leaps])

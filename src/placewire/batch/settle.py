@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances, BlockFacts
 from placewire.kernels.blocks import slices_to_buffer
@@ -28,12 +27,9 @@ from placewire.kinds.shard import (
     Spread,
     work_here,
 )
+from placewire.model.arrays import I64, Array
 from placewire.model.kinds import all_kinds, kind_numbered
-from placewire.model.subscriptions import (
-    concat_offsets,
-    take_rows,
-    take_slices,
-)
+from placewire.model.subscriptions import concat_offsets, take_rows, take_slices
 from placewire.objects.store import LiveStore
 from placewire.objects.window import SlidingWindow
 from placewire.plans.messages import BlockSummary
@@ -44,7 +40,7 @@ from placewire.storage.arrays import write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import LinesEntry, PieceEntry, ResultObjectsEntry, UpdatesEntry
 
-Release = Callable[[LiveSegment, NDArray[np.int64]], None]
+Release = Callable[[LiveSegment, I64], None]
 
 
 class Settled(NamedTuple):
@@ -180,7 +176,7 @@ def write_matches(state: StateDir, batch: int, results: list[KindResults]) -> li
     """Return the final matches of a batch; write those that are in no file yet."""
     pieces = [piece for one in results for piece in one.pieces]
     name = state.new_name(batch, "settled")
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for one in results:
         for segment, piece in one.matched:
             if piece.objects.size:

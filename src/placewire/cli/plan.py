@@ -22,15 +22,17 @@ from placewire.ingest.log import detect_format
 from placewire.model.errors import Unusable
 from placewire.model.subscriptions import take_rows
 from placewire.plans.boolean.methods import CANDIDATES, METHODS, memory_of_machine
-from placewire.plans.cost.choice import (
+from placewire.plans.cost.measures import (
     Choice,
     Machines,
+    Measures,
     Score,
     choose_plan,
+    measure_plan,
+    post_rows,
     score_plan,
     spread_workers,
 )
-from placewire.plans.cost.measures import Measures, measure_plan, post_rows
 from placewire.plans.cost.model import CostModel, LoadModel, calibrate
 from placewire.plans.cost.sstd import SSTD, gather_statistics
 from placewire.plans.cost.tornado import TORNADO
@@ -38,8 +40,7 @@ from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import write_plan
 from placewire.plans.sample.sample import CRQ, SIDE, Sample, choose_evenly, make_sample
-from placewire.plans.sample.sampler import Reservoir
-from placewire.plans.sample.survey import Survey, survey_files
+from placewire.plans.sample.sampler import Reservoir, Survey, survey_files
 from placewire.status import open_state, plan_facts, read_status
 
 ALL, AUTO = "all", "auto"

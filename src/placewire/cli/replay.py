@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from placewire.api import replay
+from placewire.batch.resize import read_workers
 from placewire.cli.output import CommandSummary, ProgressLine
 from placewire.cli.startup import mute_spark_log, ready_kernels
 from placewire.ingest.log import check_lines
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings, read_settings
 from placewire.plans.names import PLANS, UNPLANNED, named_plan, parse_plans
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
 from placewire.storage.manifest import LeafPlanEntry, Manifest, RowPlanEntry
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from placewire.batch.resize import read_workers
 from placewire.cli.output import CommandSummary, format_lag
 from placewire.cli.startup import (
     Stopper,
@@ -20,7 +21,6 @@ from placewire.cli.startup import (
 )
 from placewire.model.errors import Unusable
 from placewire.plans.names import parse_plans
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.spark.config import RunConfig, read_config, read_run_settings
 from placewire.storage.runtime_files import Lag

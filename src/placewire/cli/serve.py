@@ -9,13 +9,13 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from placewire.batch.resize import read_workers
 from placewire.cli.options import check_runner
 from placewire.cli.startup import ready_kernels, set_after, set_on_signals
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
 from placewire.model.times import parse_duration
 from placewire.plans.names import parse_plans
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.storage.runtime_files import make_url
 from placewire.warm import warm_kernels

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import U64
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.events import AnyEvent, decode_event
 from placewire.model.settings import Settings
@@ -33,7 +33,7 @@ class OpenSegment(NamedTuple):
 
     entry: SegmentEntry
     segment: Segment
-    dead: NDArray[np.uint64]
+    dead: U64
 
     def ended(self, row: int) -> bool:
         """Whether a row has ended."""
@@ -51,7 +51,7 @@ class ExplainContext(NamedTuple):
     sections: Sequence[Section] = ()
     segments: Sequence[OpenSegment] = ()
 
-    def words_of(self, hashes: NDArray[np.uint64]) -> dict[int, str]:
+    def words_of(self, hashes: U64) -> dict[int, str]:
         """Look up the words of term hashes; only words of retained objects are known."""
         found: dict[int, str] = {}
         for section in self.sections:

@@ -5,27 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.explainer.context import ExplainContext, NotRetained, read_given
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
+from placewire.model.arrays import F64, I64, U8, U32, U64
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import ObjectEvent, check_point, check_text, compact_data
 from placewire.model.times import format_timestamp
 from placewire.objects.sections import Section, rows_of_id
 from placewire.text.words import words_of_terms
-
-
-class SingleObjectBlock(NamedTuple):
-    """A block of one object, in the columns of `make_probe`."""
-
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
 
 
 class ExplainedObject(NamedTuple):
@@ -40,13 +29,13 @@ class ExplainedObject(NamedTuple):
     lon: float
     lat: float
     words: dict[int, str]
-    terms: NDArray[np.uint64]
+    terms: U64
     namesakes: int = 0
 
-    def columns(self, now_us: int) -> SingleObjectBlock:
-        """Return the object as a block of one."""
+    def columns(self, now_us: int) -> tuple[U32, F64, F64, I64, I64, U64]:
+        """Return the object as a block of one: the columns that `make_probe` takes."""
         lon, lat = read_only(np.array([self.lon])), read_only(np.array([self.lat]))
-        return SingleObjectBlock(
+        return (
             read_only(points_to_codes(lon, lat)),
             lon,
             lat,
@@ -85,9 +74,7 @@ def read_given_object(context: ExplainContext, given: dict[str, Any]) -> Explain
     )
 
 
-def words_by_hash(
-    hashes: NDArray[np.uint64], offsets: NDArray[np.int64], raw: NDArray[np.uint8]
-) -> dict[int, str]:
+def words_by_hash(hashes: U64, offsets: I64, raw: U8) -> dict[int, str]:
     """Map hashes to words."""
     edges, whole = offsets.tolist(), raw.tobytes()
     return {h: whole[edges[i] : edges[i + 1]].decode() for i, h in enumerate(hashes.tolist())}

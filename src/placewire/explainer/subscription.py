@@ -24,12 +24,7 @@ from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent
 from placewire.model.expression import Node
 from placewire.model.kinds import kind_named, kind_numbered
-from placewire.model.subscriptions import (
-    SubscriptionRows,
-    map_columns,
-    rows_of_arrays,
-    take_rows,
-)
+from placewire.model.subscriptions import SubscriptionRows, map_columns, rows_of_arrays, take_rows
 from placewire.objects.sections import rows_of_id
 from placewire.segments.segment import unindexed, whole_rows
 from placewire.storage.arrays import open_arrays
@@ -217,16 +212,21 @@ def make_removed_location(rows: SubscriptionRows) -> RowLocation:
 
 
 def choose_location(locations: Sequence[RowLocation], obj: ExplainedObject) -> RowLocation | None:
-    """Choose the subscription that applies to the object: the last before it, or else the first.
+    """Choose the subscription of an id in the state that applies to the object, if there is one."""
+    back = [kind_numbered(location.kind).looks_back for location in locations]
+    begins = [location.begin_seq for location in locations]
+    return locations[choose_last_before(begins, back, obj.seq)] if locations else None
+
+
+def choose_last_before(begins: Sequence[int], looks_back: Sequence[bool], seq: int | None) -> int:
+    """Choose from subscriptions by their begin: the last before an object, or else the first.
 
     A kind that looks back also takes objects from before its subscriptions.
     """
-    if not locations:
-        return None
-    before = [p for p in locations if obj.seq is None or p.begin_seq < obj.seq]
-    if (not before or looks_back(before[-1])) and looks_back(locations[-1]):
-        return locations[-1]
-    return before[-1] if before else locations[0]
+    before = sum(seq is None or begin < seq for begin in begins)
+    if (not before or looks_back[before - 1]) and looks_back[-1]:
+        return len(begins) - 1
+    return max(before - 1, 0)
 
 
 def take_row(location: RowLocation) -> SubscriptionRows:
@@ -238,11 +238,6 @@ def take_row(location: RowLocation) -> SubscriptionRows:
 def same_rows(a: SubscriptionRows, b: SubscriptionRows) -> bool:
     """Whether two subscriptions are equal, id and times aside."""
     return bool(a.kind[0] == b.kind[0]) and kind_numbered(a.kind[0]).same_subscription(a, b)
-
-
-def looks_back(location: RowLocation) -> bool:
-    """Whether a subscription takes objects from before it."""
-    return kind_numbered(location.kind).looks_back
 
 
 class SubscriptionPeriod(NamedTuple):
@@ -262,16 +257,10 @@ class SubscriptionHistory(NamedTuple):
 
 
 def choose_period(history: SubscriptionHistory, obj: ExplainedObject) -> SubscriptionPeriod:
-    """Choose the subscription that applies to the object: the last before it, or else the first.
-
-    A kind that looks back also takes objects from before its subscriptions.
-    """
-    periods = history.periods
-    before = [one for one in periods if obj.seq is None or one.begin_seq < obj.seq]
-    met = before[-1] if before else periods[0]
-    pair = (met if before else periods[-1], periods[-1])
-    back = all(kind_named(one.body["kind"]).looks_back for one in pair)
-    return periods[-1] if back else met
+    """Choose the subscription of a history that applies to the object."""
+    back = [kind_named(period.body["kind"]).looks_back for period in history.periods]
+    begins = [period.begin_seq for period in history.periods]
+    return history.periods[choose_last_before(begins, back, obj.seq)]
 
 
 def judge_period(period: SubscriptionPeriod, since: int, seq: int) -> tuple[bool | None, str]:

@@ -6,24 +6,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.fields import FieldReader, check_kind, read_expires
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
 from placewire.kernels.json.changes import PlainChanges, PlainNumbers, scan_changes
 from placewire.kernels.text.siphash import slices_hash
+from placewire.model.arrays import I32, I64, U8, U32, U64, Bools
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, SubscribeEvent, compact_data
 from placewire.model.expression import Program
 from placewire.model.kinds import kind_named, kind_numbered
-from placewire.model.regions import (
-    CIRCLE,
-    EVERYWHERE,
-    WORLD,
-    Region,
-    circle_bounds,
-)
+from placewire.model.regions import CIRCLE, EVERYWHERE, WORLD, Region, circle_bounds
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import (
     NEVER_US,
@@ -173,22 +167,17 @@ class ChangeColumns(NamedTuple):
     The ids of the rows are empty until `finish_rows` fills them in.
     """
 
-    event: NDArray[np.uint32]
-    ts_us: NDArray[np.int64]
-    subscribes: NDArray[np.bool_]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
+    event: U32
+    ts_us: I64
+    subscribes: Bools
+    id_offsets: I64
+    id_bytes: U8
     rows: SubscriptionRows
 
 
 def plain_changes(
-    raw: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    lines: NDArray[np.uint32],
-    first_seq: int,
-    analyzer: Analyzer,
-    reach_m: float,
-) -> tuple[ChangeColumns, NDArray[np.uint32]]:
+    raw: U8, offsets: I64, lines: U32, first_seq: int, analyzer: Analyzer, reach_m: float
+) -> tuple[ChangeColumns, U32]:
     """Read the plain changes among `lines`; return them and the other lines.
 
     `reach_m` is the default reach of kinds that weigh their terms. 0 leaves these to the strict
@@ -266,9 +255,7 @@ def join_changes(one: ChangeColumns, other: ChangeColumns) -> ChangeColumns:
     )
 
 
-def finish_rows(
-    changes: ChangeColumns, analyzer: Analyzer
-) -> tuple[SubscriptionRows, NDArray[np.uint64], NDArray[np.int32]]:
+def finish_rows(changes: ChangeColumns, analyzer: Analyzer) -> tuple[SubscriptionRows, U64, I32]:
     """Return rows with ids, the hashes of all changes' ids, and the row of each change or -1."""
     hashes = slices_hash(
         read_only(changes.id_bytes),

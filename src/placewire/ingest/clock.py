@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import I64, U32, Array
 from placewire.model.times import FAR_PAST_US
 
 
@@ -25,13 +25,13 @@ class BlockClock(NamedTuple):
     """`now` before a block, and which of its leaps were accepted or rejected, in log order."""
 
     start_us: int
-    accepted_event: NDArray[np.int64]
-    accepted_ts_us: NDArray[np.int64]
-    rejected_event: NDArray[np.int64]
+    accepted_event: I64
+    accepted_ts_us: I64
+    rejected_event: I64
     rejected_ahead_us: list[int]
     end_us: int
 
-    def nows(self, events: NDArray[np.uint32], local_us: NDArray[np.int64]) -> NDArray[np.int64]:
+    def nows(self, events: U32, local_us: I64) -> I64:
         """Return the true `now` at events whose block-local `now` is `local_us`."""
         nows = np.maximum(local_us, self.start_us)
         if self.accepted_event.size:
@@ -83,16 +83,16 @@ class BlockFacts(NamedTuple):
     """A block's file and its place in the log."""
 
     first_seq: int
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
     clock: BlockClock
 
 
-def object_seqs(facts: BlockFacts) -> NDArray[np.int64]:
+def object_seqs(facts: BlockFacts) -> I64:
     """Return the seq of every object of a block."""
     return facts.first_seq + facts.arrays["object.event"].astype(np.int64)
 
 
-def object_nows(facts: BlockFacts) -> NDArray[np.int64]:
+def object_nows(facts: BlockFacts) -> I64:
     """Return the true `now` at every object of a block."""
     return facts.clock.nows(facts.arrays["object.event"], facts.arrays["object.now_us"])
 
@@ -100,11 +100,11 @@ def object_nows(facts: BlockFacts) -> NDArray[np.int64]:
 class Advances(NamedTuple):
     """The clock of a batch: the events that move it, and from where to where, in log order."""
 
-    seq: NDArray[np.int64]
-    to_us: NDArray[np.int64]
+    seq: I64
+    to_us: I64
     before_us: int  # before the batch; the far past if there was no event yet
 
-    def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, seqs: I64) -> I64:
         """Return `now` at events of the batch."""
         last = np.searchsorted(self.seq, seqs, "right") - 1
         if self.to_us.size == 0:

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from placewire.ingest.decode import DeadLetter, DecodedBlock, ObjectColumns, finish_block
 from placewire.kernels.jit import read_only
 from placewire.kernels.json.timestamps import slices_to_timestamps
+from placewire.model.arrays import I64, U8, Array, Bools
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
     MOST_DATA_BYTES,
@@ -30,7 +30,6 @@ from placewire.text.analyzer import Analyzer
 
 COLUMNS = ("id", "ts", "lon", "lat", "text")
 TEXT_COLUMNS = {"lon": "lon_text", "lat": "lat_text"}  # the text of what is not a number
-# The column that a text column stands in for.
 COLUMN_OF_TEXT = {"data_text": "data", "lon_text": "lon", "lat_text": "lat"}
 SHOWN = 64  # characters of a text in an error
 
@@ -127,7 +126,7 @@ def repair_texts(table: pa.Table) -> tuple[pa.Table, dict[str, list[int]]]:
     return table, unreadable
 
 
-def read_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def read_times(column: pa.ChunkedArray) -> tuple[I64, Bools]:
     """Return the microseconds of timestamps, integers or RFC 3339 texts, and the invalid rows."""
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
@@ -191,7 +190,7 @@ def to_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([column.cast(pa.large_string()).combine_chunks()])
 
 
-def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
+def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> Array:
     """Convert a column to numpy, with `missing` for nulls."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -200,7 +199,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, missing: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def string_buffers(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def string_buffers(column: pa.ChunkedArray) -> tuple[U8, I64]:
     """Return the bytes and offsets of a large-string column in one chunk."""
     if column.num_chunks == 0 or len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.changes import ChangesBuilder, finish_rows, join_changes, plain_changes
 from placewire.ingest.queries import read_query
@@ -21,6 +20,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.json.objects import find_lines, scan_objects
 from placewire.kernels.json.timestamps import slices_to_timestamps
 from placewire.kernels.space.cells import points_to_codes
+from placewire.model.arrays import F64, I32, I64, U8, U32, U64, Array
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import (
     AnyEvent,
@@ -32,12 +32,40 @@ from placewire.model.events import (
     compact_data,
     decode_event,
 )
-from placewire.model.objects import ObjectRows
 from placewire.model.settings import Settings
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, no_rows
 from placewire.model.times import FAR_PAST_US, parse_timestamp
 from placewire.text.analyzer import Analyzer
 from placewire.text.words import Lexicon
+
+
+class ObjectRows(NamedTuple):
+    """n objects of one block, in log order; `event` is the position in the block's lines.
+
+    `now_us` is the clock at the object as known from the block alone; earlier blocks may raise it.
+    `data` is compact JSON, empty for an object that carries none.
+    """
+
+    event: U32
+    ts_us: I64
+    now_us: I64
+    lon: F64
+    lat: F64
+    id_offsets: I64
+    id_bytes: U8
+    data_offsets: I64
+    data_bytes: U8
+    term_offsets: I64
+    terms: U64
+
+    @property
+    def total(self) -> int:
+        return int(self.event.size)
+
+    def columns(self, names: tuple[str, ...]) -> dict[str, Array]:
+        """Some of the columns by name."""
+        return {name: getattr(self, name) for name in names}
+
 
 DEFAULTS = Settings()
 NO_DATA = np.zeros(1, np.int64), np.empty(0, np.uint8)
@@ -54,29 +82,29 @@ class DeadLetter(NamedTuple):
 class Changes(NamedTuple):
     """Subscribes and unsubscribes of one block in log order; `row` is -1 for an unsubscribe."""
 
-    event: NDArray[np.uint32]
-    now_us: NDArray[np.int64]
-    row: NDArray[np.int32]
-    id_hash: NDArray[np.uint64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
+    event: U32
+    now_us: I64
+    row: I32
+    id_hash: U64
+    id_offsets: I64
+    id_bytes: U8
 
 
 class Queries(NamedTuple):
     """Queries of one block in log order: their lines, each of which is valid, as a CSR column."""
 
-    event: NDArray[np.uint32]
-    now_us: NDArray[np.int64]
-    line_offsets: NDArray[np.int64]
-    line_bytes: NDArray[np.uint8]
+    event: U32
+    now_us: I64
+    line_offsets: I64
+    line_bytes: U8
 
 
 class Texts(NamedTuple):
     """The texts of a block's objects, in their order: slices of one buffer."""
 
-    raw: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    raw: U8
+    starts: I64
+    ends: I64
 
 
 class Leap(NamedTuple):
@@ -93,7 +121,7 @@ class DecodedBlock(NamedTuple):
 
     events: int
     objects: ObjectRows
-    codes: NDArray[np.uint32]
+    codes: U32
     texts: Texts
     changes: Changes
     rows: SubscriptionRows
@@ -107,31 +135,17 @@ class DecodedBlock(NamedTuple):
 class ObjectColumns(NamedTuple):
     """Objects before analysis: slices of one buffer, empty for objects without data."""
 
-    raw: NDArray[np.uint8]
-    event: NDArray[np.uint32]
-    ts_us: NDArray[np.int64]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    id_start: NDArray[np.uint32]
-    id_end: NDArray[np.uint32]
-    text_start: NDArray[np.uint32]
-    text_end: NDArray[np.uint32]
-    data_start: NDArray[np.uint32]
-    data_end: NDArray[np.uint32]
-
-
-def decode_lines(
-    raw: NDArray[np.uint8],
-    first_seq: int,
-    analyzer: Analyzer,
-    now_us: int | None,
-    ahead_us: int,
-    settings: Settings = DEFAULTS,
-    lexicon: Lexicon | None = None,
-) -> DecodedBlock:
-    """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
-    with pause_gc():
-        return decode_all_lines(raw, first_seq, analyzer, now_us, ahead_us, settings, lexicon)
+    raw: U8
+    event: U32
+    ts_us: I64
+    lon: F64
+    lat: F64
+    id_start: U32
+    id_end: U32
+    text_start: U32
+    text_end: U32
+    data_start: U32
+    data_end: U32
 
 
 @contextlib.contextmanager
@@ -146,16 +160,17 @@ def pause_gc() -> Iterator[None]:
             gc.enable()
 
 
-def decode_all_lines(
-    raw: NDArray[np.uint8],
+@pause_gc()
+def decode_lines(
+    raw: U8,
     first_seq: int,
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,
-    settings: Settings,
-    lexicon: Lexicon | None,
+    settings: Settings = DEFAULTS,
+    lexicon: Lexicon | None = None,
 ) -> DecodedBlock:
-    """Implement `decode_lines`."""
+    """Decode a block of JSON Lines. `now_us` is the clock before the batch, None if unknown."""
     offsets = find_lines(raw)
     plain, slow = scan_objects(raw, offsets)
     dead: list[DeadLetter] = []
@@ -211,10 +226,7 @@ def decode_all_lines(
 
 
 def decode_slow(
-    raw: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    slow: NDArray[np.uint32],
-    dead: list[DeadLetter],
+    raw: U8, offsets: I64, slow: U32, dead: list[DeadLetter]
 ) -> Iterator[tuple[int, int, AnyEvent, bytes]]:
     """Yield number, time, event and line of each valid line; add the others to `dead`.
 
@@ -248,7 +260,7 @@ def decode_slow(
             dead.append(DeadLetter(event, f"ts: {error}", line))
 
 
-def line_at(raw: NDArray[np.uint8], offsets: NDArray[np.int64], event: int) -> bytes:
+def line_at(raw: U8, offsets: I64, event: int) -> bytes:
     """Return one line without its newline."""
     line = raw[offsets[event] : offsets[event + 1]].tobytes()
     return line[:-1] if line.endswith(b"\n") else line
@@ -268,7 +280,7 @@ def add_slow_objects(
     events = np.concatenate([plain.event, np.array([s[0] for s in slow], np.uint32)])
     order = np.argsort(events, kind="stable")
 
-    def both(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    def both(old: Array, new: Array) -> Array:
         return np.concatenate([old, new])[order]
 
     return ObjectColumns(
@@ -289,8 +301,8 @@ def add_slow_objects(
 def finish_block(
     events: int,
     columns: ObjectColumns,
-    change_event: NDArray[np.uint32],
-    change_ts: NDArray[np.int64],
+    change_event: U32,
+    change_ts: I64,
     analyzer: Analyzer,
     now_us: int | None,
     ahead_us: int,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from placewire.kernels.json.objects import count_lines, find_lines
+from placewire.model.arrays import I64, U8
 from placewire.model.errors import Unusable
 from placewire.storage.manifest import Offset
 
@@ -96,7 +96,7 @@ def check_growth(path: Path, end: Offset) -> None:
             )
 
 
-def read_bytes(path: str, start: int, end: int) -> NDArray[np.uint8]:
+def read_bytes(path: str, start: int, end: int) -> U8:
     """Read a byte range of a file."""
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
@@ -131,7 +131,7 @@ def plan_batch(
         size = min(size, until)
     if start.byte >= size:
         return []
-    parts: list[NDArray[np.int64]] = []
+    parts: list[I64] = []
     lines = 0
     at = start.byte
     tail = np.empty(0, np.uint8)
@@ -160,7 +160,7 @@ def plan_batch(
     return refs
 
 
-def cut_lines(ends: NDArray[np.int64], start: int, blocks: int) -> list[int]:
+def cut_lines(ends: I64, start: int, blocks: int) -> list[int]:
     """Return the line counts that cut lines into `blocks` parts, or parts of BLOCK_BYTES."""
     total = int(ends[-1]) - start
     parts = min(ends.size, max(blocks, -(-total // BLOCK_BYTES)))

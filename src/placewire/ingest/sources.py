@@ -183,28 +183,17 @@ def decode_row_group(
     return decode_columns(table, analyzer, now_us, ahead_us)
 
 
-class DecodeContext(Protocol):
-    """The context of a batch that decoding a block needs."""
+class DecodeContext(NamedTuple):
+    """What decoding a block depends on: the clock before its batch, and how far `ts` may be ahead.
 
-    @property
-    def root(self) -> str:
-        """The state directory."""
+    `key` is that of the term hashes, `root` the state directory.
+    """
 
-    @property
-    def settings(self) -> Settings:
-        """The settings that change results."""
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The key of the term hashes."""
-
-    @property
-    def now_us(self) -> int | None:
-        """`now` before the batch."""
-
-    @property
-    def ahead_us(self) -> int:
-        """How far past `now` a valid `ts` may be."""
+    root: str
+    settings: Settings
+    key: tuple[int, int]
+    now_us: int | None
+    ahead_us: int
 
 
 def decode_block(context: DecodeContext, ref: BlockRef) -> DecodedBlock:

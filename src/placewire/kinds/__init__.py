@@ -6,8 +6,7 @@ kind is first used. A new kind is a new package and one line in the registry; se
 
 - `boolean`, `nearest`, `relevant`, `trending`: the kinds
 - `candidates`: input and output of matching
-- `shard`: input and output of settling
+- `shard`: input and output of settling, and portions of rows on several cores
 - `object_ids`: ids of the objects in results, so that an update can name a dropped object
 - `explanation`: facts and phrases of explanations that several kinds share
-- `threads`: run kernels over portions of rows on all cores
 """

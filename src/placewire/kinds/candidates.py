@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I64, U8, U32, U64, Array, Bools
 from placewire.segments.segment import NONE_DEAD, Segment
 from placewire.storage.manifest import PieceEntry
 
@@ -27,24 +27,24 @@ class ObjectBlock(NamedTuple):
     clock. `norms` are of the objects' terms.
     """
 
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    probed: NDArray[np.uint8] = ALL_OF_THEM
-    alone: NDArray[np.uint8] = ALL_OF_THEM
-    event: NDArray[np.uint32] = NO_EVENTS
-    sure: NDArray[np.bool_] = ALL_SURE
-    norms: NDArray[np.float64] = NO_NORMS
+    codes: U32
+    lon: F64
+    lat: F64
+    now_us: I64
+    term_offsets: I64
+    terms: U64
+    probed: U8 = ALL_OF_THEM
+    alone: U8 = ALL_OF_THEM
+    event: U32 = NO_EVENTS
+    sure: Bools = ALL_SURE
+    norms: F64 = NO_NORMS
 
 
 class Target(NamedTuple):
     """A segment to match objects with: the parts to probe, current thresholds and ended rows."""
 
     segment: Segment
-    dead: NDArray[np.uint64] = NONE_DEAD
+    dead: U64 = NONE_DEAD
     parts: Sequence[int] = (0,)
     thresholds: Any = None
 
@@ -55,13 +55,13 @@ class Matches(NamedTuple):
     Those of ranked rows have a `measure`: distances f64[m], or scores i32[m] in units of 1e-9.
     """
 
-    object: NDArray[np.uint32]
-    row: NDArray[np.uint32]
+    object: U32
+    row: U32
     next_expiry_us: int
     candidates: int
-    measure: NDArray[Any] | None = None
+    measure: Array | None = None
     passed: int = 0  # of the candidates, those within the thresholds
-    looked: NDArray[np.int64] | None = None  # candidates of each object
+    looked: I64 | None = None  # candidates of each object
 
 
 class PieceSummary(msgspec.Struct, frozen=True):

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.regions import distance_m, region_containing_points
@@ -16,6 +15,7 @@ from placewire.kernels.text.hash_table import EMPTY
 from placewire.kinds.boolean.kernels.match import objects_satisfying_rows
 from placewire.kinds.boolean.kernels.postings import predicates_of
 from placewire.kinds.boolean.match import make_probe
+from placewire.model.arrays import U64
 from placewire.model.expression import ALL, ANY, NONE, Node, Outline, outline_program
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
@@ -195,7 +195,7 @@ class MatchTrace(NamedTuple):
     rows: list[int]
 
 
-def terms_by_number(table: NDArray[np.uint64]) -> dict[int, int]:
+def terms_by_number(table: U64) -> dict[int, int]:
     """Map term numbers of a hash table to hashes."""
     filled = np.flatnonzero(table[1::2] != EMPTY)
     return dict(zip(table[2 * filled + 1].tolist(), table[2 * filled].tolist(), strict=True))

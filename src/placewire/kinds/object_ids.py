@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from placewire.ingest.clock import BlockFacts, object_seqs
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U8
 from placewire.model.kinds import RowResults
-from placewire.model.subscriptions import concat_offsets
+from placewire.model.subscriptions import concat_columns
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import ResultObjectsEntry
@@ -31,13 +32,13 @@ MIN_SWEPT = 100_000
 class NamedObjects(NamedTuple):
     """Objects with their seqs, ids and data (empty for none), CSR by object."""
 
-    seq: NDArray[np.int64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
-    data_offsets: NDArray[np.int64]
-    data_bytes: NDArray[np.uint8]
+    seq: I64
+    id_offsets: I64
+    id_bytes: U8
+    data_offsets: I64
+    data_bytes: U8
 
-    def take(self, picked: NDArray[np.int64]) -> NamedObjects:
+    def take(self, picked: I64) -> NamedObjects:
         """Take some of the objects, in the order picked."""
         return NamedObjects(
             self.seq[picked],
@@ -46,15 +47,10 @@ class NamedObjects(NamedTuple):
         )
 
 
-def take_texts(
-    offsets: NDArray[np.int64], texts: NDArray[np.uint8], picked: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def take_texts(offsets: I64, texts: U8, picked: NDArray[np.integer]) -> tuple[I64, U8]:
     """Copy the picked slices of a CSR column of bytes; returns offsets and bytes."""
     starts, ends = offsets[:-1][picked], offsets[1:][picked]
-    found: tuple[NDArray[np.int64], NDArray[np.uint8]] = slices_to_buffer(
-        read_only(texts), read_only(starts), read_only(ends)
-    )
-    return found
+    return slices_to_buffer(read_only(texts), read_only(starts), read_only(ends))
 
 
 NO_NAMED_OBJECTS = NamedObjects(
@@ -70,13 +66,7 @@ def concat_named_objects(parts: Sequence[NamedObjects]) -> NamedObjects:
     """Concatenate the objects of `parts`."""
     if not parts:
         return NO_NAMED_OBJECTS
-    return NamedObjects(
-        np.concatenate([p.seq for p in parts]),
-        concat_offsets([p.id_offsets for p in parts]),
-        np.concatenate([p.id_bytes for p in parts]),
-        concat_offsets([p.data_offsets for p in parts]),
-        np.concatenate([p.data_bytes for p in parts]),
-    )
+    return concat_columns(parts)
 
 
 class ResultObjectFiles:
@@ -92,7 +82,7 @@ class ResultObjectFiles:
         arrays: dict[str, Any] = open_arrays(self.state.file(entry.name)).arrays
         return NamedObjects(*(arrays[name] for name in NamedObjects._fields))
 
-    def find(self, seqs: NDArray[np.int64]) -> NamedObjects:
+    def find(self, seqs: I64) -> NamedObjects:
         """Find the objects of these seqs, in this order; all of them are in a file."""
         order = np.argsort(seqs, kind="stable")
         ordered = seqs[order]
@@ -131,7 +121,7 @@ class ResultObjectFiles:
         at = int(np.argmin(sums))
         self._replace(batch, at, at + MERGED_FILES, None)
 
-    def _replace(self, batch: int, first: int, last: int, needed: NDArray[np.int64] | None) -> None:
+    def _replace(self, batch: int, first: int, last: int, needed: I64 | None) -> None:
         """Replace adjacent files by one, with the needed objects only if they are given."""
         joined = concat_named_objects([self.read(entry) for entry in self.entries[first:last]])
         if needed is not None:

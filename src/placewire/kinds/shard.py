@@ -6,9 +6,12 @@ Today it is a whole live segment, settled by the process that writes the state.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 from placewire.ingest.clock import Advances, BlockFacts, object_nows, object_seqs
 from placewire.kinds.candidates import PieceSummary
 from placewire.kinds.object_ids import NamedObjects, ResultObjectFiles
+from placewire.model.arrays import F64, I64, U8, U32, Array, Bools
 from placewire.model.kinds import Partition, RowResults
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.window import SlidingWindow
@@ -27,7 +31,7 @@ from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import PieceEntry, StoreEntry
 
-Ends = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows, ascending, and the seqs they ended at
+Ends = tuple[I64, I64]  # rows, ascending, and the seqs they ended at
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
@@ -43,7 +47,7 @@ class Shard(NamedTuple):
     pieces: Sequence[PieceSummary]
     ends: Ends
 
-    def end_seqs(self) -> NDArray[np.int64]:
+    def end_seqs(self) -> I64:
         """The seq at which each row ends, NEVER_SEQ if it does not."""
         seqs = np.full(self.live.segment.rows.total, NEVER_SEQ)
         seqs[self.ends[0]] = self.ends[1]
@@ -87,8 +91,8 @@ class MatchedPiece(NamedTuple):
     """Final matches of one block with one segment that are not in a file yet."""
 
     block: int
-    objects: NDArray[np.uint32]
-    rows: NDArray[np.uint32]
+    objects: U32
+    rows: U32
 
 
 class Changed(NamedTuple):
@@ -98,25 +102,25 @@ class Changed(NamedTuple):
     `scored` tells a score from a distance; `measure` is of the objects that were added.
     """
 
-    seq: NDArray[np.int64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
+    seq: I64
+    id_offsets: I64
+    id_bytes: U8
     scored: bool
-    add_offsets: NDArray[np.int64]
+    add_offsets: I64
     added: NamedObjects
-    measure: NDArray[np.float64]
-    drop_offsets: NDArray[np.int64]
+    measure: F64
+    drop_offsets: I64
     dropped: NamedObjects
 
 
 class Reports(NamedTuple):
     """Reports as JSON lines one after another, with what they are sorted by."""
 
-    seq: NDArray[np.int64]
+    seq: I64
     subscription: list[str]
-    at_us: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    text: NDArray[np.uint8]
+    at_us: I64
+    starts: I64
+    text: U8
 
 
 class KindResults(NamedTuple):
@@ -132,13 +136,8 @@ class KindResults(NamedTuple):
 
 
 def valid_pairs(
-    facts: BlockFacts,
-    objects: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
-    expires_us: NDArray[np.int64],
-    ended_rows: NDArray[np.int64],
-    ended_seqs: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    facts: BlockFacts, objects: U32, rows: U32, expires_us: I64, ended_rows: I64, ended_seqs: I64
+) -> Bools:
     """Mark pairs of an accepted object and a committed row that was live at the object."""
     valid = np.ones(objects.size, np.bool_)
     if facts.clock.rejected_event.size:
@@ -156,9 +155,9 @@ class Candidate(NamedTuple):
     """The valid candidates of one block for a shard."""
 
     block: int
-    objects: NDArray[np.uint32]
-    rows: NDArray[np.uint32]
-    measure: NDArray[Any] | None
+    objects: U32
+    rows: U32
+    measure: Array | None
 
 
 def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
@@ -187,13 +186,31 @@ def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
 def began_before(
     fact: BlockFacts,
     objects: NDArray[np.integer[Any]],
-    rows: NDArray[np.uint32],
+    rows: U32,
     of: SubscriptionRows,
-    row_end: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    row_end: I64,
+) -> Bools:
     """Mark pairs of an accepted object and a row of the same batch that was live at the object."""
     seqs = object_seqs(fact)[objects]
-    valid: NDArray[np.bool_] = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
+    valid: Bools = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
     if fact.clock.rejected_event.size:
         valid &= ~np.isin(fact.arrays["object.event"], fact.clock.rejected_event)[objects]
     return valid
+
+
+T = TypeVar("T")
+
+
+def run_in_portions(
+    work: Callable[[int, int], list[T]], rows: int, min_rows: int, per_thread: int = 1
+) -> list[T]:
+    """Call `work(first, last)` on a thread per core, each with `min_rows` rows at least.
+
+    Each thread gets `per_thread` portions. Returns their results in the order of rows.
+    """
+    threads = max(1, min(os.cpu_count() or 1, rows // min_rows))
+    if threads == 1:
+        return work(0, rows)
+    cuts = np.linspace(0, rows, per_thread * threads + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        return list(chain.from_iterable(pool.map(work, cuts[:-1], cuts[1:])))

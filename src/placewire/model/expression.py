@@ -18,9 +18,7 @@ ALL, ANY, NONE = "all", "any", "none"
 # A word, or all / any / none of at least one child. Plain tuples: they are made and read at
 # 100,000 subscriptions a second, and named ones cost three times as much to make.
 Node: TypeAlias = "str | tuple[str, tuple[Node, ...]]"
-
 ACCEPT, REJECT = -1, -2  # jumps that end a program
-
 COVER_ANY = 0  # no term has to be present; the cover is empty
 COVER_ONE = 1  # each term of the cover is in every object that satisfies the expression
 COVER_ALL = 2  # every object that satisfies the expression contains one of the cover's terms

@@ -11,10 +11,8 @@ EVERYWHERE = 0
 BOX = 1
 CIRCLE = 2
 POLYGON = 3
-
 WORLD = (-180.0, -90.0, 180.0, 90.0)
 EARTH_RADIUS_M = 6_371_008.8
-# Wider than any rounding of a distance (half a millimetre is 4.5e-9 degrees) or of a sine.
 PADDING_DEG = 1e-6
 
 

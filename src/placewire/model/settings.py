@@ -24,7 +24,7 @@ STOP_WORDS = {
     "english": """
         a an and are as at be but by for if in into is it no not of on or such that the their then
         there these they this to was will with
-    """,
+    """
 }
 
 
@@ -79,15 +79,7 @@ def check_settings(given: Settings | dict[str, Any] | None, label: str = "settin
 
 def parse_settings(table: dict[str, Any]) -> Settings:
     """Return the settings of a decoded table; raises InvalidEvent naming the field."""
-    known = {
-        "analyzer",
-        "stop_words",
-        "lexicon",
-        "window",
-        "retention",
-        "reach_m",
-        "max_ahead",
-    }
+    known = {"analyzer", "stop_words", "lexicon", "window", "retention", "reach_m", "max_ahead"}
     for name in table:
         if name not in known:
             raise InvalidEvent(

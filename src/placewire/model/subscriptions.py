@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I16, I64, U8, U16, U64, Array
 from placewire.model.kinds import kind_named, kind_numbered
 
 NEVER_US = np.iinfo(np.int64).max
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class SubscriptionRows(NamedTuple):
@@ -26,23 +27,23 @@ class SubscriptionRows(NamedTuple):
     no entry.
     """
 
-    kind: NDArray[np.uint8]
-    k: NDArray[np.uint16]
-    begin_seq: NDArray[np.int64]
-    expires_us: NDArray[np.int64]
-    id_hash: NDArray[np.uint64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
-    region_kind: NDArray[np.uint8]
-    box: NDArray[np.float64]
-    shape_offsets: NDArray[np.int64]
-    shape: NDArray[np.float64]
-    cover_mode: NDArray[np.uint8]
-    literal_offsets: NDArray[np.int64]
-    literal_term: NDArray[np.uint64]
-    literal_true: NDArray[np.int16]
-    literal_false: NDArray[np.int16]
-    literal_cover: NDArray[np.uint8]
+    kind: U8
+    k: U16
+    begin_seq: I64
+    expires_us: I64
+    id_hash: U64
+    id_offsets: I64
+    id_bytes: U8
+    region_kind: U8
+    box: F64
+    shape_offsets: I64
+    shape: F64
+    cover_mode: U8
+    literal_offsets: I64
+    literal_term: U64
+    literal_true: I16
+    literal_false: I16
+    literal_cover: U8
     own: Mapping[int, Any] = {}
 
     @property
@@ -93,9 +94,7 @@ def no_rows() -> SubscriptionRows:
     )
 
 
-def map_columns(
-    rows: SubscriptionRows, change: Callable[[NDArray[Any]], NDArray[Any]]
-) -> SubscriptionRows:
+def map_columns(rows: SubscriptionRows, change: Callable[[Array], Array]) -> SubscriptionRows:
     """Apply a function to every array of rows, such as one that makes it read-only."""
     own = {kind: type(table)(*map(change, table)) for kind, table in rows.own.items()}
     return SubscriptionRows(**{name: change(getattr(rows, name)) for name in COLUMNS}, own=own)
@@ -121,7 +120,7 @@ def concat_rows(parts: Sequence[SubscriptionRows]) -> SubscriptionRows:
     return SubscriptionRows(**columns, own=own)
 
 
-def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> SubscriptionRows:
+def take_rows(rows: SubscriptionRows, picked: I64) -> SubscriptionRows:
     """Return the rows at the positions `picked`, in that order."""
     columns: dict[str, Any] = {name: getattr(rows, name)[picked] for name in ROW_COLUMNS}
     for offsets_name, flats in FLAT_COLUMNS.items():
@@ -133,7 +132,7 @@ def take_rows(rows: SubscriptionRows, picked: NDArray[np.int64]) -> Subscription
     return SubscriptionRows(**columns, own=_take_own(rows, picked))
 
 
-def _take_own(rows: SubscriptionRows, picked: NDArray[np.int64]) -> dict[int, Any]:
+def _take_own(rows: SubscriptionRows, picked: I64) -> dict[int, Any]:
     """Return the own columns of the rows at the positions `picked`."""
     own = {}
     for kind, table in rows.own.items():
@@ -160,7 +159,7 @@ def make_own(kind: int, values: Mapping[str, Any]) -> Any:
     )
 
 
-def rows_to_arrays(rows: SubscriptionRows) -> dict[str, NDArray[Any]]:
+def rows_to_arrays(rows: SubscriptionRows) -> dict[str, Array]:
     """Return rows as arrays of a file."""
     arrays = {f"rows.{name}": getattr(rows, name) for name in COLUMNS}
     for kind, table in rows.own.items():
@@ -169,7 +168,7 @@ def rows_to_arrays(rows: SubscriptionRows) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def rows_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> SubscriptionRows:
+def rows_of_arrays(arrays: Mapping[str, Array]) -> SubscriptionRows:
     """Return the rows in the arrays of a file."""
     own = {}
     for name in sorted({key.split(".")[1] for key in arrays if is_own(key)}):
@@ -184,22 +183,33 @@ def is_own(key: str) -> bool:
     return key.startswith("rows.") and key.count(".") == 2
 
 
-def concat_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def concat_offsets(parts: Sequence[I64]) -> I64:
     """Return the offsets of concatenated CSR columns."""
     lengths = np.concatenate([np.diff(part) for part in parts])
     return lengths_to_offsets(lengths)
 
 
-def lengths_to_offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def lengths_to_offsets(lengths: I64) -> I64:
     """Turn n lengths into n + 1 offsets from 0."""
     offsets = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def take_slices(
-    offsets: NDArray[np.int64], picked: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def concat_columns(parts: Sequence[T]) -> T:
+    """Concatenate named tuples of arrays by column; a name that ends in `offsets` is CSR."""
+    pairs = zip(parts[0]._fields, zip(*parts, strict=True), strict=True)  # type: ignore[attr-defined]
+    return type(parts[0])(
+        *((concat_offsets if name.endswith("offsets") else np.concatenate)(c) for name, c in pairs)
+    )
+
+
+def take_columns(columns: T, picked: Any) -> T:
+    """Take rows of a named tuple of arrays that has a row each, by positions, mask or slice."""
+    return type(columns)(*(column[picked] for column in columns))
+
+
+def take_slices(offsets: I64, picked: I64) -> tuple[I64, I64]:
     """Return the offsets of the picked slices and the flat positions of their values."""
     starts = offsets[:-1][picked]
     lengths = offsets[1:][picked] - starts

@@ -17,9 +17,7 @@ MINUTE_US = 60 * SECOND_US
 HOUR_US = 60 * MINUTE_US
 DAY_US = 24 * HOUR_US
 FAR_PAST_US = -(1 << 62)  # before every time and every seq
-
 LONGEST_DURATION_US = 36_500 * DAY_US
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 FIRST_US = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_US  # the years 0001 to 9999

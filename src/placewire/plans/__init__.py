@@ -6,7 +6,7 @@ divide space and terms into leaves. Plans of `nearest` and `relevant` partition 
 
 - planners: the plans of all kinds, and what the coordinator asks of them
 - names: the plans that can be chosen, by kind
-- row_planner, strategy: the planner of a kind whose rows are partitioned, and what a kind adds
+- row_planner: the planner of a kind whose rows are partitioned, and the strategy it adds
 - leaves: a plan as data, leaves that tile the world
 - allocation: costs assigned to workers, and handed over
 - messages: what coordinator and tasks tell each other

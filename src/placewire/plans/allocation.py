@@ -13,14 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.plans.kernels.parts import (
-    costs_to_workers,
-)
+from placewire.model.arrays import F64, I32, I64
+from placewire.plans.kernels.parts import costs_to_workers
 
 
-def share_costs(
-    costs: NDArray[np.float64], loads: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def share_costs(costs: F64, loads: F64) -> tuple[I32, F64]:
     """The worker i32[n] of each cost and the loads f64[workers] after; `loads` are those before.
 
     Of workers with equal loads the first gets it.
@@ -29,9 +26,7 @@ def share_costs(
     return worker, after
 
 
-def share_heaviest_first(
-    costs: NDArray[np.float64], loads: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def share_heaviest_first(costs: F64, loads: F64) -> I32:
     """The worker i32[n] of each cost, assigned in descending order; `loads` are those before."""
     order = np.argsort(-costs, kind="stable")
     worker = np.empty(costs.size, np.int32)
@@ -39,7 +34,7 @@ def share_heaviest_first(
     return worker
 
 
-def allocate(loads: NDArray[np.float64], workers: int) -> NDArray[np.int32]:
+def allocate(loads: F64, workers: int) -> I32:
     """The worker i32[n] of each of n loads (none negative), such that the sums differ little.
 
     The heaviest and the lightest worker never differ by more than the largest load. Loads of zero
@@ -58,7 +53,7 @@ def allocate(loads: NDArray[np.float64], workers: int) -> NDArray[np.int32]:
     return worker
 
 
-def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int32]:
+def difference_loads(loads: F64, workers: int) -> I32:
     """Workers of positive loads in descending order.
 
     A row is a partial answer: the sums of all workers, largest first, less the smallest. The two
@@ -87,11 +82,10 @@ def difference_loads(loads: NDArray[np.float64], workers: int) -> NDArray[np.int
     for one, other, order in reversed(joins):
         worker[one, order] = worker[one].copy()
         worker[other] = worker[one, ::-1]
-    first: NDArray[np.int32] = worker[:, 0].copy()
-    return first
+    return worker[:, 0].copy()
 
 
-def assign_least(cost: NDArray[np.float64]) -> NDArray[np.int64]:
+def assign_least(cost: F64) -> I64:
     """Assign each row of a square cost matrix a different column, at the least sum: i64[n].
 
     The Hungarian method: rows are added one by one, each along the shortest augmenting path by
@@ -125,22 +119,17 @@ def assign_least(cost: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.argsort(row_of)
 
 
-def sum_loads(
-    owner: NDArray[np.integer[Any]], load: NDArray[np.float64], workers: int
-) -> NDArray[np.float64]:
+def sum_loads(owner: NDArray[np.integer[Any]], load: F64, workers: int) -> F64:
     """The sums of loads by worker."""
-    sums: NDArray[np.float64] = np.bincount(owner, load, workers).astype(np.float64)
-    return sums
+    return np.bincount(owner, load, workers).astype(np.float64)
 
 
-def imbalance(loads: NDArray[np.float64]) -> float:
+def imbalance(loads: F64) -> float:
     """The largest load, the mean being 1."""
     return float(loads.max() / loads.mean()) if loads.any() else 1.0
 
 
-def scale_costs(
-    owner: NDArray[np.int32], cost: NDArray[np.float64], counted: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def scale_costs(owner: I32, cost: F64, counted: F64) -> F64:
     """Scale costs f64[n] so that those of each worker sum to its share of `counted`.
 
     The total stays the same.
@@ -152,16 +141,10 @@ def scale_costs(
         return cost.copy()
     factor = np.ones(counted.size)
     factor[known] = counted[known] / estimated[known] * estimated.sum() / total
-    scaled: NDArray[np.float64] = cost * factor[owner]
-    return scaled
+    return cost * factor[owner]
 
 
-def hand_over(
-    owner: NDArray[np.int32],
-    cost: NDArray[np.float64],
-    workers: int,
-    place: NDArray[np.int64] | None = None,
-) -> NDArray[np.int32]:
+def hand_over(owner: I32, cost: F64, workers: int, place: I64 | None = None) -> I32:
     """The owners i32[n] after workers above the mean have handed over their surplus.
 
     Without `place` the costliest that fit are moved, so that few move, each to the worker with the
@@ -171,7 +154,7 @@ def hand_over(
     loads = sum_loads(owner, cost, workers)
     mean = float(loads.sum()) / workers
     after = owner.copy()
-    gone: list[NDArray[np.int64]] = []
+    gone: list[I64] = []
     for worker in np.flatnonzero(loads > mean).tolist():
         here = np.flatnonzero(owner == worker)
         key = -cost[here] if place is None else -place[here]

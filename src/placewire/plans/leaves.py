@@ -7,11 +7,11 @@ any data: that makes every plan correct, and its sample only makes it fast.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import I32, I64, U64, Array
 from placewire.plans.sample.sample import SIDE
 
 # What a router remembers of live subscriptions to drop objects: the terms posted in each cell of
@@ -31,12 +31,12 @@ class Leaves(NamedTuple):
     name: str
     workers: int
     summary: str
-    box: NDArray[np.int32]
-    part_offsets: NDArray[np.int64]
-    part_worker: NDArray[np.int32]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    term_part: NDArray[np.int32]
+    box: I32
+    part_offsets: I64
+    part_worker: I32
+    term_offsets: I64
+    terms: U64
+    term_part: I32
 
     @property
     def total(self) -> int:
@@ -47,8 +47,8 @@ class TextSplit(NamedTuple):
     """How a leaf is cut by text: `parts` parts, and the part of each listed term."""
 
     parts: int
-    terms: NDArray[np.uint64]
-    part: NDArray[np.int32]
+    terms: U64
+    part: I32
 
 
 NO_SPLIT = TextSplit(1, np.empty(0, np.uint64), np.empty(0, np.int32))
@@ -82,21 +82,14 @@ def make_leaves(
     )
 
 
-def leaves_to_arrays(leaves: Leaves) -> dict[str, NDArray[Any]]:
+def leaves_to_arrays(leaves: Leaves) -> dict[str, Array]:
     """The arrays of a plan file; its facts have name, workers and summary."""
     return {k: v for k, v in leaves._asdict().items() if isinstance(v, np.ndarray)}
 
 
-def arrays_to_leaves(
-    name: str, workers: int, summary: str, arrays: dict[str, NDArray[Any]]
-) -> Leaves:
+def arrays_to_leaves(name: str, workers: int, summary: str, arrays: dict[str, Array]) -> Leaves:
     """The inverse of `leaves_to_arrays`."""
-    return Leaves(
-        name,
-        workers,
-        summary,
-        *(arrays[field] for field in Leaves._fields[3:]),
-    )
+    return Leaves(name, workers, summary, *(arrays[field] for field in Leaves._fields[3:]))
 
 
 def check_leaves(leaves: Leaves) -> None:
@@ -123,7 +116,7 @@ def check_leaves(leaves: Leaves) -> None:
         raise ValueError(f"plan {leaves.name}: a term has no part")
 
 
-def tile_world(box: NDArray[np.int32]) -> bool:
+def tile_world(box: I32) -> bool:
     """Whether boxes i32[n, 4] cover every plan cell exactly once.
 
     Corners with signs, + at two that face each other and - at the others, tell how many boxes

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import LeapEntry
 from placewire.kinds.candidates import ObjectBlock, PieceSummary
+from placewire.model.arrays import F64, I64, U8, U32, U64, Bools
 from placewire.model.settings import Settings
-from placewire.plans.route.leaf_route import PlanRef, PreviousRef
-from placewire.plans.route.protocol import RouteRef
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef, RouteRef
 from placewire.storage.manifest import SegmentEntry, StoreEntry
 
 
@@ -100,18 +98,18 @@ class Routed(NamedTuple):
     block: int
     kind: int
     previous: bool
-    object: NDArray[np.uint32]
-    event: NDArray[np.uint32]
-    sure: NDArray[np.bool_]
-    codes: NDArray[np.uint32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    now_us: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    probed: NDArray[np.uint8]
-    alone: NDArray[np.uint8]
-    norms: NDArray[np.float64]
+    object: U32
+    event: U32
+    sure: Bools
+    codes: U32
+    lon: F64
+    lat: F64
+    now_us: I64
+    term_offsets: I64
+    terms: U64
+    probed: U8
+    alone: U8
+    norms: F64
 
     def objects(self) -> ObjectBlock:
         """The objects as kinds match them."""

@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
+from placewire.model.arrays import F64, I64
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.planner import LeafPlanner
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.messages import BlockSummary, WorkerSummary
 from placewire.plans.names import UNPLANNED, PlanNames
 from placewire.plans.nearest.strategy import NearestStrategy
 from placewire.plans.rebalance.rebalancer import Rebalancer, RebalanceRule
 from placewire.plans.rebalance.signals import RowCounts, Signals
 from placewire.plans.relevant.strategy import RelevantStrategy
-from placewire.plans.route.leaf_route import PlanRef, PreviousRef
-from placewire.plans.route.protocol import RouteRef
+from placewire.plans.route.leaf_route import PlanRef, PreviousRef, RouteRef
 from placewire.plans.row_planner import RowPlanner
-from placewire.plans.sample.sampler import Columns, Sampler
+from placewire.plans.sample.sampler import Sampler
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
@@ -142,7 +142,7 @@ class Planners:
         for planner in self.rows.values():
             planner.assign_rest(batch, live)
 
-    def refill(self, latest: Manifest, retained: Callable[[int], Columns]) -> None:
+    def refill(self, latest: Manifest, retained: Callable[[int], Objects]) -> None:
         """Start the sample of a plan that is still to be made with retained objects."""
         if self.waiting and latest.batch >= 0 and not self.sampler.enough:
             self.sampler.refill(retained)
@@ -204,7 +204,7 @@ class Planners:
         """Assign rows of a kind to workers; None if they are not partitioned."""
         return self.rows[kind].assign(rows, held) if kind in self.rows else None
 
-    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+    def release(self, live: LiveSegment, rows: I64) -> None:
         """Take rows that have ended off the loads of their workers."""
         if live.segment.kind in self.rows:
             self.rows[live.segment.kind].strategy.release(live, rows)
@@ -223,7 +223,7 @@ class Planners:
     def record_work(self, batch: int, workers: list[WorkerSummary], live: LiveSegments) -> None:
         """Record what the workers of a batch did and hold."""
         leaves = self.leaf.leaves if self.counts_leaves else None
-        held: dict[int, NDArray[np.float64]] = {}
+        held: dict[int, F64] = {}
         by_leaf = None
         if leaves is not None and not self.leaf.pending:
             kind = self.leaf.kind

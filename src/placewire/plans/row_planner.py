@@ -4,37 +4,136 @@ The plan is made once enough of the log was sampled and a subscription of the ki
 then rows are assigned by the hash of their id, or objects are matched where they are read. When
 the load of workers drifts, rows are reassigned; segments are rewritten and swapped in by the next
 commit. Some methods divide objects instead, and every worker has all rows.
+
+`RowPlanner` decides when. The strategy of a kind knows its methods: how rows are priced and
+assigned to workers, which workers an object is sent to, and how assignments follow the load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I64
 from placewire.model.subscriptions import SubscriptionRows, concat_rows
 from placewire.plans.boolean.methods import memory_of_machine
-from placewire.plans.cost.choice import spread_workers
-from placewire.plans.cost.model import calibrate
+from placewire.plans.cost.measures import Machines, PlanChoice, spread_workers
+from placewire.plans.cost.model import Prices, calibrate
 from placewire.plans.kernels.term_maps import Objects
-from placewire.plans.leaves import NOTHING
+from placewire.plans.leaves import NOTHING, Leaves
 from placewire.plans.names import UNPLANNED
 from placewire.plans.rebalance.rebalancer import Rebalancer
 from placewire.plans.route.leaf_route import PlanRef, write_plan
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.worker_map import PartitionRef, WorkerMap
+from placewire.plans.route.worker_map import MapPosts, PartitionRef, WorkerMap
 from placewire.plans.sample.sampler import FEW, Sampler
-from placewire.plans.strategy import PartitionStrategy, PartsOf, PlanInput
 from placewire.segments.compaction import divide_by
 from placewire.segments.live import LiveSegments
 from placewire.segments.live_segment import LiveSegment
-from placewire.segments.segment import whole_rows
+from placewire.segments.segment import Segment, whole_rows
 from placewire.storage.arrays import open_arrays, write_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import RowPlanEntry
+
+PartsOf = Callable[[LiveSegment, SubscriptionRows, Any], Any]  # segment, rows, results -> partition
+
+
+class PlanInput(NamedTuple):
+    """What a plan is made of: all rows of a kind, those that are live, and sampled objects."""
+
+    segments: Sequence[LiveSegment]
+    rows: SubscriptionRows
+    alive: I64
+    objects: Objects
+
+
+class Division(NamedTuple):
+    """A new division of rows among workers: the partition of each segment, and two phrases."""
+
+    parts_of: PartsOf
+    way: str
+    balance: str
+
+
+class PartitionStrategy(ABC):
+    """How one kind partitions its rows; `rule` assigns new rows once a plan was made.
+
+    `map_key` names the map of what workers hold, in the manifest and in file names; `sent_key`
+    names the count that objects sent are compared with.
+    """
+
+    kind: int
+    name: str  # of the kind
+    methods: Collection[str]
+    object_methods: Collection[str] = ()  # divide objects; every worker has all rows
+    map_key: str
+    map_level: int  # of the map's cells, 0: one cell
+    sent_key: str
+    rule_type: Any  # has `to_arrays` and `from_arrays`
+    rule: Any = None
+    loads: F64 | None = None  # of workers, where assignments follow them
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    # Assignments.
+
+    @abstractmethod
+    def assign(self, rows: SubscriptionRows, held: Any) -> Any:
+        """Assign new rows to workers by the rule, or by the hash of their ids without one."""
+
+    @abstractmethod
+    def count_parts(self, segment: Segment) -> int:
+        """Count the parts that a segment's rows are divided into."""
+
+    @abstractmethod
+    def count_held(self, segment: Segment) -> F64:
+        """Count the rows f64[workers] of a segment that each worker has."""
+
+    def is_undivided(self, segment: Segment) -> bool:
+        """Whether a segment must be rewritten because its rows are not divided."""
+        return False
+
+    def release(self, live: LiveSegment, rows: I64) -> None:
+        """Take rows that have ended off the loads, if there are any."""
+        return
+
+    def refresh_loads(self, segments: Sequence[LiveSegment], now_us: int) -> None:
+        """Recompute the loads after segments were merged, if there are any."""
+        return
+
+    # Routes.
+
+    @abstractmethod
+    def post_segment(self, segment: Segment) -> MapPosts:
+        """List the keys of a segment in the map of what workers hold."""
+
+    def count_offered(self, objects: int) -> int:
+        """The count that objects sent are compared with, for so many objects of a batch."""
+        return objects
+
+    # Plans.
+
+    @abstractmethod
+    def choose(self, seen: PlanInput, prices: Prices, machines: Machines) -> PlanChoice:
+        """Choose a method, or `shared`, by cost."""
+
+    @abstractmethod
+    def divide(self, method: str, seen: PlanInput, counted: F64 | None) -> Division:
+        """Divide all rows by a method, or rebalance them by what workers were `counted` to cost."""
+
+    def divide_objects(self, seen: PlanInput) -> Leaves:
+        """Divide objects instead of rows; only for `object_methods`."""
+        raise NotImplementedError
+
+    def can_rebalance(self, method: str) -> bool:
+        """Whether assignments of a method follow what workers were counted to cost."""
+        return True
+
 
 MAX_BACKOFF = 64
 
@@ -240,7 +339,7 @@ class RowPlanner:
             live.swap_rewrites((self.kind,))
             self.discard_map()
 
-    def _detect_drift(self) -> NDArray[np.float64] | None:
+    def _detect_drift(self) -> F64 | None:
         """What the workers cost, if that was uneven long enough to reassign rows.
 
         Each time the next pause is twice as long.
@@ -262,7 +361,7 @@ class RowPlanner:
         batch: int,
         live: LiveSegments,
         now_us: int,
-        counted: NDArray[np.float64] | None = None,
+        counted: F64 | None = None,
         ahead: bool = False,
     ) -> None:
         """Make the plan from the sample, or rebalance it by what workers were `counted` to cost.
@@ -271,7 +370,7 @@ class RowPlanner:
         """
         live.wait()
         segments = live.of_kind(self.kind)
-        if not segments:  # the merge has left none
+        if not segments:  # the merge left none
             return
         chooses = self.name == "auto" and self.pending
         # A plan that is prepared for other workers has its version from the start.
@@ -301,7 +400,7 @@ class RowPlanner:
         rows = concat_rows([whole_rows(one.segment) for one in segments])
         ended = np.concatenate([one.ended_mask() for one in segments])
         alive = np.flatnonzero(~ended & (rows.expires_us > now_us))
-        return PlanInput(segments, rows, alive, Objects(*self.sampler.objects.in_order()))
+        return PlanInput(segments, rows, alive, self.sampler.objects.in_order())
 
     def _divide_objects(self, batch: int, seen: PlanInput) -> None:
         """Write the leaves among which objects are divided."""

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts
 from placewire.kernels.ids import changes_to_chains, ids_to_rows
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U8, U64
 from placewire.model.subscriptions import (
     NEVER_US,
     SubscriptionRows,
-    concat_offsets,
+    concat_columns,
     concat_rows,
     rows_of_arrays,
     take_rows,
@@ -28,19 +28,19 @@ NEVER_SEQ = np.iinfo(np.int64).max
 class BatchChanges(NamedTuple):
     """All changes of a batch in log order; `row` points into the batch's rows, -1 unsubscribes."""
 
-    seq: NDArray[np.int64]
-    now_us: NDArray[np.int64]
-    row: NDArray[np.int64]
-    id_hash: NDArray[np.uint64]
-    id_offsets: NDArray[np.int64]
-    id_bytes: NDArray[np.uint8]
+    seq: I64
+    now_us: I64
+    row: I64
+    id_hash: U64
+    id_offsets: I64
+    id_bytes: U8
 
 
 class Resolved(NamedTuple):
     """End seqs of the batch's own rows (i64[n], NEVER_SEQ if live), and of committed rows."""
 
-    row_end: NDArray[np.int64]
-    ended: list[tuple[NDArray[np.int64], NDArray[np.int64]]]  # per segment: rows, end seqs
+    row_end: I64
+    ended: list[tuple[I64, I64]]  # per segment: rows, end seqs
     idle_unsubscribes: int
 
 
@@ -86,25 +86,11 @@ def gather_changes(facts: list[BlockFacts]) -> tuple[BatchChanges, SubscriptionR
         )
         rows.append(part)
         base += part.total
-    return concat_changes(changes or [NO_CHANGES]), concat_rows(rows)
-
-
-def concat_changes(parts: Sequence[BatchChanges]) -> BatchChanges:
-    """Concatenate the changes of blocks, in log order."""
-    return BatchChanges(
-        seq=np.concatenate([p.seq for p in parts]),
-        now_us=np.concatenate([p.now_us for p in parts]),
-        row=np.concatenate([p.row for p in parts]),
-        id_hash=np.concatenate([p.id_hash for p in parts]),
-        id_offsets=concat_offsets([p.id_offsets for p in parts]),
-        id_bytes=np.concatenate([p.id_bytes for p in parts]),
-    )
+    return concat_columns(changes or [NO_CHANGES]), concat_rows(rows)
 
 
 def resolve_changes(
-    changes: BatchChanges,
-    rows: SubscriptionRows,
-    segments: Sequence[tuple[Segment, NDArray[np.uint64]]],
+    changes: BatchChanges, rows: SubscriptionRows, segments: Sequence[tuple[Segment, U64]]
 ) -> Resolved:
     """Find what each change ends: an earlier row of this batch, or a committed one."""
     changes = BatchChanges(*map(read_only, changes))

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.ids import bits_to_mask
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U64
 from placewire.model.kinds import MergedRows, Partition, kind_numbered
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
 from placewire.segments.live_segment import LiveSegment
@@ -30,7 +30,7 @@ class MergedSegment(NamedTuple):
     """A merged segment, and for each source the new number of each of its rows, or -1."""
 
     segment: Segment
-    row_maps: list[NDArray[np.int64]]
+    row_maps: list[I64]
 
 
 def tier_of(rows: int) -> int:
@@ -63,7 +63,7 @@ class MergeSource(NamedTuple):
     """A segment to merge, its tombstones, and the current results of its rows."""
 
     segment: Segment
-    dead: NDArray[np.uint64]
+    dead: U64
     held: Any = None
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import I64, U64, Array
 from placewire.model.kinds import Partition, all_kinds
 from placewire.model.subscriptions import take_rows
 from placewire.model.times import FAR_PAST_US
@@ -46,7 +46,7 @@ class _Pending(NamedTuple):
     """A running merge: its sources, and the tombstones it has read."""
 
     names: list[str]
-    known_dead: list[NDArray[np.uint64]]
+    known_dead: list[U64]
     name: str
     result: Future[MergedSegment]
 
@@ -97,7 +97,7 @@ class LiveSegments:
     def of_kind(self, kind: int) -> list[LiveSegment]:
         return [live for live in self.segments if live.segment.kind == kind]
 
-    def pairs(self) -> list[tuple[Segment, NDArray[np.uint64]]]:
+    def pairs(self) -> list[tuple[Segment, U64]]:
         return [(live.segment, live.dead) for live in self.segments]
 
     def add(self, batch: int, segment: Segment) -> LiveSegment:
@@ -165,11 +165,7 @@ class LiveSegments:
         return taken
 
     def _start(
-        self,
-        batch: int,
-        sources: list[LiveSegment],
-        now_us: int,
-        thread: ThreadPoolExecutor | None,
+        self, batch: int, sources: list[LiveSegment], now_us: int, thread: ThreadPoolExecutor | None
     ) -> _Pending:
         """Start a merge in a thread, or run it now."""
         # Changes from now on are applied again when the merge is swapped in.
@@ -237,7 +233,7 @@ class LiveSegments:
     def _save_results(self, batch: int, first_seq: int) -> None:
         """Write the deltas of the batch to one file; fold a segment's deltas when they are many."""
         name = self.state.new_name(batch, "results")
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, Array] = {}
         for number, live in enumerate(self.segments):
             fresh = live.results.take_fresh(first_seq)
             if fresh is not None:
@@ -261,9 +257,7 @@ class LiveSegments:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
-def ended_since(
-    dead: NDArray[np.uint64], known: NDArray[np.uint64], row_map: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def ended_since(dead: U64, known: U64, row_map: I64) -> I64:
     """Return the new numbers of rows that ended after a merge read the tombstones `known`."""
     if dead.size == 0:
         return np.empty(0, np.int64)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.ids import bits_to_mask, mark_bits
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U64, Bools
 from placewire.model.kinds import RowResults, kind_numbered
 from placewire.segments.segment import Segment
 from placewire.storage.manifest import DeltaEntry, SegmentEntry
@@ -34,14 +34,14 @@ class LiveSegment:
 
     name: str
     segment: Segment
-    dead: NDArray[np.uint64] = field(default_factory=lambda: NO_BITS)
+    dead: U64 = field(default_factory=lambda: NO_BITS)
     ended: int = 0
     dead_file: str | None = None
     changed: bool = False  # since the last commit
     frozen: bool = False  # another thread reads this bitmap: copy it before the next mark
     results: Any = field(default_factory=RowResults)
 
-    def end(self, rows: NDArray[np.int64]) -> None:
+    def end(self, rows: I64) -> None:
         """Mark rows as ended."""
         if rows.size == 0:
             return
@@ -55,12 +55,11 @@ class LiveSegment:
         self.ended += int(rows.size)
         self.changed = True
 
-    def ended_mask(self) -> NDArray[np.bool_]:
+    def ended_mask(self) -> Bools:
         """Return a mask of the rows that have ended."""
         if self.dead.size == 0:
             return np.zeros(self.segment.rows.total, np.bool_)
-        mask: NDArray[np.bool_] = bits_to_mask(read_only(self.dead), self.segment.rows.total)
-        return mask
+        return bits_to_mask(read_only(self.dead), self.segment.rows.total)
 
     def end_results(self) -> None:
         """Drop the results of ended rows, after both were read."""

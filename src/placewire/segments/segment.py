@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U32, U64
 from placewire.model.kinds import kind_numbered
 from placewire.model.subscriptions import (
     NEVER_US,
@@ -37,8 +37,8 @@ class Segment(NamedTuple):
     rows: SubscriptionRows
     index: Any
     held: Any
-    directory_hash: NDArray[np.uint64]
-    directory_row: NDArray[np.uint32]
+    directory_hash: U64
+    directory_row: U32
 
 
 def make_segment(kind: int, rows: SubscriptionRows, held: Any = None, parts: Any = None) -> Segment:
@@ -55,7 +55,7 @@ def unindexed(rows: SubscriptionRows) -> Segment:
     return Segment(kind, rows, None, None, *make_directory(rows))
 
 
-def make_directory(rows: SubscriptionRows) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def make_directory(rows: SubscriptionRows) -> tuple[U64, U32]:
     """Return the hashes of ids, ascending, and the row of each."""
     order = np.argsort(rows.id_hash, kind="stable")
     return read_only(rows.id_hash[order]), read_only(order.astype(np.uint32))
@@ -88,9 +88,7 @@ def whole_rows(segment: Segment) -> SubscriptionRows:
     return segment.rows._replace(id_hash=hashes)
 
 
-def open_segments(
-    state: StateDir, entries: Sequence[SegmentEntry]
-) -> list[tuple[Segment, NDArray[np.uint64]]]:
+def open_segments(state: StateDir, entries: Sequence[SegmentEntry]) -> list[tuple[Segment, U64]]:
     """Map segments and their tombstones."""
     return [
         (
@@ -106,7 +104,7 @@ class SubscriptionCounts:
 
     def __init__(self, state: StateDir) -> None:
         self.state = state
-        self._expiring: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._expiring: dict[str, tuple[I64, I64]] = {}
 
     def count(self, manifest: Manifest) -> dict[int, int]:
         """Count live subscriptions by kind; raises Unusable if a file was deleted."""
@@ -131,7 +129,7 @@ class SubscriptionCounts:
         bits = dead[over >> 6] >> (over & 63).astype(np.uint64)
         return int(over.size - np.count_nonzero(bits & np.uint64(1)))
 
-    def _look_up(self, entry: SegmentEntry) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _look_up(self, entry: SegmentEntry) -> tuple[I64, I64]:
         """Return the expiry times of rows that expire, ascending, and the rows."""
         [(segment, _)] = open_segments(self.state, [entry])
         expires_us = segment.rows.expires_us

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
+from placewire.batch.resize import read_workers
 from placewire.ingest.log import BlockRef
 from placewire.ingest.sources import JournalSource, identify_journal
 from placewire.model.settings import Settings
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.serve.ledger.recorder import read_cursor
 from placewire.storage.journal import journal_folder

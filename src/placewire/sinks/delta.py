@@ -9,11 +9,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from placewire.ingest.delta_log import log_file, read_actions
 from placewire.model.errors import Unusable
 from placewire.sinks.delivery import Delivered
 from placewire.sinks.outbox import DEAD_SCHEMA, SCHEMA
-from placewire.storage.delta_tables import TableLocation
+from placewire.storage.delta_tables import TableLocation, log_file, read_actions
 from placewire.storage.filesystem import sync
 
 if TYPE_CHECKING:

@@ -14,9 +14,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from placewire.ingest.delta_log import DataFile, DeltaLog, Position, SkippedCommits, check_table
 from placewire.model.errors import Unusable
-from placewire.storage.delta_tables import TableLocation, join_causes
+from placewire.storage.delta_tables import (
+    DataFile,
+    DeltaLog,
+    Position,
+    SkippedCommits,
+    TableLocation,
+    check_table,
+    join_causes,
+)
 from placewire.storage.filesystem import Unreachable
 
 FORMAT = "placewire_delta"

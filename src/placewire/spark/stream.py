@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from placewire.batch.coordinator import Coordinator
+from placewire.batch.resize import read_workers
 from placewire.ingest.sources import block_rows, identify_stream, next_blocks
 from placewire.model.errors import Unusable
 from placewire.model.kinds import check_buffer
 from placewire.model.settings import Settings, check_settings
-from placewire.plans.rebalance.elastic import read_workers
 from placewire.plans.rebalance.rebalancer import read_rebalance
 from placewire.sinks.delivery import Delivered, Delivery, Sink
 from placewire.sinks.files import FolderSink

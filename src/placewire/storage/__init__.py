@@ -10,5 +10,5 @@ object stores are used through local mirrors.
 - `intake`: recorded batches of unordered sources, and Spark's checkpoint
 - `runtime_files`: small files through which processes inform each other
 - `filesystem`, `mirror`: local folders and object stores, and local copies of the latter
-- `delta_tables`: open Delta tables
+- `delta_tables`: open Delta tables, and read their commits in order
 """

@@ -15,12 +15,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import Array
 from placewire.model.errors import Unusable
 from placewire.storage.filesystem import write_all
 from placewire.storage.mirror import fetch_local, mirror_of, temporary_path
@@ -29,17 +29,18 @@ MAGIC = b"PLWARRAY"
 VERSION = 1
 ALIGN = 64
 OPEN_FILES = 512
+T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class ArrayFile(NamedTuple):
     """The mapped arrays of one file and the small facts stored with them."""
 
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Array]
     facts: dict[str, Any]
 
 
 def lay_out(
-    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None
+    arrays: Mapping[str, Array], facts: Mapping[str, Any] | None
 ) -> list[bytes | memoryview]:
     """Lay out the parts of an array file, in order."""
     entries = []
@@ -59,7 +60,7 @@ def lay_out(
 
 
 def write_arrays(
-    path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
+    path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any] | None = None
 ) -> int:
     """Write a new array file durably; returns its size in bytes."""
     parts = lay_out(arrays, facts)
@@ -75,9 +76,7 @@ def write_arrays(
     return sum(len(part) for part in parts)
 
 
-def pack_arrays(
-    arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any] | None = None
-) -> bytes:
+def pack_arrays(arrays: Mapping[str, Array], facts: Mapping[str, Any] | None = None) -> bytes:
     """Pack arrays into bytes, for a block that stages pass in one cell."""
     return b"".join(lay_out(arrays, facts))
 
@@ -119,7 +118,7 @@ def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
     length = int.from_bytes(whole[12:20], "little")
     header = msgspec.json.decode(whole[20 : 20 + length])
     start = -(-(20 + length) // ALIGN) * ALIGN
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for name, dtype, shape, position in header["arrays"]:
         count = math.prod(shape)
         if count == 0:
@@ -129,6 +128,16 @@ def unpack_arrays(whole: bytes | mmap.mmap) -> ArrayFile:
         array = np.frombuffer(whole, dtype, count, start + position)
         arrays[name] = array.reshape(shape)
     return ArrayFile(arrays, header["facts"])
+
+
+def label_columns(label: str, columns: Any) -> dict[str, Array]:
+    """Return a named tuple of arrays as arrays of a file, named `label.column`."""
+    return {f"{label}.{name}": array for name, array in columns._asdict().items()}
+
+
+def read_columns(structure: type[T], arrays: Mapping[str, Any], label: str) -> T:
+    """Return a named tuple of arrays that `label_columns` named."""
+    return structure(*(arrays[f"{label}.{name}"] for name in structure._fields))  # type: ignore[attr-defined]
 
 
 _open: OrderedDict[str, ArrayFile] = OrderedDict()

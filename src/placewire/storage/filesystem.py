@@ -131,8 +131,7 @@ class Folder:
             self._reporting_errors("cannot be read", name),
             self.system.open_input_stream(f"{self.root}/{name}") as stream,
         ):
-            content: bytes = stream.read()
-            return content
+            return stream.read()
 
     def fetch(self, name: str, to: Path) -> None:
         """Download a file atomically; raises FileNotFoundError."""

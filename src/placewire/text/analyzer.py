@@ -14,7 +14,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import freeze, read_only
@@ -46,20 +45,21 @@ from placewire.kernels.text.words import (
     numbers_to_first_rows,
     words_of_texts,
 )
+from placewire.model.arrays import I32, I64, U8, U32, U64, Bools
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import CJK_BIGRAM, SNOWBALL, Settings, check_analyzer, tokenize
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
 from placewire.text.codepoints import CJK_SCRIPTS, code_points, cut_token
 
-Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64] | NDArray[np.uint32]  # where texts start or end in a buffer
+Bytes = U8
+Places = I64 | U32  # where texts start or end in a buffer
 
 
 class TermSets(NamedTuple):
     """The terms of text i are `hashes[offsets[i]:offsets[i + 1]]`, ascending and distinct."""
 
-    offsets: NDArray[np.int64]
-    hashes: NDArray[np.uint64]
+    offsets: I64
+    hashes: U64
 
 
 class TermWords(NamedTuple):
@@ -68,10 +68,10 @@ class TermWords(NamedTuple):
     `numbers` has the place of each term of the sets among them.
     """
 
-    hashes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    raw: NDArray[np.uint8]
-    numbers: NDArray[np.uint32]
+    hashes: U64
+    offsets: I64
+    raw: U8
+    numbers: U32
 
 
 class Analyzer:
@@ -105,11 +105,11 @@ class Analyzer:
         """Return the map from plain words to terms; None if it is the identity."""
         return TermMap(read_only(self._stops), True) if self.stop_words else None
 
-    def hash_terms(self, terms: Sequence[str]) -> NDArray[np.uint64]:
+    def hash_terms(self, terms: Sequence[str]) -> U64:
         """Hash terms, in order."""
         return self.hash_words([term.encode() for term in terms])
 
-    def hash_words(self, words: Sequence[bytes]) -> NDArray[np.uint64]:
+    def hash_words(self, words: Sequence[bytes]) -> U64:
         """Hash terms that are UTF-8, in order."""
         ends = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
         starts = np.zeros_like(ends)
@@ -201,13 +201,8 @@ class Analyzer:
         return TermWords(distinct, offsets, words, numbers)
 
     def _add_unsafe(
-        self,
-        distinct: NDArray[np.uint64],
-        texts: Sequence[bytes],
-        place: NDArray[np.int64],
-        size: NDArray[np.int32],
-        pool: NDArray[np.uint8],
-    ) -> NDArray[np.uint8]:
+        self, distinct: U64, texts: Sequence[bytes], place: I64, size: I32, pool: U8
+    ) -> U8:
         """Find words that only texts outside the kernel have; return the extended pool."""
         tokens: dict[str, None] = {}
         for text in texts:
@@ -232,7 +227,7 @@ class GrowingTable:
         self.pairs = make_table(0)
         self.count = 0
 
-    def put(self, keys: NDArray[np.uint64], values: NDArray[np.uint64]) -> None:
+    def put(self, keys: U64, values: U64) -> None:
         """Add pairs whose keys are distinct and new."""
         self.count += keys.size
         if 4 * self.count > self.pairs.size:
@@ -251,9 +246,7 @@ class Vocabulary:
         self.offsets = np.zeros(1, np.int64)
         self.raw = np.empty(0, np.uint8)
 
-    def add(
-        self, words: NDArray[np.uint64], stems: NDArray[np.uint64], spelt: Sequence[bytes]
-    ) -> None:
+    def add(self, words: U64, stems: U64, spelt: Sequence[bytes]) -> None:
         """Add new words with their stems."""
         self.stem_of.put(words, stems)
         distinct, first = np.unique(stems, return_index=True)
@@ -309,7 +302,7 @@ class StemmingAnalyzer(Analyzer):
             self._learn(hashes[new], [pending[at] for at in new.tolist()])
             return TermMap(read_only(self._vocabulary.stem_of.pairs), False)
 
-    def _learn(self, hashes: NDArray[np.uint64], words: Sequence[bytes]) -> None:
+    def _learn(self, hashes: U64, words: Sequence[bytes]) -> None:
         """Add unknown words to the vocabulary."""
         if words:
             stems = self._stem(words)
@@ -331,7 +324,7 @@ class StemmingAnalyzer(Analyzer):
         return TermSets(terms.offsets, stems[: int(terms.offsets[-1])])
 
     def _learn_from(
-        self, terms: TermSets, new: NDArray[np.bool_], raw: Bytes, starts: Places, ends: Places
+        self, terms: TermSets, new: Bools, raw: Bytes, starts: Places, ends: Places
     ) -> None:
         """Add the marked terms of texts to the vocabulary."""
         edges = lengths_to_offsets(new.astype(np.int64))[terms.offsets]

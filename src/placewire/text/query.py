@@ -18,7 +18,6 @@ from placewire.model.expression import ALL, ANY, NONE, Node
 
 MAX_DEPTH = 8
 MAX_PARENTHESES = 64
-
 Tokens: TypeAlias = Callable[[str], list[str]]
 
 # Most strings are a few plain words joined by one operator: one match decides, and the number of

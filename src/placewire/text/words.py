@@ -14,15 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.blocks import slices_to_buffer
 from placewire.kernels.jit import read_only
-from placewire.kernels.text.words import (
-    slices_to_prefixes,
-    slices_to_ranks,
-    sort_equal_prefixes,
-)
+from placewire.kernels.text.words import slices_to_prefixes, slices_to_ranks, sort_equal_prefixes
+from placewire.model.arrays import F64, I64, U8, U32, U64
 from placewire.model.errors import Unusable
 from placewire.model.settings import LexiconFile
 from placewire.text.analyzer import Analyzer, TermSets
@@ -31,32 +27,24 @@ from placewire.text.analyzer import Analyzer, TermSets
 class Words(NamedTuple):
     """Distinct words, ascending: their hashes u64[v], and a CSR column of their bytes."""
 
-    hashes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    raw: NDArray[np.uint8]
+    hashes: U64
+    offsets: I64
+    raw: U8
 
 
 def words_of_terms(
-    analyzer: Analyzer,
-    terms: TermSets,
-    raw: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> tuple[Words, NDArray[np.uint32]]:
+    analyzer: Analyzer, terms: TermSets, raw: U8, starts: I64, ends: I64
+) -> tuple[Words, U32]:
     """Return the words of terms, ascending, and the place of each term among them."""
     found = analyzer.find_words(terms, raw, starts, ends)
     ranks, firsts = rank_words(found.offsets, found.raw)
     offsets, ordered = slices_to_buffer(
-        read_only(found.raw),
-        read_only(found.offsets[firsts]),
-        read_only(found.offsets[firsts + 1]),
+        read_only(found.raw), read_only(found.offsets[firsts]), read_only(found.offsets[firsts + 1])
     )
     return Words(found.hashes[firsts], offsets, ordered), ranks[found.numbers]
 
 
-def rank_words(
-    offsets: NDArray[np.int64], raw: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def rank_words(offsets: I64, raw: U8) -> tuple[U32, I64]:
     """Return the rank of each word, and one word of each rank, ascending."""
     offsets, raw = read_only(offsets), read_only(raw)
     prefixes = slices_to_prefixes(offsets, raw)
@@ -83,7 +71,7 @@ class Lexicon:
         """Return ln(1 + N / (1 + df))."""
         return math.log(1 + self.documents / (1 + frequency))
 
-    def idf_of(self, words: Words) -> NDArray[np.float64]:
+    def idf_of(self, words: Words) -> F64:
         """Return the idf of every word."""
         raw, edges = words.raw.tobytes(), words.offsets.tolist()
         idf = np.full(words.hashes.size, self.idf_of_frequency(0))

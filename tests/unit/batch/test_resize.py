@@ -14,7 +14,7 @@ import pytest
 from logs import BUILT_KINDS
 from oracle import replay
 from placewire.batch.match import match_routed
-from placewire.plans.rebalance.elastic import Elastic
+from placewire.batch.resize import Elastic
 from placewire.storage.layout import StateDir
 from resizes import ASKED, WAYS, follow, play, write_resize_log
 

@@ -42,7 +42,7 @@ from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, check_l
 from placewire.plans.names import PLANS, PlanNames, parse_plans
 from placewire.plans.route.leaf_route import read_plan, write_plan
 from placewire.plans.sample.sample import SIDE
-from placewire.plans.sample.survey import Survey, survey_files
+from placewire.plans.sample.sampler import Survey, survey_files
 from placewire.storage import arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest, read_manifest

@@ -6,19 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.queries import Query
+from placewire.model.arrays import U32
 from placewire.model.expression import COVER_ALL
 from placewire.objects.index import Retained
 from placewire.objects.kernels.find import Cover, Literals, rows_found
-from placewire.objects.sections import (
-    Section,
-    Span,
-    name_object,
-    region_of,
-    words_in,
-)
+from placewire.objects.sections import Section, Span, name_object, region_of, words_in
 
 
 def answer_boolean(
@@ -28,7 +22,7 @@ def answer_boolean(
     region = region_of(query.region)
     program = query.program
     total = 0
-    found: list[tuple[Retained, NDArray[np.uint32]]] = []
+    found: list[tuple[Retained, U32]] = []
     jumps = np.array(program.on_true, np.int64), np.array(program.on_false, np.int64)
     cover = Cover(np.array(program.cover, np.int64), program.cover_mode == COVER_ALL)
     for section in sections:

@@ -64,7 +64,4 @@ def find_row_postings(index: BooleanIndex, row: int, part: int = 0) -> list[Post
 
 def count_probe(probe: Probe, index: BooleanIndex) -> tuple[int, ...]:
     """Count what the probe of one object visits in an index."""
-    counts: tuple[int, ...] = object_meeting_postings(
-        probe, index, make_buffers(index.longest, index.longest)
-    )
-    return counts
+    return object_meeting_postings(probe, index, make_buffers(index.longest, index.longest))

@@ -8,7 +8,6 @@ root cell; a frequent one has many short lists in cells that fit its subscriptio
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, ranges_finest_levels
@@ -23,6 +22,7 @@ from placewire.kinds.boolean.kernels.postings import (
     predicates_of,
     rows_to_covers,
 )
+from placewire.model.arrays import I32, I64, U32, U64
 from placewire.model.subscriptions import SubscriptionRows
 
 # Levels at which a list may stop. Few levels mean few look-ups an object; see docs/decisions.
@@ -33,7 +33,7 @@ SHORT_LIST = 16
 
 def build_index(
     rows: SubscriptionRows,
-    literal_count: NDArray[np.int64] | None = None,
+    literal_count: I64 | None = None,
     *,
     stop_levels: tuple[int, ...] = STOP_LEVELS,
     most_cells: int = MOST_CELLS,
@@ -78,17 +78,13 @@ def empty_index() -> BooleanIndex:
     return freeze(BooleanIndex, (table, [0], [], [0], [], [0], np.empty((0, WORDS))))
 
 
-def cover_posts(
-    rows: SubscriptionRows, literal_count: NDArray[np.int64]
-) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+def cover_posts(rows: SubscriptionRows, literal_count: I64) -> tuple[U32, U64]:
     """The (row, term) pairs to post, rows ascending; `literal_count` says how frequent each is."""
     post_row, post_literal = rows_to_covers(predicates_of(rows), literal_count)
     return post_row, posted_terms(rows, post_row, post_literal)
 
 
-def posted_terms(
-    rows: SubscriptionRows, post_row: NDArray[np.uint32], post_literal: NDArray[np.int32]
-) -> NDArray[np.uint64]:
+def posted_terms(rows: SubscriptionRows, post_row: U32, post_literal: I32) -> U64:
     """The term of each posted literal; ANY_TERM for literal -1."""
     post_term = np.full(post_row.size, ANY_TERM, np.uint64)
     has_term = post_literal >= 0
@@ -97,9 +93,8 @@ def posted_terms(
     return post_term
 
 
-def counts_among_rows(rows: SubscriptionRows) -> NDArray[np.int64]:
+def counts_among_rows(rows: SubscriptionRows) -> I64:
     """How many subscriptions could be posted under each literal's term."""
     _, numbers, distinct = hashes_to_numbers(read_only(rows.literal_term))
     counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
-    frequent: NDArray[np.int64] = counts[numbers].astype(np.int64)
-    return frequent
+    return counts[numbers].astype(np.int64)

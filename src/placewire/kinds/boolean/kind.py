@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import FieldReader, read_limit
 from placewire.ingest.queries import Query
@@ -21,6 +18,7 @@ from placewire.kinds.boolean.settle import match_new_rows, settle_piece
 from placewire.kinds.candidates import Matches, ObjectBlock, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.shard import AdmittedRows, KindResults, MatchedPiece, SettleBatch, Shard
+from placewire.model.arrays import I64
 from placewire.model.errors import InvalidEvent
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.kinds import (
@@ -35,6 +33,7 @@ from placewire.model.kinds import (
 )
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.segment import Segment, make_segment
+from placewire.storage.arrays import label_columns, read_columns
 from placewire.storage.manifest import PieceEntry
 
 
@@ -66,11 +65,10 @@ class BooleanKind(Kind):
         return build_index(rows, parts)
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
-        return {f"index.{name}": array for name, array in segment.index._asdict().items()}, {}
+        return label_columns("index", segment.index), {}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
-        columns = (arrays[f"index.{name}"] for name in BooleanIndex._fields)
-        return freeze(BooleanIndex, columns), None
+        return freeze(BooleanIndex, read_columns(BooleanIndex, arrays, "index")), None
 
     def parts(self, segment: Segment) -> Sequence[Any]:
         return (segment.index,)
@@ -82,9 +80,7 @@ class BooleanKind(Kind):
     def settle(self, shard: Shard, batch: SettleBatch) -> list[PieceEntry | MatchedPiece]:
         return [settle_piece(shard, summary, batch) for summary in shard.pieces]
 
-    def admit_new(
-        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> AdmittedRows:
+    def admit_new(self, rows: SubscriptionRows, row_end: I64, batch: SettleBatch) -> AdmittedRows:
         segment = make_segment(self.number, rows)
         first = int(rows.begin_seq[0])
         scan = self.number in batch.scans
@@ -107,9 +103,7 @@ class BooleanKind(Kind):
     def read_query(self, event: QueryEvent, query: Query, reader: FieldReader) -> Query:
         check_asks(event)
         return query._replace(
-            region=reader.region(event),
-            program=reader.where(event),
-            limit=read_limit(event.limit),
+            region=reader.region(event), program=reader.where(event), limit=read_limit(event.limit)
         )
 
     def answer(self, query: Query, sources: AnswerSources) -> dict[str, Any]:
@@ -149,8 +143,6 @@ def check_asks(event: SubscribeEvent | QueryEvent) -> None:
 KIND = BooleanKind()
 
 
-def make_boolean_segment(
-    rows: SubscriptionRows, literal_count: NDArray[np.int64] | None = None
-) -> Segment:
+def make_boolean_segment(rows: SubscriptionRows, literal_count: I64 | None = None) -> Segment:
     """Index boolean rows, by default by how frequent terms are among them."""
     return make_segment(KIND.number, rows, parts=literal_count)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.text.hash_table import hashes_to_numbers, terms_to_groups
@@ -19,19 +18,20 @@ from placewire.kinds.boolean.kernels.match import (
 from placewire.kinds.boolean.kernels.postings import ANY_TERM, BooleanIndex, predicates_of
 from placewire.kinds.boolean.kernels.probes import Cursor, Probe
 from placewire.kinds.candidates import ALL_OF_THEM, Matches
+from placewire.model.arrays import F64, I64, U8, U32, U64
 from placewire.model.subscriptions import NEVER_US
 from placewire.segments.segment import NONE_DEAD, Segment
 
 
 def make_probe(
-    codes: NDArray[np.uint32],
-    lon: NDArray[np.float64],
-    lat: NDArray[np.float64],
-    now_us: NDArray[np.int64],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-    probed: NDArray[np.uint8] = ALL_OF_THEM,
-    alone: NDArray[np.uint8] = ALL_OF_THEM,
+    codes: U32,
+    lon: F64,
+    lat: F64,
+    now_us: I64,
+    term_offsets: I64,
+    terms: U64,
+    probed: U8 = ALL_OF_THEM,
+    alone: U8 = ALL_OF_THEM,
 ) -> Probe:
     """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too.
 
@@ -54,7 +54,7 @@ def make_probe(
     )
 
 
-def match_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
+def match_segment(probe: Probe, segment: Segment, dead: U64 = NONE_DEAD) -> Matches:
     """Match a block with one segment."""
     index: BooleanIndex = segment.index
     rows = predicates_of(segment.rows)
@@ -88,7 +88,7 @@ class _Expected:
 _expected = _Expected()
 
 
-def scan_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE_DEAD) -> Matches:
+def scan_segment(probe: Probe, segment: Segment, dead: U64 = NONE_DEAD) -> Matches:
     """Match a block with one segment by looking at every pair: the oracle of the index."""
     rows = predicates_of(segment.rows)
     objects, matched, next_expiry_us = objects_satisfying_rows(probe, rows, read_only(dead))
@@ -96,7 +96,7 @@ def scan_segment(probe: Probe, segment: Segment, dead: NDArray[np.uint64] = NONE
 
 
 def match_all(
-    probe: Probe, segments: Iterable[tuple[Segment, NDArray[np.uint64]]], scan: bool = False
+    probe: Probe, segments: Iterable[tuple[Segment, U64]], scan: bool = False
 ) -> list[Matches]:
     """Match a block with every segment, by their indexes or by scanning."""
     if probe.codes.size == 0:

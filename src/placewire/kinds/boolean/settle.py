@@ -8,12 +8,12 @@ an object, and rows that began in the batch.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts, object_nows
 from placewire.kinds.boolean.match import make_probe, match_all
 from placewire.kinds.candidates import PieceSummary
 from placewire.kinds.shard import MatchedPiece, SettleBatch, Shard, began_before, valid_pairs
+from placewire.model.arrays import I64, U32
 from placewire.segments.segment import NONE_DEAD, Segment
 from placewire.storage.arrays import open_arrays
 from placewire.storage.manifest import PieceEntry
@@ -36,8 +36,8 @@ def settle_piece(
 
 
 def match_new_rows(
-    facts: BlockFacts, segment: Segment, row_end: NDArray[np.int64], scan: bool = False
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    facts: BlockFacts, segment: Segment, row_end: I64, scan: bool = False
+) -> tuple[U32, U32]:
     """Matches of a block's objects with the batch's own rows: object u32[m], row u32[m]."""
     arrays = facts.arrays
     if arrays["object.event"].size == 0:

@@ -11,13 +11,7 @@ import numpy as np
 from placewire.ingest.queries import Query
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
 from placewire.objects.kernels.find import NearestFound, NearestSearch, nearest_in_lists
-from placewire.objects.sections import (
-    Section,
-    Span,
-    name_object,
-    region_of,
-    words_in,
-)
+from placewire.objects.sections import Section, Span, name_object, region_of, words_in
 
 EVERYWHERE = region_of(WHOLE_WORLD)
 

@@ -1,8 +1,8 @@
 """The index of `nearest` subscriptions: postings of their circles by term and hierarchical cell.
 
-A circle is as large as it was when the index was made. Balls only shrink: a posting in a cell that
-its circle has left costs a look at the circle, and no result; when that becomes dear, the index is
-rebuilt (`state.live`).
+A circle is as large as it was when the index was made. Circles only shrink: a posting in a cell
+that its circle has left costs a look at the circle and gives no result. Once such looks prevail,
+the index is rebuilt (`segments/live.py`).
 """
 
 from __future__ import annotations
@@ -11,61 +11,60 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.circles import circles_to_boxes, points_to_units
 from placewire.kinds.boolean.index import build_index
 from placewire.kinds.boolean.kernels.postings import ROW, BooleanIndex
 from placewire.kinds.nearest.rows import nearest_columns
+from placewire.model.arrays import F32, F64, I32, I64, Array
 from placewire.model.regions import CIRCLE, EVERYWHERE
 from placewire.model.subscriptions import SubscriptionRows, take_rows
+from placewire.storage.arrays import label_columns, read_columns
 
 
 class RowPartition(NamedTuple):
-    """Rows dealt out to parts, each to one: the part and the estimated cost of each row."""
+    """Rows divided into parts: the part and the estimated cost of each row."""
 
     parts: int
-    owner: NDArray[np.int32]
-    cost: NDArray[np.float32]
+    owner: I32
+    cost: F32
 
 
 class CircleIndex(NamedTuple):
     """Centres on the unit sphere f32[n, 3], radii f64[n] as indexed, and the postings.
 
-    A plan may deal subscriptions out to workers: there is an index for each part, and the length
+    A plan may divide subscriptions among workers: there is an index for each part, and the length
     of its longest list.
     """
 
-    centres: NDArray[np.float32]
-    radius: NDArray[np.float64]
+    centres: F32
+    radius: F64
     partition: RowPartition
     parts: tuple[BooleanIndex, ...]
     longest: tuple[int, ...]
 
 
 def one_part(rows: int) -> RowPartition:
-    """Nothing is dealt out."""
+    """All rows in one part."""
     return RowPartition(1, np.zeros(rows, np.int32), np.zeros(rows, np.float32))
 
 
-def take_partition(deal: RowPartition, picked: NDArray[np.int64]) -> RowPartition:
-    """The same of some rows."""
-    return RowPartition(deal.parts, deal.owner[picked], deal.cost[picked])
+def take_partition(partition: RowPartition, picked: I64) -> RowPartition:
+    """The parts of some rows."""
+    return RowPartition(partition.parts, partition.owner[picked], partition.cost[picked])
 
 
-def concat_partitions(deals: Sequence[RowPartition]) -> RowPartition:
-    """All rows of some deals; if they are of different numbers of parts, by the largest."""
+def concat_partitions(partitions: Sequence[RowPartition]) -> RowPartition:
+    """Concatenate the rows of several partitions; the result has as many parts as the largest."""
     return RowPartition(
-        max(deal.parts for deal in deals),
-        np.concatenate([deal.owner for deal in deals]),
-        np.concatenate([deal.cost for deal in deals]),
+        max(partition.parts for partition in partitions),
+        np.concatenate([partition.owner for partition in partitions]),
+        np.concatenate([partition.cost for partition in partitions]),
     )
 
 
-def index_circles(
-    rows: SubscriptionRows, radius: NDArray[np.float64], deal: RowPartition
-) -> CircleIndex:
+def index_circles(rows: SubscriptionRows, radius: F64, partition: RowPartition) -> CircleIndex:
     """Index `nearest` rows by their circles."""
     own = nearest_columns(rows)
     lon, lat = own.lon, own.lat
@@ -74,8 +73,8 @@ def index_circles(
         box=circles_to_boxes(lon, lat, radius),
     )
     indexes = []
-    for part in range(deal.parts):
-        picked = np.flatnonzero(deal.owner == part)
+    for part in range(partition.parts):
+        picked = np.flatnonzero(partition.owner == part)
         whole = picked.size == rows.total
         index = build_index(circles if whole else take_rows(circles, picked))
         if not whole:
@@ -86,33 +85,33 @@ def index_circles(
     return CircleIndex(
         read_only(points_to_units(lon, lat)),
         read_only(radius),
-        RowPartition(deal.parts, read_only(deal.owner), read_only(deal.cost)),
+        RowPartition(partition.parts, read_only(partition.owner), read_only(partition.cost)),
         tuple(indexes),
         tuple(index.longest for index in indexes),
     )
 
 
-def save_circles(circles: CircleIndex) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def save_circles(circles: CircleIndex) -> tuple[dict[str, Array], dict[str, Any]]:
     """The index as arrays and facts of a file."""
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "circles.centres": circles.centres,
         "circles.radius": circles.radius,
         "circles.owner": circles.partition.owner,
         "circles.cost": circles.partition.cost,
     }
     for part, index in enumerate(circles.parts):
-        arrays |= {f"index{part}.{name}": array for name, array in index._asdict().items()}
+        arrays |= label_columns(f"index{part}", index)
     return arrays, {"parts": circles.partition.parts, "longest": circles.longest}
 
 
-def load_circles(arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> CircleIndex:
+def load_circles(arrays: dict[str, Array], facts: dict[str, Any]) -> CircleIndex:
     """The index of a file."""
     return CircleIndex(
         arrays["circles.centres"],
         arrays["circles.radius"],
         RowPartition(facts["parts"], arrays["circles.owner"], arrays["circles.cost"]),
         tuple(
-            freeze(BooleanIndex, (arrays[f"index{part}.{n}"] for n in BooleanIndex._fields))
+            freeze(BooleanIndex, read_columns(BooleanIndex, arrays, f"index{part}"))
             for part in range(facts["parts"])
         ),
         tuple(facts["longest"]),

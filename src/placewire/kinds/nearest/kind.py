@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_k, read_metres, read_mode
@@ -16,7 +15,7 @@ from placewire.kernels.jit import read_only
 from placewire.kernels.json.changes import PlainNumbers
 from placewire.kernels.space.circles import radii_to_limits
 from placewire.kinds.boolean.explain import find_row_postings
-from placewire.kinds.candidates import Matches, ObjectBlock, Target
+from placewire.kinds.candidates import Matches, ObjectBlock, PieceSummary, Target
 from placewire.kinds.explanation import MatchTrace, PostingRef
 from placewire.kinds.nearest.answer import answer_nearest
 from placewire.kinds.nearest.explain import add_nearest_reasons, explain_nearest, trace_nearest
@@ -30,11 +29,9 @@ from placewire.kinds.nearest.index import (
     take_partition,
 )
 from placewire.kinds.nearest.match import match_near
-from placewire.kinds.nearest.pace import Pacer
 from placewire.kinds.nearest.results import (
     NearestResults,
     Neighbours,
-    concat_neighbours,
     no_neighbours,
     radii_of,
     read_radii,
@@ -43,6 +40,7 @@ from placewire.kinds.nearest.results import (
 from placewire.kinds.nearest.rows import NO_NEAREST, NearestRows, nearest_columns
 from placewire.kinds.nearest.settle import Entered, enter_candidates, enter_new_rows, name_entrants
 from placewire.kinds.shard import AdmittedRows, KindResults, SettleBatch, Shard
+from placewire.model.arrays import F32, I64
 from placewire.model.events import UNSET, QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, COVER_ONE, Program
 from placewire.model.kinds import (
@@ -52,17 +50,56 @@ from placewire.model.kinds import (
     ExplainedPair,
     Kind,
     KindForm,
+    KindMemory,
     MergedResults,
     MergedRows,
     Samples,
     TracedObject,
 )
 from placewire.model.regions import CIRCLE, WHOLE_WORLD, Region, circle_bounds
-from placewire.model.subscriptions import SubscriptionRows
-from placewire.segments.live_segment import ResultsContext
+from placewire.model.subscriptions import SubscriptionRows, concat_columns
+from placewire.segments.live_segment import LiveSegment, ResultsContext
 from placewire.segments.segment import Segment
+from placewire.storage.arrays import label_columns, read_columns
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
+
+MANY_NEAREST = 50_000
+FIRST_ROWS = 2_000
+MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
+
+
+class Pacer(KindMemory):
+    """Remembers how many postings of `nearest` rows an object met in the last batch."""
+
+    def __init__(self) -> None:
+        self.looked_an_object: float | None = None
+
+    def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
+        """How many of `rows` events the next batch should have.
+
+        Many subscriptions without results want all that has their terms: a short batch lets their
+        circles shrink, and their index follow, before the next one.
+        """
+        if sum(one.segment.rows.total for one in live) < MANY_NEAREST:
+            return rows
+        if self.looked_an_object is None:
+            return min(rows, FIRST_ROWS)
+        return min(rows, max(FIRST_ROWS, int(MOST_LOOKED / max(self.looked_an_object, 1.0))))
+
+    def note_matched(
+        self, live: Sequence[LiveSegment], objects: int, pieces: Sequence[PieceSummary]
+    ) -> None:
+        """Record how many postings the objects of a batch met."""
+        results = {one.name: one.results for one in live}
+        looked = 0
+        for piece in pieces:
+            found = results.get(piece.piece.segment)
+            if found is not None:
+                looked += piece.candidates
+                found.note_looked(piece.candidates, piece.passed)
+        if live and objects:
+            self.looked_an_object = looked / objects
 
 
 class NearestKind(Kind):
@@ -95,7 +132,7 @@ class NearestKind(Kind):
             within = read_metres(event.within_m, "within_m")
         return RowFields(k, WHOLE_WORLD, program, {"circle": (lon, lat, within)})
 
-    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> NearestRows:
+    def read_plain(self, numbers: PlainNumbers, literals: I64) -> NearestRows:
         return NearestRows(np.column_stack([numbers.lon, numbers.lat, numbers.within_m]))
 
     def build_index(self, rows: SubscriptionRows, held: Neighbours, parts: Any) -> CircleIndex:
@@ -105,12 +142,10 @@ class NearestKind(Kind):
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
         arrays, facts = save_circles(segment.index)
-        held = {f"neighbours.{name}": array for name, array in segment.held._asdict().items()}
-        return arrays | held, facts
+        return arrays | label_columns("neighbours", segment.held), facts
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
-        held = Neighbours(*(arrays[f"neighbours.{name}"] for name in Neighbours._fields))
-        return load_circles(arrays, facts), held
+        return load_circles(arrays, facts), read_columns(Neighbours, arrays, "neighbours")
 
     def open_results(
         self, segment: Segment, deltas: Sequence[DeltaEntry], context: ResultsContext
@@ -125,17 +160,15 @@ class NearestKind(Kind):
             take_partition(s.index.partition, some)
             for s, some in zip(merged.segments, merged.picked, strict=True)
         ]
-        return MergedResults(concat_neighbours(taken), concat_partitions(deals))
+        return MergedResults(concat_columns(taken), concat_partitions(deals))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
-        parts: Sequence[Any] = segment.index.parts
-        return parts
+        return segment.index.parts
 
-    def open_thresholds(self, segment: Segment) -> NDArray[np.float32]:
-        limits: NDArray[np.float32] = radii_to_limits(read_only(segment.index.radius))
-        return limits
+    def open_thresholds(self, segment: Segment) -> F32:
+        return radii_to_limits(read_only(segment.index.radius))
 
-    def apply_delta(self, thresholds: NDArray[np.float32], arrays: Arrays, label: str) -> None:
+    def apply_delta(self, thresholds: F32, arrays: Arrays, label: str) -> None:
         """Limits only filter: with fewer deltas there are more candidates, and no other results."""
         rows, radius = read_radii(arrays, label)
         limits = radii_to_limits(read_only(np.ascontiguousarray(radius)))
@@ -150,9 +183,7 @@ class NearestKind(Kind):
     def settle(self, shard: Shard, batch: SettleBatch) -> Entered | None:
         return enter_candidates(shard, batch)
 
-    def admit_new(
-        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> AdmittedRows:
+    def admit_new(self, rows: SubscriptionRows, row_end: I64, batch: SettleBatch) -> AdmittedRows:
         deal = batch.partition(self.number, rows, None)
         scan = self.number in batch.scans
         segment, entered = enter_new_rows(self.number, batch.facts, rows, row_end, deal, scan)

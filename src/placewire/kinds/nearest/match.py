@@ -1,16 +1,15 @@
 """A worker's part for `nearest`: objects that may enter results, by the circles of the last commit.
 
-Of one block only those are handed on that could enter if the block were all there is: an object
-that k others of the block precede and beat would not enter anywhere.
+Of each block, a worker passes on only candidates that could enter if the block were the whole log:
+an object that k earlier ones of the block beat cannot enter a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import freeze, read_only
 from placewire.kernels.space.circles import points_to_units, radii_to_limits
@@ -27,24 +26,23 @@ from placewire.kinds.nearest.kernels.match import (
 )
 from placewire.kinds.nearest.kernels.top_k import candidates_entering_rows
 from placewire.kinds.nearest.rows import nearest_columns
+from placewire.model.arrays import F64, I64, U16, U32, Array, Bools
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows, take_slices
 
 LEAST_ROOM = 4_096
-FIRST_STRETCH = 64  # objects
-ROOM = 1_000_000  # candidates that a stretch may have, about
+FIRST_CHUNK = 64  # objects
+ROOM = 1_000_000  # candidates that a chunk may have, about
 NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
-def shrink(
-    target: Target, owned: bool, rows: NDArray[np.uint32], radius: NDArray[np.float64]
-) -> Target:
+def shrink(target: Target, owned: bool, rows: U32, radius: F64) -> Target:
     """The same with smaller circles of some rows; the limits that others see stay."""
     limits = target.thresholds if owned else target.thresholds.copy()
     limits[rows] = np.minimum(limits[rows], radii_to_limits(read_only(radius)))
     return target._replace(thresholds=limits)
 
 
-def probe_some(block: ObjectBlock, picked: NDArray[np.int64]) -> Probe:
+def probe_some(block: ObjectBlock, picked: I64) -> Probe:
     """Some of the objects, ready for matching; no subscription is met without a term."""
     term_offsets, at = take_slices(block.term_offsets, picked)
     return make_probe(
@@ -65,17 +63,17 @@ class LogChunks:
     The next one is as long as what the last one found allows.
     """
 
-    def __init__(self, events: NDArray[np.uint32], first: int = 0) -> None:
+    def __init__(self, events: U32, first: int = 0) -> None:
         self.order = np.argsort(events, kind="stable")
         self.at = int(np.searchsorted(events[self.order], first))
-        self.size = FIRST_STRETCH
+        self.size = FIRST_CHUNK
         self.last = 0
 
     @property
     def left(self) -> int:
         return int(self.order.size) - self.at
 
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+    def __iter__(self) -> Iterator[I64]:
         while self.left:
             picked = np.sort(self.order[self.at : self.at + self.size])
             self.at += picked.size
@@ -83,9 +81,9 @@ class LogChunks:
             yield picked
 
     def found(self, candidates: int) -> None:
-        """Say how many candidates the last stretch had."""
+        """Learn how many candidates the last chunk had."""
         each = max(candidates / max(self.last, 1), 0.1)
-        self.size = max(FIRST_STRETCH, int(ROOM / each))
+        self.size = max(FIRST_CHUNK, int(ROOM / each))
 
 
 def predicates_of(rows: SubscriptionRows) -> NearPredicates:
@@ -101,7 +99,7 @@ def find_near(probe: Probe, target: Target) -> Matches:
     units = read_only(points_to_units(probe.lon, probe.lat))
     circles = freeze(Circles, (index.centres, target.thresholds))
     dead = read_only(target.dead)
-    found: list[tuple[NDArray[Any], ...]] = [NOTHING_FOUND]  # a worker may have no part of it
+    found: list[tuple[Array, ...]] = [NOTHING_FOUND]  # a worker may have no part of it
     looked = 0
     for part in target.parts:
         buffers = make_buffers(max(LEAST_ROOM, 2 * index.longest[part]))
@@ -129,20 +127,16 @@ def scan_near(probe: Probe, target: Target) -> Matches:
 class Sifted(NamedTuple):
     """Candidates by (row, event), each once, without those that k others precede and beat."""
 
-    object: NDArray[np.uint32]
-    row: NDArray[np.uint32]
-    event: NDArray[np.uint32]
-    distance: NDArray[np.float64]
-    full: NDArray[np.uint32]  # rows that have k of them
-    radius: NDArray[np.float64]  # how far the k-th of these is
+    object: U32
+    row: U32
+    event: U32
+    distance: F64
+    full: U32  # rows that have k of them
+    radius: F64  # how far the k-th of these is
 
 
 def sift_near(
-    matches: Matches,
-    events: NDArray[np.uint32],
-    sure: NDArray[np.bool_],
-    ks: NDArray[np.uint16],
-    before: Sifted | None = None,
+    matches: Matches, events: U32, sure: Bools, ks: U16, before: Sifted | None = None
 ) -> Sifted:
     """Those candidates that could enter, with those of earlier chunks of the block.
 
@@ -167,9 +161,9 @@ def sift_near(
 def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matches:
     """Candidates of a block for a segment's rows, by the index or by scanning.
 
-    The block is taken in chunks of the log, so many objects at a time that their candidates
-    have room: subscriptions with fewer than k objects want everything that has their terms, and
-    only after a stretch it is known how far away is too far.
+    The block is taken in chunks of the log, each as long as the room for its candidates allows. A
+    subscription with fewer than k objects accepts every object that has its terms; how far away is
+    too far is known only after a chunk.
     """
     find = scan_near if scan else find_near
     chunks = LogChunks(block.event)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import radii_to_areas
@@ -21,9 +20,14 @@ from placewire.kinds.nearest.kernels.top_k import (
     results_to_radii,
     slots_taken,
 )
+from placewire.model.arrays import F64, I32, I64, U16, U32, Array, Bools
 from placewire.model.kinds import Delta, RowResults
-from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
-from placewire.storage.arrays import open_arrays
+from placewire.model.subscriptions import (
+    concat_columns,
+    lengths_to_offsets,
+    take_columns,
+)
+from placewire.storage.arrays import label_columns, open_arrays, read_columns
 from placewire.storage.manifest import DeltaEntry
 
 # The index is rebuilt once its circles have shrunk to half: all together, by the area that they
@@ -35,10 +39,10 @@ LOOKED = 100_000  # postings after which the share in the circle is taken
 class Neighbours(NamedTuple):
     """Results of n rows: row r's are in slots offsets[r]:offsets[r + 1], the first `counts[r]`."""
 
-    offsets: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    distance: NDArray[np.float64]
-    seq: NDArray[np.int64]
+    offsets: I64
+    counts: I32
+    distance: F64
+    seq: I64
 
     def copy(self) -> Neighbours:
         return Neighbours(
@@ -49,19 +53,19 @@ class Neighbours(NamedTuple):
 class NearestEntrants(NamedTuple):
     """Candidates by (row, seq) that entered results."""
 
-    row: NDArray[np.uint32]
-    seq: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    row: U32
+    seq: I64
+    distance: F64
 
 
 class Radii(NamedTuple):
     """Rows whose radius shrank, and to what."""
 
-    row: NDArray[np.uint32]
-    radius: NDArray[np.float64]
+    row: U32
+    radius: F64
 
 
-def no_neighbours(ks: NDArray[np.uint16]) -> Neighbours:
+def no_neighbours(ks: U16) -> Neighbours:
     """Empty results, with room for k each."""
     offsets = lengths_to_offsets(ks.astype(np.int64))
     slots = int(offsets[-1])
@@ -70,25 +74,13 @@ def no_neighbours(ks: NDArray[np.uint16]) -> Neighbours:
     )
 
 
-def take_neighbours(neighbours: Neighbours, picked: NDArray[np.int64]) -> Neighbours:
+def take_neighbours(neighbours: Neighbours, picked: I64) -> Neighbours:
     """The results of some rows."""
     offsets, counts, distance, seq = map(read_only, neighbours)
     return Neighbours(*slots_taken(offsets, counts, distance, seq, read_only(picked)))
 
 
-def concat_neighbours(parts: Sequence[Neighbours]) -> Neighbours:
-    """The results of all rows of `parts`."""
-    return Neighbours(
-        concat_offsets([p.offsets for p in parts]),
-        np.concatenate([p.counts for p in parts]),
-        np.concatenate([p.distance for p in parts]),
-        np.concatenate([p.seq for p in parts]),
-    )
-
-
-def enter(
-    neighbours: Neighbours, candidates: NearestEntrants
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def enter(neighbours: Neighbours, candidates: NearestEntrants) -> tuple[Bools, I64]:
     """Apply candidates by (row, seq) in place: which entered, and the seq each dropped or -1."""
     rows, seqs, distances = map(read_only, candidates)
     entered, dropped = candidates_into_results(
@@ -103,40 +95,33 @@ def enter(
     return entered, dropped
 
 
-def radii_of(neighbours: Neighbours, within_m: NDArray[np.float64]) -> NDArray[np.float64]:
+def radii_of(neighbours: Neighbours, within_m: F64) -> F64:
     """How far away an object may be and still enter."""
-    radii: NDArray[np.float64] = results_to_radii(
+    return results_to_radii(
         read_only(neighbours.offsets),
         read_only(neighbours.counts),
         read_only(neighbours.distance),
         read_only(within_m),
     )
-    return radii
 
 
 def make_delta(entrants: NearestEntrants, radii: Radii) -> Delta:
     """A delta as arrays of a file."""
-    arrays = {name: array for part in (entrants, radii) for name, array in named(part)}
+    arrays = label_columns("entrant", entrants) | label_columns("radius", radii)
     return Delta(arrays, int(entrants.row.size))
 
 
-def named(part: NearestEntrants | Radii) -> list[tuple[str, NDArray[Any]]]:
-    kind = "entrant" if isinstance(part, NearestEntrants) else "radius"
-    return [(f"{kind}.{name}", array) for name, array in part._asdict().items()]
+def read_entrants(arrays: dict[str, Array], label: str) -> NearestEntrants:
+    return read_columns(NearestEntrants, arrays, f"{label}.entrant")
 
 
-def read_entrants(arrays: dict[str, NDArray[Any]], label: str) -> NearestEntrants:
-    return NearestEntrants(*(arrays[f"{label}.entrant.{name}"] for name in NearestEntrants._fields))
+def read_radii(arrays: dict[str, Array], label: str) -> Radii:
+    return read_columns(Radii, arrays, f"{label}.radius")
 
 
-def read_radii(arrays: dict[str, NDArray[Any]], label: str) -> Radii:
-    return Radii(*(arrays[f"{label}.radius.{name}"] for name in Radii._fields))
-
-
-def areas_of(radius: NDArray[np.float64]) -> NDArray[np.float64]:
+def areas_of(radius: F64) -> F64:
     """Return the areas of circles with these radii."""
-    areas: NDArray[np.float64] = radii_to_areas(read_only(radius))
-    return areas
+    return radii_to_areas(read_only(radius))
 
 
 class NearestResults(RowResults):
@@ -145,8 +130,8 @@ class NearestResults(RowResults):
     def __init__(
         self,
         neighbours: Neighbours,
-        radius: NDArray[np.float64],
-        within_m: NDArray[np.float64],
+        radius: F64,
+        within_m: F64,
         deltas: Sequence[DeltaEntry],
         path: Callable[[str], Path],
     ) -> None:
@@ -184,11 +169,10 @@ class NearestResults(RowResults):
             self.first_share = self.share
         self.looked = self.passed = 0
 
-    def enter(self, candidates: NearestEntrants) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    def enter(self, candidates: NearestEntrants) -> tuple[Bools, I64]:
         """Apply candidates by (row, seq); which entered, and the seq each dropped or -1."""
         entered, dropped = enter(self.neighbours, candidates)
-        row, seq, distance = candidates
-        entrants = NearestEntrants(row[entered], seq[entered], distance[entered])
+        entrants = take_columns(candidates, entered)
         if entrants.row.size:
             self.fresh.append(entrants)
             if self.since is not None:
@@ -196,7 +180,7 @@ class NearestResults(RowResults):
             self._shrink(np.unique(entrants.row))
         return entered, dropped
 
-    def _shrink(self, rows: NDArray[np.uint32]) -> None:
+    def _shrink(self, rows: U32) -> None:
         """Note the radii of rows whose results changed."""
         n = self.neighbours
         last = n.offsets[1:][rows] - 1
@@ -210,24 +194,21 @@ class NearestResults(RowResults):
         self.since = []
         return self.neighbours.copy() if copy else self.neighbours
 
-    def inherit(self, source: RowResults, row_map: NDArray[np.int64]) -> None:
+    def inherit(self, source: RowResults, row_map: I64) -> None:
         assert isinstance(source, NearestResults)
         for entrants in source.since or ():
             rows = row_map[entrants.row]
             kept = rows >= 0
-            self.enter(
-                NearestEntrants(
-                    rows[kept].astype(np.uint32), entrants.seq[kept], entrants.distance[kept]
-                )
-            )
+            moved = entrants._replace(row=rows.astype(np.uint32))
+            self.enter(take_columns(moved, kept))
 
-    def take(self, rows: NDArray[np.int64]) -> Neighbours:
+    def take(self, rows: I64) -> Neighbours:
         return take_neighbours(self.neighbours, rows)
 
     def take_fresh(self, first_seq: int) -> Delta | None:
         if not self.fresh:
             return None
-        entrants = NearestEntrants(*(np.concatenate(c) for c in zip(*self.fresh, strict=True)))
+        entrants = concat_columns(self.fresh)
         self.fresh = []
         rows = np.unique(entrants.row)
         rows = rows[self.radius[rows] < self.within_m[rows]]
@@ -238,11 +219,11 @@ class NearestResults(RowResults):
         entrants = [read_entrants(*one) for one in opened]
         rows = np.unique(np.concatenate([read_radii(*one).row for one in opened]))
         return make_delta(
-            NearestEntrants(*(np.concatenate(c) for c in zip(*entrants, strict=True))),
+            concat_columns(entrants),
             Radii(rows, self.radius[rows]),
         )
 
-    def object_seqs(self) -> NDArray[np.int64]:
+    def object_seqs(self) -> I64:
         n = self.neighbours
         slots = np.arange(n.seq.size) - np.repeat(n.offsets[:-1], np.diff(n.offsets))
         return np.unique(n.seq[slots < np.repeat(n.counts, np.diff(n.offsets))])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import F64
 from placewire.model.kinds import NEAREST
 from placewire.model.subscriptions import SubscriptionRows
 
@@ -19,21 +19,21 @@ class NearestRows(NamedTuple):
     over memory.
     """
 
-    circle: NDArray[np.float64]
+    circle: F64
 
     @property
-    def lon(self) -> NDArray[np.float64]:
+    def lon(self) -> F64:
         return self._column(LON)
 
     @property
-    def lat(self) -> NDArray[np.float64]:
+    def lat(self) -> F64:
         return self._column(LAT)
 
     @property
-    def within_m(self) -> NDArray[np.float64]:
+    def within_m(self) -> F64:
         return self._column(WITHIN)
 
-    def _column(self, place: int) -> NDArray[np.float64]:
+    def _column(self, place: int) -> F64:
         """Return one number of every circle, read-only."""
         return read_only(self.circle[:, place].copy())
 

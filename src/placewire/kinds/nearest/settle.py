@@ -1,4 +1,4 @@
-"""Entering: candidates of a batch applied to the results of `nearest` subscriptions, by seq.
+"""Apply the candidates of a batch to the results of `nearest` subscriptions, in order of seq.
 
 The workers filtered by the circles of the last commit; here every candidate meets the result as it
 is at its seq. Rows that began in the batch have no circles yet: they meet the batch's objects in
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import BlockFacts, object_nows, object_seqs
 from placewire.kernels.jit import read_only
@@ -24,7 +23,13 @@ from placewire.kinds.nearest.results import NearestEntrants, NearestResults, no_
 from placewire.kinds.nearest.rows import nearest_columns
 from placewire.kinds.object_ids import ResultObjectFiles, read_batch_objects, take_texts
 from placewire.kinds.shard import Changed, SettleBatch, Shard, began_before, read_candidates
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
+from placewire.model.arrays import F64, I64, U32
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_columns,
+    lengths_to_offsets,
+    take_columns,
+)
 from placewire.segments.segment import Segment, make_segment
 
 
@@ -35,23 +40,23 @@ class Entered(NamedTuple):
     """
 
     rows: SubscriptionRows
-    row: NDArray[np.uint32]
-    seq: NDArray[np.int64]
-    object: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    dropped: NDArray[np.int64]
+    row: U32
+    seq: I64
+    object: I64
+    distance: F64
+    dropped: I64
 
 
 class _Candidates(NamedTuple):
     """Candidates of one segment's rows, in any order."""
 
-    row: NDArray[np.uint32]
-    seq: NDArray[np.int64]
-    object: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    row: U32
+    seq: I64
+    object: I64
+    distance: F64
 
 
-def first_objects(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
+def first_objects(facts: Sequence[BlockFacts]) -> I64:
     """The number of each block's first object among all of the batch."""
     return lengths_to_offsets(np.array([f.arrays["object.event"].size for f in facts], np.int64))
 
@@ -73,8 +78,7 @@ def enter_candidates(shard: Shard, batch: SettleBatch) -> Entered | None:
         )
     if not found:
         return None
-    together = _Candidates(*(np.concatenate(column) for column in zip(*found, strict=True)))
-    return _enter(shard.live.segment.rows, shard.live.results, together)
+    return _enter(shard.live.segment.rows, shard.live.results, concat_columns(found))
 
 
 def _enter(rows: SubscriptionRows, results: NearestResults, found: _Candidates) -> Entered:
@@ -82,25 +86,16 @@ def _enter(rows: SubscriptionRows, results: NearestResults, found: _Candidates) 
     first = int(found.seq.min()) if found.seq.size else 0
     since = (found.seq - first).astype(np.uint64)  # a batch has fewer than 2^32 events
     order = np.argsort((found.row.astype(np.uint64) << np.uint64(32)) | since)
-    found = _Candidates(
-        found.row[order], found.seq[order], found.object[order], found.distance[order]
-    )
+    found = take_columns(found, order)
     entered, dropped = results.enter(NearestEntrants(found.row, found.seq, found.distance))
-    return Entered(
-        rows,
-        found.row[entered],
-        found.seq[entered],
-        found.object[entered],
-        found.distance[entered],
-        dropped[entered],
-    )
+    return Entered(rows, *take_columns(found, entered), dropped[entered])
 
 
 def enter_new_rows(
     kind: int,
     facts: Sequence[BlockFacts],
     rows: SubscriptionRows,
-    row_end: NDArray[np.int64],
+    row_end: I64,
     deal: RowPartition | None = None,
     scan: bool = False,
 ) -> tuple[Segment, Entered | None]:
@@ -131,10 +126,10 @@ def enter_new_rows(
 def meet_new_rows(
     fact: BlockFacts,
     base: int,
-    picked: NDArray[np.int64],
+    picked: I64,
     segment: Segment,
     results: NearestResults,
-    row_end: NDArray[np.int64],
+    row_end: I64,
     scan: bool,
 ) -> _Candidates:
     """Candidates among some objects of a block, by the circles as they are."""
@@ -166,7 +161,7 @@ def name_entrants(
     entered: Sequence[Entered],
     result_objects: ResultObjectFiles,
 ) -> list[Changed]:
-    """Updates of `nearest` subscriptions; what entered goes into a stored, to be named later."""
+    """Return the updates of a batch; store the ids of objects that entered, to name them later."""
     entered = [part for part in entered if part.row.size]
     if not entered:
         return []

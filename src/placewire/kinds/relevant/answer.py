@@ -11,21 +11,12 @@ from placewire.ingest.queries import Query
 from placewire.objects.kernels.best_of_rows import best_objects_of_query, make_ask
 from placewire.objects.kernels.score import ROW_MASK, SECTION_SHIFT, ScoredObjects
 from placewire.objects.score_layers import NO_PAGE_LAYERS
-from placewire.objects.sections import (
-    Section,
-    Span,
-    name_object,
-    words_in,
-)
+from placewire.objects.sections import Section, Span, name_object, words_in
 from placewire.text.words import Lexicon, weigh_terms
 
 
 def answer_relevant(
-    query: Query,
-    span: Span,
-    sections: Sequence[Section],
-    lexicon: Lexicon | None,
-    with_data: bool,
+    query: Query, span: Span, sections: Sequence[Section], lexicon: Lexicon | None, with_data: bool
 ) -> dict[str, Any]:
     """Find the objects with the highest scores."""
     idf, ask_norm = weigh_terms(query.terms, lexicon)

@@ -1,7 +1,7 @@
 """The index of `relevant` subscriptions: postings by term, cell and group of like alpha.
 
-A group's postings need ever more text the later they come, so that a search of it ends early. The
-index holds for thresholds that are not below those it was made with (docs/decisions/0010).
+The postings of a group are sorted by the text score they need, so a search of it can stop early.
+The index holds for thresholds that are not below those it was made with (docs/decisions/0010).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
@@ -25,6 +24,7 @@ from placewire.kinds.relevant.kernels.groups import (
     rows_to_weights,
 )
 from placewire.kinds.relevant.rows import relevant_columns, scored_rows
+from placewire.model.arrays import F64, I32, I64, U32, U64, Bools
 from placewire.model.subscriptions import SubscriptionRows, take_slices
 
 GROUPS = 10
@@ -34,11 +34,11 @@ ALL_POSTED = np.empty(0, np.bool_)
 
 def build_groups(
     rows: SubscriptionRows,
-    theta: NDArray[np.int32],
+    theta: I32,
     *,
-    picked: NDArray[np.int64] | None = None,
-    posted: NDArray[np.bool_] | None = None,
-    often: NDArray[np.float64] | None = None,
+    picked: I64 | None = None,
+    posted: Bools | None = None,
+    often: F64 | None = None,
     groups: int = GROUPS,
     leaf_rows: int = LEAF_ROWS,
     dropping: bool = True,
@@ -97,11 +97,7 @@ def build_groups(
     )
 
 
-def number_terms(
-    rows: SubscriptionRows,
-    literals: NDArray[np.int64],
-    often: NDArray[np.float64] | None,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
+def number_terms(rows: SubscriptionRows, literals: I64, often: F64 | None) -> tuple[U64, U32, F64]:
     """Number the terms of some literals from the rarest to the most frequent.
 
     Returns the table of hashes, the number of each literal and the idf of each term.
@@ -124,28 +120,28 @@ def number_terms(
 
 
 class TermPartition(NamedTuple):
-    """Postings dealt out to parts: the part of each literal, or -1 if it is not posted.
+    """Postings divided into parts: the part of each literal, or -1 if it is not posted.
 
     Where those of a row are in several parts, `often` f64[literals] gives their order.
     """
 
     parts: int
-    owner: NDArray[np.int32]
-    often: NDArray[np.float64] | None = None
+    owner: I32
+    often: F64 | None = None
 
 
 def index_parts(
-    rows: SubscriptionRows, theta: NDArray[np.int32], dealt: TermPartition | None
+    rows: SubscriptionRows, theta: I32, partition: TermPartition | None
 ) -> tuple[GroupIndex, ...]:
-    """An index for every part that postings are dealt out to, or one of all."""
-    if dealt is None:
+    """An index for every part of the postings, or one of all postings."""
+    if partition is None:
         return (build_groups(rows, theta),)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
     indexes = []
-    for part in range(dealt.parts):
-        posted = dealt.owner == part
+    for part in range(partition.parts):
+        posted = partition.owner == part
         here = np.unique(row[posted])
-        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=dealt.often))
+        indexes.append(build_groups(rows, theta, picked=here, posted=posted, often=partition.often))
     return tuple(indexes)
 
 

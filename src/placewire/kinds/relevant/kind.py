@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import POINT, FieldReader, read_alpha, read_k, read_reach
@@ -41,6 +40,7 @@ from placewire.kinds.relevant.results import (
 from placewire.kinds.relevant.rows import NO_RELEVANT, RelevantRows
 from placewire.kinds.relevant.settle import WindowSlide, gather_candidates, resolve_window_updates
 from placewire.kinds.shard import AdmittedRows, Changed, KindResults, SettleBatch, Shard
+from placewire.model.arrays import I32, I64, U16
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import COVER_ALL, Program
 from placewire.model.kinds import (
@@ -60,6 +60,7 @@ from placewire.model.regions import WHOLE_WORLD
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.segments.live_segment import ResultsContext
 from placewire.segments.segment import Segment, make_segment
+from placewire.storage.arrays import label_columns, read_columns
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import DeltaEntry
 from placewire.text.words import weigh_terms
@@ -105,7 +106,7 @@ class RelevantKind(Kind):
         own = {"weights": (lon, lat, alpha, reach, norm), "literal_idf": idf}
         return RowFields(k, WHOLE_WORLD, program, own)
 
-    def read_plain(self, numbers: PlainNumbers, literals: NDArray[np.int64]) -> RelevantRows:
+    def read_plain(self, numbers: PlainNumbers, literals: I64) -> RelevantRows:
         """Lines are plain only without a lexicon: every idf is 1."""
         lon, lat, _, alpha, reach_m = numbers
         weights = np.column_stack([lon, lat, alpha, reach_m, np.sqrt(literals)])
@@ -119,15 +120,14 @@ class RelevantKind(Kind):
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
         arrays = buffer_arrays(segment.held)
         for part, groups in enumerate(segment.index.groups):
-            arrays |= {f"groups{part}.{name}": array for name, array in groups._asdict().items()}
+            arrays |= label_columns(f"groups{part}", groups)
         if segment.index.partition is not None:
             arrays["dealt"] = segment.index.partition.owner
         return arrays, {"groups": len(segment.index.groups)}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> tuple[Any, Any]:
         groups = tuple(
-            GroupIndex(*(arrays[f"groups{part}.{name}"] for name in GroupIndex._fields))
-            for part in range(facts["groups"])
+            read_columns(GroupIndex, arrays, f"groups{part}") for part in range(facts["groups"])
         )
         dealt = TermPartition(facts["groups"], arrays["dealt"]) if "dealt" in arrays else None
         return RelevantIndex(groups, dealt), read_buffers(arrays)
@@ -145,14 +145,12 @@ class RelevantKind(Kind):
         return MergedResults(joined, merged.partition(self.number, merged.rows, joined))
 
     def parts(self, segment: Segment) -> Sequence[Any]:
-        parts: Sequence[Any] = segment.index.groups
-        return parts
+        return segment.index.groups
 
-    def open_thresholds(self, segment: Segment) -> NDArray[np.int32]:
-        theta: NDArray[np.int32] = segment.held.theta.copy()
-        return theta
+    def open_thresholds(self, segment: Segment) -> I32:
+        return segment.held.theta.copy()
 
-    def apply_delta(self, thresholds: NDArray[np.int32], arrays: Arrays, label: str) -> None:
+    def apply_delta(self, thresholds: I32, arrays: Arrays, label: str) -> None:
         changed = read_delta(arrays, label)
         thresholds[changed.theta_row] = changed.theta
 
@@ -171,12 +169,7 @@ class RelevantKind(Kind):
         memory.use_files(entries)
         batch.live.horizon = int(moves.horizon[-1])
         return WindowSlide(
-            moves,
-            batch.advances,
-            memory,
-            batch.window.by_time,
-            batch.last_seq,
-            batch.window.growth,
+            moves, batch.advances, memory, batch.window.by_time, batch.last_seq, batch.window.growth
         )
 
     def settle(self, shard: Shard, batch: SettleBatch) -> list[Changed]:
@@ -185,9 +178,7 @@ class RelevantKind(Kind):
         updates = window_slide.settle_committed(shard.live, found, rows, shard.end_seqs())
         return resolve_window_updates(shard.live.segment.rows, updates, window_slide.search)
 
-    def admit_new(
-        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> AdmittedRows:
+    def admit_new(self, rows: SubscriptionRows, row_end: I64, batch: SettleBatch) -> AdmittedRows:
         """Give rows their first results from the window."""
         window_slide: WindowSlide = batch.begun[self.number]
         empty = empty_buffers(np.zeros(rows.total, np.int64), window_slide.by_time)
@@ -237,7 +228,7 @@ class RelevantKind(Kind):
 
 
 def open_buffers(
-    held: Buffers, ks: NDArray[np.uint16], deltas: Sequence[DeltaEntry], context: ResultsContext
+    held: Buffers, ks: U16, deltas: Sequence[DeltaEntry], context: ResultsContext
 ) -> RelevantResults:
     """Buffers of rows in memory, kept by the rule that the run has."""
     rule = BufferRule(context.buffer or BUFFERS[0], context.by_time)

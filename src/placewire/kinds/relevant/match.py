@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import points_to_units
@@ -28,6 +27,7 @@ from placewire.kinds.relevant.kernels.score import (
     objects_relevant_to_rows,
 )
 from placewire.kinds.relevant.rows import scored_rows
+from placewire.model.arrays import I32, I64, U32, U64
 from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 from placewire.segments.segment import NONE_DEAD
 
@@ -40,18 +40,18 @@ class Relevance(NamedTuple):
     `counters` i64 are named by `kernels.groups.COUNTER_NAMES`.
     """
 
-    object: NDArray[np.uint32]
-    row: NDArray[np.uint32]
-    nano: NDArray[np.int32]
-    counters: NDArray[np.int64]
+    object: U32
+    row: U32
+    nano: I32
+    counters: I64
 
 
 def find_relevant(
     block: RelevanceBlock,
     rows: SubscriptionRows,
     index: GroupIndex,
-    theta: NDArray[np.int32],
-    dead: NDArray[np.uint64] = NONE_DEAD,
+    theta: I32,
+    dead: U64 = NONE_DEAD,
     prunings: int = ALL_PRUNINGS,
     room: int = ROOM,
 ) -> Relevance:
@@ -86,10 +86,7 @@ def find_relevant(
 
 
 def scan_relevant(
-    block: RelevanceBlock,
-    rows: SubscriptionRows,
-    theta: NDArray[np.int32],
-    dead: NDArray[np.uint64] = NONE_DEAD,
+    block: RelevanceBlock, rows: SubscriptionRows, theta: I32, dead: U64 = NONE_DEAD
 ) -> Relevance:
     """The same by looking at every pair."""
     block = RelevanceBlock(*map(read_only, block))
@@ -98,9 +95,7 @@ def scan_relevant(
     return Relevance(objects, of_row, nano, np.zeros(len(COUNTER_NAMES), np.int64))
 
 
-def live_rows(
-    rows: SubscriptionRows, theta: NDArray[np.int32], dead: NDArray[np.uint64]
-) -> LiveRows:
+def live_rows(rows: SubscriptionRows, theta: I32, dead: U64) -> LiveRows:
     """Return what decides whether rows take an object at all."""
     return LiveRows(read_only(rows.expires_us), read_only(theta), read_only(dead))
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.object_ids import NO_NAMED_OBJECTS, NamedObjects, concat_named_objects
 from placewire.kinds.relevant.kernels.window import WindowMatches
 from placewire.kinds.relevant.rows import scored_rows
-from placewire.kinds.threads import run_in_portions
+from placewire.kinds.shard import run_in_portions
+from placewire.model.arrays import F64, I32, I64
 from placewire.model.kinds import KindMemory
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.index import Retained
@@ -42,8 +42,8 @@ class WindowFile(NamedTuple):
     """An open file of the object store, with its words ordered by hash and its rows by seq."""
 
     retained: Retained
-    word_order: NDArray[np.int64]
-    seq_order: NDArray[np.int64]
+    word_order: I64
+    seq_order: I64
     entry: StoreEntry
     layers: Layers
 
@@ -71,11 +71,7 @@ class WindowSearch(KindMemory):
         return min(rows, max(LEAST_SLID, int(window)))
 
     def note_scored(
-        self,
-        rows: SubscriptionRows,
-        picked: NDArray[np.int64],
-        wanted: SearchWindows,
-        looked: NDArray[np.int64],
+        self, rows: SubscriptionRows, picked: I64, wanted: SearchWindows, looked: I64
     ) -> None:
         """Learn from a search which share of postings the next one will score."""
         few = slice(0, SAMPLED_ROWS)
@@ -113,9 +109,7 @@ class WindowSearch(KindMemory):
             found.append(self.files[entry.name])
         return found
 
-    def estimate_postings(
-        self, rows: SubscriptionRows, picked: NDArray[np.int64], wanted: SearchWindows
-    ) -> NDArray[np.float64]:
+    def estimate_postings(self, rows: SubscriptionRows, picked: I64, wanted: SearchWindows) -> F64:
         """Estimate how many postings of the window a search for each row reads."""
         counts = np.zeros(picked.size)
         for file in self._open(*wanted.widest):
@@ -123,7 +117,7 @@ class WindowSearch(KindMemory):
         return counts
 
     def _choose_layers(
-        self, file: WindowFile, rows: SubscriptionRows, picked: NDArray[np.int64]
+        self, file: WindowFile, rows: SubscriptionRows, picked: I64
     ) -> tuple[PageLayers, bool]:
         """Choose the layers by which to search a file, built once enough postings are read."""
         if file.layers.page_layers is not None:
@@ -133,11 +127,7 @@ class WindowSearch(KindMemory):
         return file.layers.deepen(file.retained, int(counts.sum()))
 
     def find_best(
-        self,
-        rows: SubscriptionRows,
-        picked: NDArray[np.int64],
-        wanted: SearchWindows,
-        sizes: NDArray[np.int64],
+        self, rows: SubscriptionRows, picked: I64, wanted: SearchWindows, sizes: I64
     ) -> BestObjects:
         """Find the best objects of each of the picked rows, at most `sizes` of them."""
         best = make_best_objects(sizes)
@@ -165,12 +155,7 @@ class WindowSearch(KindMemory):
         return best
 
     def find_above(
-        self,
-        rows: SubscriptionRows,
-        picked: NDArray[np.int64],
-        after_seq: NDArray[np.int64],
-        before_seq: NDArray[np.int64],
-        theta: NDArray[np.int32],
+        self, rows: SubscriptionRows, picked: I64, after_seq: I64, before_seq: I64, theta: I32
     ) -> WindowMatches:
         """Find the objects between two events that reach the threshold of each picked row."""
         parts = []
@@ -195,7 +180,7 @@ class WindowSearch(KindMemory):
         offsets = np.searchsorted(of[order], np.arange(picked.size + 1))
         return WindowMatches(offsets, nano[order], seq[order], exp[order])
 
-    def find_objects(self, seqs: NDArray[np.int64]) -> NamedObjects:
+    def find_objects(self, seqs: I64) -> NamedObjects:
         """Find the objects of ascending, distinct seqs, all of which are in the store."""
         parts = []
         for file in self._open(int(seqs[0]) - 1, np.iinfo(np.int64).min, int(seqs[-1]) + 1):
@@ -214,12 +199,7 @@ class WindowSearch(KindMemory):
         return named.take(np.argsort(named.seq, kind="stable"))
 
 
-def count_postings(
-    file: WindowFile,
-    rows: SubscriptionRows,
-    picked: NDArray[np.int64],
-    counts: NDArray[np.float64],
-) -> None:
+def count_postings(file: WindowFile, rows: SubscriptionRows, picked: I64, counts: F64) -> None:
     """Add the number of postings in a file of the terms of each row."""
     postings_of_rows(read_only(picked), scored_rows(rows), file.columns, counts)
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.blocks import NEVER
 from placewire.kernels.jit import read_only
@@ -28,9 +27,10 @@ from placewire.kinds.relevant.kernels.buffers import (
     entrants_into_buffers,
     newcomers_counted,
 )
+from placewire.model.arrays import F64, I32, I64, U16, U32, Array
 from placewire.model.kinds import Delta, RowResults
 from placewire.model.subscriptions import concat_offsets, lengths_to_offsets
-from placewire.storage.arrays import open_arrays
+from placewire.storage.arrays import label_columns, open_arrays, read_columns
 from placewire.storage.manifest import DeltaEntry
 
 EVERY_SEQ = -1
@@ -39,27 +39,27 @@ EVERY_SEQ = -1
 class BufferEntrants(NamedTuple):
     """Objects and the rows whose buffers they entered."""
 
-    row: NDArray[np.uint32]
-    nano: NDArray[np.int32]
-    seq: NDArray[np.int64]
-    exp: NDArray[np.int64]
+    row: U32
+    nano: I32
+    seq: I64
+    exp: I64
 
 
 class BufferDelta(NamedTuple):
     """What a batch changed: rows and objects that entered, thresholds, refilled buffers."""
 
-    entrant_row: NDArray[np.uint32]
-    entrant_nano: NDArray[np.int32]
-    entrant_seq: NDArray[np.int64]
-    entrant_exp: NDArray[np.int64]
-    theta_row: NDArray[np.uint32]
-    theta: NDArray[np.int32]
-    theta_seq: NDArray[np.int64]
-    refill_row: NDArray[np.uint32]
-    refill_counts: NDArray[np.int32]
-    refill_nano: NDArray[np.int32]
-    refill_seq: NDArray[np.int64]
-    refill_exp: NDArray[np.int64]
+    entrant_row: U32
+    entrant_nano: I32
+    entrant_seq: I64
+    entrant_exp: I64
+    theta_row: U32
+    theta: I32
+    theta_seq: I64
+    refill_row: U32
+    refill_counts: I32
+    refill_nano: I32
+    refill_seq: I64
+    refill_exp: I64
 
     def entrants(self) -> tuple[BufferEntrants, BufferEntrants]:
         """Those of refilled buffers, and the others."""
@@ -69,7 +69,7 @@ class BufferDelta(NamedTuple):
         ), BufferEntrants(*self[:4])
 
 
-def empty_buffers(lengths: NDArray[np.int64], by_time: bool) -> Buffers:
+def empty_buffers(lengths: I64, by_time: bool) -> Buffers:
     """Buffers without objects and with room for as many as said, complete."""
     offsets = lengths_to_offsets(lengths)
     slots = int(offsets[-1])
@@ -88,9 +88,9 @@ def empty_buffers(lengths: NDArray[np.int64], by_time: bool) -> Buffers:
 
 def take_buffers(
     buffers: Buffers,
-    picked: NDArray[np.int64],
+    picked: I64,
     by_time: bool,
-    room: NDArray[np.int64] | None = None,
+    room: I64 | None = None,
     since_seq: int = EVERY_SEQ,
 ) -> Buffers:
     """The buffers of some rows, with room for as many objects as said, or as there are.
@@ -115,15 +115,15 @@ def concat_buffers(parts: Sequence[Buffers], by_time: bool) -> Buffers:
     return joined if by_time else joined._replace(exp=joined.seq)
 
 
-def buffer_arrays(buffers: Buffers) -> dict[str, NDArray[Any]]:
+def buffer_arrays(buffers: Buffers) -> dict[str, Array]:
     """Buffers as arrays of a file."""
-    arrays = {f"buffers.{name}": array for name, array in buffers._asdict().items()}
+    arrays = label_columns("buffers", buffers)
     if buffers.exp is buffers.seq:
         del arrays["buffers.exp"]
     return arrays
 
 
-def read_buffers(arrays: dict[str, NDArray[Any]]) -> Buffers:
+def read_buffers(arrays: dict[str, Array]) -> Buffers:
     """Buffers of a file."""
     columns = {name: arrays.get(f"buffers.{name}") for name in Buffers._fields}
     if columns["exp"] is None:
@@ -132,11 +132,7 @@ def read_buffers(arrays: dict[str, NDArray[Any]]) -> Buffers:
 
 
 def make_delta(
-    buffers: Buffers,
-    touched: NDArray[np.int64],
-    refilled: NDArray[np.int64],
-    since_seq: int,
-    by_time: bool,
+    buffers: Buffers, touched: I64, refilled: I64, since_seq: int, by_time: bool
 ) -> BufferDelta:
     """What changed since an event, of rows that were touched and of some that were refilled."""
     touched = np.setdiff1d(touched, refilled)
@@ -164,8 +160,8 @@ def delta_of(delta: BufferDelta) -> Delta:
     return Delta(dict(delta._asdict()), int(delta.entrant_row.size))
 
 
-def read_delta(arrays: dict[str, NDArray[Any]], label: str) -> BufferDelta:
-    return BufferDelta(*(arrays[f"{label}.{name}"] for name in BufferDelta._fields))
+def read_delta(arrays: dict[str, Array], label: str) -> BufferDelta:
+    return read_columns(BufferDelta, arrays, label)
 
 
 BUFFERS = ("cskyband", "skyband", "kmax")
@@ -192,23 +188,20 @@ class BufferRule(NamedTuple):
     def trim(self) -> bool:
         return self.name == "cskyband"
 
-    def room(self, ks: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def room(self, ks: U16) -> I64:
         """How many objects a buffer has room for."""
         k = ks.astype(np.int64)
         if self.name == "kmax":
             return np.maximum((self.kmax * k).astype(np.int64), k + 1)
         return 2 * k + 12 if self.name == "cskyband" else 4 * k + 40
 
-    def sizes(
-        self, ks: NDArray[np.uint16], looked: NDArray[np.float64], growth: float = 1.0
-    ) -> NDArray[np.int64]:
+    def sizes(self, ks: U16, looked: F64, growth: float = 1.0) -> I64:
         """How many of the best objects a buffer is filled with.
 
         `growth` is how many objects arrive in the window for each that leaves it.
         """
         if self.name == "cskyband":
-            sizes: NDArray[np.int64] = cheapest_sizes(ks, looked, growth)
-            return sizes
+            return cheapest_sizes(ks, looked, growth)
         return self.room(ks)
 
 
@@ -218,7 +211,7 @@ class RelevantResults(RowResults):
     def __init__(
         self,
         filed: Buffers,
-        ks: NDArray[np.uint16],
+        ks: U16,
         rule: BufferRule,
         horizon: int,
         deltas: Sequence[DeltaEntry],
@@ -232,23 +225,22 @@ class RelevantResults(RowResults):
         self.buffers = take_buffers(filed, all_rows, rule.by_time, room)
         self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search, if there was one
         self.deltas = list(deltas)
-        self.touched: list[NDArray[np.int64]] = []  # rows, in the batch that is not committed yet
-        self.refilled: list[NDArray[np.int64]] = []
-        self.since: list[NDArray[np.int64]] | None = None  # rows, since a merge began to read
-        self.soonest: NDArray[np.int64] = self._let_go(horizon)
+        self.touched: list[I64] = []  # rows, in the batch that is not committed yet
+        self.refilled: list[I64] = []
+        self.since: list[I64] | None = None  # rows, since a merge began to read
+        self.soonest: I64 = self._let_go(horizon)
         for delta in deltas:
             self._apply(read_delta(open_arrays(path(delta.file)).arrays, delta.label), horizon)
         self.soonest = self._let_go(horizon)
 
-    def _let_go(self, horizon: int) -> NDArray[np.int64]:
-        soonest: NDArray[np.int64] = buffers_past_horizon(horizon, self.buffers)
-        return soonest
+    def _let_go(self, horizon: int) -> I64:
+        return buffers_past_horizon(horizon, self.buffers)
 
     def _change(
         self,
-        rows: NDArray[np.int64],
-        theta: NDArray[np.int32],
-        theta_seq: NDArray[np.int64],
+        rows: I64,
+        theta: I32,
+        theta_seq: I64,
         entrants: Sequence[BufferEntrants],
         horizon: int,
     ) -> None:
@@ -285,22 +277,22 @@ class RelevantResults(RowResults):
         rows = delta.theta_row.astype(np.int64)
         self._change(rows, delta.theta, delta.theta_seq, delta.entrants(), horizon)
 
-    def unindexed(self) -> NDArray[np.int64]:
+    def unindexed(self) -> I64:
         """Rows whose threshold is lower than the index knows: it would not find all for them."""
         return np.flatnonzero(self.buffers.theta < self.indexed)
 
-    def end(self, rows: NDArray[np.int64]) -> None:
+    def end(self, rows: I64) -> None:
         self.soonest[rows] = NEVER
 
     def freeze(self, copy: bool) -> Buffers:
         self.since = []
         return self.take(np.arange(self.ks.size)) if copy else self.buffers
 
-    def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
+    def carry(self, source: RowResults, rows: I64) -> None:
         assert isinstance(source, RelevantResults)
         self.looked[:] = source.looked[rows]
 
-    def take(self, rows: NDArray[np.int64]) -> Buffers:
+    def take(self, rows: I64) -> Buffers:
         return take_buffers(self.buffers, rows, self.rule.by_time)
 
     @property
@@ -312,7 +304,7 @@ class RelevantResults(RowResults):
         held = int(self.buffers.counts.sum())
         return sum(delta.entrants for delta in self.deltas) > held + 10_000
 
-    def note(self, touched: NDArray[np.int64], refilled: NDArray[np.int64]) -> None:
+    def note(self, touched: I64, refilled: I64) -> None:
         """Record changed rows and refilled buffers."""
         for noted, rows in ((self.touched, touched), (self.refilled, refilled)):
             if rows.size:
@@ -344,7 +336,7 @@ class RelevantResults(RowResults):
             )
         )
 
-    def inherit(self, source: RowResults, row_map: NDArray[np.int64]) -> None:
+    def inherit(self, source: RowResults, row_map: I64) -> None:
         """Take what changed in a source since it was merged into this."""
         assert isinstance(source, RelevantResults)
         if not source.since:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import F64
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, WEIGHTS, ScoredRows
@@ -20,35 +20,35 @@ class RelevantRows(NamedTuple):
     squares of their idf, added in that order.
     """
 
-    weights: NDArray[np.float64]
-    literal_idf: NDArray[np.float64]
+    weights: F64
+    literal_idf: F64
 
     @property
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> F64:
         """The point of each row, f64[n, 2]."""
         return self.weights[:, :2].copy()
 
     @property
-    def lon(self) -> NDArray[np.float64]:
+    def lon(self) -> F64:
         return self._column(LON)
 
     @property
-    def lat(self) -> NDArray[np.float64]:
+    def lat(self) -> F64:
         return self._column(LAT)
 
     @property
-    def alpha(self) -> NDArray[np.float64]:
+    def alpha(self) -> F64:
         return self._column(ALPHA)
 
     @property
-    def reach_m(self) -> NDArray[np.float64]:
+    def reach_m(self) -> F64:
         return self._column(REACH)
 
     @property
-    def norm(self) -> NDArray[np.float64]:
+    def norm(self) -> F64:
         return self._column(NORM)
 
-    def _column(self, place: int) -> NDArray[np.float64]:
+    def _column(self, place: int) -> F64:
         """Return one of the weights of every row, read-only."""
         return read_only(self.weights[:, place].copy())
 

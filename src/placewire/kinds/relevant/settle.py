@@ -9,10 +9,9 @@ the rest of the batch itself, since the workers did not know the new threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances, object_seqs
 from placewire.kernels.blocks import NEVER, codes_to_order
@@ -31,8 +30,8 @@ from placewire.kinds.relevant.kernels.window import (
 )
 from placewire.kinds.relevant.refill import NO_OBJECTS, WindowSearch
 from placewire.kinds.relevant.results import RelevantResults
-from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates
-from placewire.kinds.threads import run_in_portions
+from placewire.kinds.shard import Changed, SettleBatch, Shard, read_candidates, run_in_portions
+from placewire.model.arrays import F64, I64, U16, Array, Bools
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.kernels.best_of_rows import BestObjects, SearchWindows
@@ -45,28 +44,18 @@ MIN_THREAD_ROWS = 20_000
 OUTPUT_ROOM = 1 << 16  # updates, and objects added and dropped, of one kernel call
 
 
+@dataclass
 class WindowSlide:
     """Slides the window through one batch and updates the results of rows."""
 
-    def __init__(
-        self,
-        moves: Moves,
-        advances: Advances,
-        search: WindowSearch,
-        by_time: bool,
-        last_seq: int,
-        growth: float = 1.0,
-    ) -> None:
-        self.moves = moves
-        self.advances = advances
-        self.search = search
-        self.by_time = by_time
-        self.last_seq = last_seq
-        self.growth = growth  # objects that arrive in the window for each that leaves it
+    moves: Moves
+    advances: Advances
+    search: WindowSearch
+    by_time: bool
+    last_seq: int
+    growth: float = 1.0  # objects that arrive in the window for each that leaves it
 
-    def find_stops(
-        self, expires_us: NDArray[np.int64], end_seq: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def find_stops(self, expires_us: I64, end_seq: I64) -> I64:
         """Find the first event at which each row is no longer live: it ended or expired."""
         at = np.searchsorted(self.advances.to_us, expires_us)
         seqs = np.append(self.advances.seq, NEVER)
@@ -74,11 +63,7 @@ class WindowSlide:
         return np.minimum(end_seq, expired)
 
     def settle_committed(
-        self,
-        live: LiveSegment,
-        found: WindowMatches,
-        rows: NDArray[np.int64],
-        end_seq: NDArray[np.int64],
+        self, live: LiveSegment, found: WindowMatches, rows: I64, end_seq: I64
     ) -> list[WindowUpdates]:
         """Apply the batch to committed rows of a segment; `found` are the candidates of `rows`."""
         buffers: RelevantResults = live.results
@@ -102,7 +87,7 @@ class WindowSlide:
         return updates
 
     def settle_new(
-        self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: NDArray[np.int64]
+        self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: I64
     ) -> list[WindowUpdates]:
         """Fill the results of rows that begin in the batch, and apply its rest to them."""
         stop_seq = self.find_stops(rows.expires_us, end_seq)
@@ -118,11 +103,11 @@ class WindowSlide:
     def _apply_events(
         self,
         buffers: RelevantResults,
-        picked: NDArray[np.int64],
-        stop_seq: NDArray[np.int64],
+        picked: I64,
+        stop_seq: I64,
         found: WindowMatches,
-        begins: NDArray[np.int64],
-    ) -> tuple[list[WindowUpdates], NDArray[np.int64]]:
+        begins: I64,
+    ) -> tuple[list[WindowUpdates], I64]:
         """Apply events to rows; returns the seq at which each needs a refill, or DONE."""
         status = np.full(picked.size, DONE)
         begins = begins.copy()
@@ -141,12 +126,12 @@ class WindowSlide:
     def _apply_portion(
         self,
         buffers: RelevantResults,
-        picked: NDArray[np.int64],
-        stop_seq: NDArray[np.int64],
-        begins: NDArray[np.int64],
-        offsets: NDArray[np.int64],
+        picked: I64,
+        stop_seq: I64,
+        begins: I64,
+        offsets: I64,
         found: WindowMatches,
-        status: NDArray[np.int64],
+        status: I64,
     ) -> list[WindowUpdates]:
         """Apply events to some rows; sets in `status` the seq at which a row needs a refill."""
         passed = PassedRows(
@@ -180,12 +165,8 @@ class WindowSlide:
         return updates
 
     def _cost(
-        self,
-        rows: SubscriptionRows,
-        buffers: RelevantResults,
-        picked: NDArray[np.int64],
-        wanted: SearchWindows,
-    ) -> NDArray[np.float64]:
+        self, rows: SubscriptionRows, buffers: RelevantResults, picked: I64, wanted: SearchWindows
+    ) -> F64:
         """Estimate how many objects a search for each row scores: as many as its last search."""
         cost = buffers.looked[picked].astype(np.float64)
         new = np.flatnonzero(np.isnan(cost))
@@ -200,9 +181,9 @@ class WindowSlide:
         self,
         rows: SubscriptionRows,
         buffers: RelevantResults,
-        picked: NDArray[np.int64],
-        at_seq: NDArray[np.int64],
-        stop_seq: NDArray[np.int64],
+        picked: I64,
+        at_seq: I64,
+        stop_seq: I64,
     ) -> list[WindowUpdates]:
         """Refill buffers at an event and apply the events after it, in steps.
 
@@ -232,19 +213,13 @@ class WindowSlide:
             length = max(FIRST_STEP, min(allowed, MAX_STEP))
 
     def refill(
-        self,
-        rows: SubscriptionRows,
-        buffers: RelevantResults,
-        picked: NDArray[np.int64],
-        at_seq: NDArray[np.int64],
+        self, rows: SubscriptionRows, buffers: RelevantResults, picked: I64, at_seq: I64
     ) -> WindowUpdates:
         """Refill buffers from the window as of an event."""
         horizon = self.moves.at(at_seq)
         far_past = np.full(picked.size, FAR_PAST_US)
         wanted = SearchWindows(
-            horizon if self.by_time else far_past,
-            far_past if self.by_time else horizon,
-            at_seq + 1,
+            horizon if self.by_time else far_past, far_past if self.by_time else horizon, at_seq + 1
         )
         looked = self._cost(rows, buffers, picked, wanted)
         sizes = buffers.rule.sizes(buffers.ks[picked], looked, self.growth)
@@ -267,8 +242,8 @@ class WindowSlide:
 
 
 def keep_near_kth(
-    best: BestObjects, ks: NDArray[np.uint16], ratio: float, complete: NDArray[np.bool_]
-) -> tuple[BestObjects, NDArray[np.bool_]]:
+    best: BestObjects, ks: U16, ratio: float, complete: Bools
+) -> tuple[BestObjects, Bools]:
     """Drop the objects that score less than a share of the k-th score."""
     kth = best.offsets[:-1] + ks.astype(np.int64) - 1
     full = best.counts >= ks
@@ -280,11 +255,9 @@ def keep_near_kth(
     return best._replace(counts=counts), complete & (counts == best.counts)
 
 
-def gather_candidates(
-    shard: Shard, batch: SettleBatch, by_time: bool
-) -> tuple[NDArray[np.int64], WindowMatches]:
+def gather_candidates(shard: Shard, batch: SettleBatch, by_time: bool) -> tuple[I64, WindowMatches]:
     """Gather the candidates of a shard: its rows, ascending, and the objects of each by seq."""
-    parts: list[tuple[NDArray[Any], ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
+    parts: list[tuple[Array, ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
     for candidate in read_candidates(shard, batch):
         fact = batch.facts[candidate.block]
         seqs = object_seqs(fact)[candidate.objects]

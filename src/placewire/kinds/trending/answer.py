@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.queries import Query
-from placewire.kinds.trending.kernels.term_counts import (
-    CountingRoom,
-    most_frequent,
-    terms_counted,
-)
+from placewire.kinds.trending.kernels.term_counts import CountingRoom, most_frequent, terms_counted
+from placewire.model.arrays import I64, U32
 from placewire.model.subscriptions import lengths_to_offsets
 from placewire.objects.index import Retained
 from placewire.objects.kernels.cell_ranges import SearchRegion
@@ -27,8 +23,8 @@ class Counted(NamedTuple):
     """The terms of some of a file's objects, how many have each, and how many objects."""
 
     retained: Retained
-    terms: NDArray[np.uint32]
-    counts: NDArray[np.int64]
+    terms: U32
+    counts: I64
     objects: int
 
 
@@ -43,8 +39,7 @@ def counting_room(words: int) -> CountingRoom:
     """Scratch for some words, kept by each thread: to clear it takes longer than most queries."""
     if not hasattr(_room, "room") or _room.room.counts.size < words:
         _room.room = CountingRoom(np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32))
-    room: CountingRoom = _room.room
-    return room
+    return _room.room
 
 
 def count_section(section: Section, region: SearchRegion, span: Span) -> Counted:

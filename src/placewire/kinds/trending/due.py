@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
 from placewire.kernels.jit import read_only
 from placewire.kinds.trending.rows import trending_columns
-from placewire.model.subscriptions import (
-    SubscriptionRows,
-    concat_rows,
-    take_rows,
-    take_slices,
-)
+from placewire.model.arrays import F64, I64, U8, Array, Bools
+from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows, take_slices
 from placewire.segments.changes import NEVER_SEQ
 from placewire.storage.manifest import StoreEntry
 
@@ -30,17 +25,17 @@ class DueRows(NamedTuple):
     """
 
     rows: SubscriptionRows
-    picked: NDArray[np.int64]
-    region_key: NDArray[np.int64]
-    first_us: NDArray[np.int64]
-    until_us: NDArray[np.int64]
+    picked: I64
+    region_key: I64
+    first_us: I64
+    until_us: I64
 
 
 def find_due(
     rows: SubscriptionRows,
-    region_keys: NDArray[np.int64],
-    live: NDArray[np.bool_],
-    end_seq: NDArray[np.int64],
+    region_keys: I64,
+    live: Bools,
+    end_seq: I64,
     advances: Advances,
     first_seq: int,
 ) -> DueRows:
@@ -62,7 +57,7 @@ def find_due(
     return DueRows(rows, picked, region_keys[picked], first, hi[picked])
 
 
-def hash_regions(rows: SubscriptionRows) -> NDArray[np.int64]:
+def hash_regions(rows: SubscriptionRows) -> I64:
     """Hash the region and window of each row."""
     window = trending_columns(rows).window_us
     edges = rows.shape_offsets.tolist()
@@ -89,28 +84,28 @@ class DueGroups(NamedTuple):
     Columns up to `until_us` have a row per group, the others one per subscription, CSR by group.
     """
 
-    kind: NDArray[np.uint8]
-    box: NDArray[np.float64]
-    shape_offsets: NDArray[np.int64]
-    shape: NDArray[np.float64]
-    window_us: NDArray[np.int64]
-    after_seq: NDArray[np.int64]
-    first_us: NDArray[np.int64]
-    until_us: NDArray[np.int64]
-    due_offsets: NDArray[np.int64]
-    due_k: NDArray[np.int64]
-    due_every_us: NDArray[np.int64]
-    due_first_us: NDArray[np.int64]
-    due_until_us: NDArray[np.int64]
-    due_id_offsets: NDArray[np.int64]
-    due_id_bytes: NDArray[np.uint8]
+    kind: U8
+    box: F64
+    shape_offsets: I64
+    shape: F64
+    window_us: I64
+    after_seq: I64
+    first_us: I64
+    until_us: I64
+    due_offsets: I64
+    due_k: I64
+    due_every_us: I64
+    due_first_us: I64
+    due_until_us: I64
+    due_id_offsets: I64
+    due_id_bytes: U8
 
     @property
     def total(self) -> int:
         return int(self.kind.size)
 
 
-def due_groups(*columns: NDArray[Any]) -> DueGroups:
+def due_groups(*columns: Array) -> DueGroups:
     """Groups of columns, as kernels take them: contiguous and read-only."""
     return DueGroups(*(read_only(np.ascontiguousarray(column)) for column in columns))
 
@@ -160,9 +155,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
     )
 
 
-def find_after_seqs(
-    begin_seq: NDArray[np.int64], after_us: NDArray[np.int64], store: Sequence[StoreEntry]
-) -> NDArray[np.int64]:
+def find_after_seqs(begin_seq: I64, after_us: I64, store: Sequence[StoreEntry]) -> I64:
     """Find the seq after which objects count for each row; -1 if its window has none before it."""
     if not store:
         return np.full(begin_seq.size, -1)

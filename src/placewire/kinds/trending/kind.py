@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.changes import RowFields
 from placewire.ingest.fields import FieldReader, read_k, read_window
@@ -18,6 +17,7 @@ from placewire.kinds.trending.due import DueRows, find_due, hash_regions
 from placewire.kinds.trending.explain import add_trending_reasons, explain_trending
 from placewire.kinds.trending.rows import NO_TRENDING, trending_columns
 from placewire.kinds.trending.settle import make_reports
+from placewire.model.arrays import I64
 from placewire.model.events import QueryEvent, SubscribeEvent
 from placewire.model.expression import ANY_TEXT
 from placewire.model.kinds import (
@@ -41,15 +41,15 @@ class TrendingResults(RowResults):
     def __init__(self, rows: SubscriptionRows) -> None:
         super().__init__()
         self.rows = rows
-        self._region_keys: NDArray[np.int64] | None = None
+        self._region_keys: I64 | None = None
 
     @property
-    def region_keys(self) -> NDArray[np.int64]:
+    def region_keys(self) -> I64:
         if self._region_keys is None:
             self._region_keys = hash_regions(self.rows)
         return self._region_keys
 
-    def carry(self, source: RowResults, rows: NDArray[np.int64]) -> None:
+    def carry(self, source: RowResults, rows: I64) -> None:
         assert isinstance(source, TrendingResults)
         self._region_keys = source.region_keys[rows]
 
@@ -88,9 +88,7 @@ class TrendingKind(Kind):
             batch.first_seq,
         )
 
-    def admit_new(
-        self, rows: SubscriptionRows, row_end: NDArray[np.int64], batch: SettleBatch
-    ) -> AdmittedRows:
+    def admit_new(self, rows: SubscriptionRows, row_end: I64, batch: SettleBatch) -> AdmittedRows:
         results = TrendingResults(rows)
         all_rows = np.ones(rows.total, np.bool_)
         due = find_due(

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.clock import Advances
 from placewire.kinds.shard import Reports, SettleBatch
@@ -24,11 +23,8 @@ from placewire.kinds.trending.answer import counting_room
 from placewire.kinds.trending.due import DueGroups, DueRows, make_groups, split_groups
 from placewire.kinds.trending.kernels.sweep import ObjectMoves, StartCounts, groups_reported
 from placewire.kinds.trending.kernels.term_counts import groups_counted, groups_entered
-from placewire.model.subscriptions import (
-    concat_offsets,
-    lengths_to_offsets,
-    take_slices,
-)
+from placewire.model.arrays import I64, U32
+from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, take_slices
 from placewire.model.times import format_timestamp
 from placewire.objects.index import Retained
 from placewire.objects.sections import Section, open_sections
@@ -55,14 +51,14 @@ NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8
 class FileCounts(NamedTuple):
     """The counts of one file by group: words at the start, and objects that come and go."""
 
-    start_offsets: NDArray[np.int64]
-    start_terms: NDArray[np.uint32]
-    start_counts: NDArray[np.int64]
-    objects: NDArray[np.int64]
-    move_offsets: NDArray[np.int64]
-    move_us: NDArray[np.int64]
-    move_step: NDArray[np.int64]
-    move_rows: NDArray[np.int64]
+    start_offsets: I64
+    start_terms: U32
+    start_counts: I64
+    objects: I64
+    move_offsets: I64
+    move_us: I64
+    move_step: I64
+    move_rows: I64
 
 
 def make_portion_reports(context: ReportContext, groups: DueGroups) -> Reports:
@@ -152,9 +148,7 @@ def pool_words(files: Sequence[Retained]) -> Words:
     )
 
 
-def concat_start_counts(
-    files_counts: Sequence[FileCounts], bases: NDArray[np.int64]
-) -> StartCounts:
+def concat_start_counts(files_counts: Sequence[FileCounts], bases: I64) -> StartCounts:
     """Concatenate the counts at the start of all files; `bases` are the files' first words."""
     words = [one.start_terms + base for one, base in zip(files_counts, bases, strict=False)]
     return StartCounts(
@@ -166,7 +160,7 @@ def concat_start_counts(
 
 
 def concat_moves(
-    files_counts: Sequence[FileCounts], sections: Sequence[Section], bases: NDArray[np.int64]
+    files_counts: Sequence[FileCounts], sections: Sequence[Section], bases: I64
 ) -> ObjectMoves:
     """Concatenate the moves of all files, each with the words of its object."""
     offsets, words = [], []
@@ -183,7 +177,7 @@ def concat_moves(
     )
 
 
-def stack_offsets(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def stack_offsets(parts: Sequence[I64]) -> I64:
     """Stack the offsets of concatenated CSR columns, a row per file: i64[f, g + 1]."""
     shifts = np.cumsum([0, *(int(part[-1]) for part in parts[:-1])])
     return np.stack([part + shift for part, shift in zip(parts, shifts, strict=True)])
@@ -194,8 +188,8 @@ def write_report_lines(
     ids: Sequence[str],
     times: Sequence[int],
     offsets: Sequence[int],
-    words: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    words: I64,
+    counts: I64,
     pool: Words,
 ) -> list[bytes]:
     """Encode reports as lines of JSON."""

@@ -9,37 +9,31 @@ are merged to workers; while the workers are not balanced, the heaviest node is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.plans.boolean.cuts import (
+from placewire.model.arrays import F64, I32, I64
+from placewire.plans.boolean.subset import (
+    SampleSubset,
     cut_space,
+    divide_by_text,
     find_cut,
     make_cut,
+    measure_subset,
     price_space,
     price_text,
     share_terms,
     split_by_parts,
-    weigh_terms,
-)
-from placewire.plans.boolean.subset import (
-    SampleSubset,
-    divide_by_text,
-    measure_subset,
     text_similarity,
     weigh_subset,
+    weigh_terms,
     whole_sample,
 )
 from placewire.plans.cost.model import LoadModel
-from placewire.plans.kernels.parts import (
-    WORD_BITS,
-    rows_given_to_worker,
-    rows_held_by_workers,
-)
+from placewire.plans.kernels.parts import WORD_BITS, rows_given_to_worker, rows_held_by_workers
 from placewire.plans.leaves import BY_CELL, NO_SPLIT, Leaves, TextSplit, make_leaves
 from placewire.plans.sample.sample import Sample
 
@@ -56,7 +50,7 @@ class KdtNode(NamedTuple):
     subset: SampleSubset
     load: float
     by_text: bool
-    terms: NDArray[np.int64] | None = None
+    terms: I64 | None = None
     solid: bool = False
 
 
@@ -176,7 +170,7 @@ def cut_for_workers(
     ]
 
 
-def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> NDArray[np.float64]:
+def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> F64:
     """The total load of a node in 1 .. `most` parts, as `partition_node` would make them."""
     weighed = weigh_terms(sample, node.subset, cost)
     by_text = price_text(sample, node.subset, weighed, most, cost)
@@ -188,7 +182,7 @@ def price_parts(sample: Sample, node: KdtNode, most: int, cost: LoadModel) -> ND
     return np.minimum(by_text, by_space)
 
 
-def count_partitions(prices: NDArray[np.float64], total: int) -> list[int]:
+def count_partitions(prices: F64, total: int) -> list[int]:
     """Into how many parts to cut each node for the least sum of loads: `total` in all.
 
     `prices` f64[nodes, k] has the load of node i in k + 1 parts, infinite where that cannot be.
@@ -246,11 +240,7 @@ def cut_by_text(sample: Sample, node: KdtNode, parts: int, cost: LoadModel) -> l
 
 
 def make_node(
-    sample: Sample,
-    subset: SampleSubset,
-    cost: LoadModel,
-    by_text: bool,
-    terms: NDArray[np.int64] | None = None,
+    sample: Sample, subset: SampleSubset, cost: LoadModel, by_text: bool, terms: I64 | None = None
 ) -> KdtNode:
     """A node with its load."""
     return KdtNode(subset, weigh_subset(sample, subset, cost), by_text, terms)
@@ -259,7 +249,7 @@ def make_node(
 def level_workers(
     sample: Sample, nodes: list[KdtNode], workers: int, cost: LoadModel, sigma: float, theta: int
 ) -> tuple[list[KdtNode], MergedParts]:
-    """Merge nodes to workers, and cut the heaviest in two while the workers are not level.
+    """Merge nodes to workers, and cut the heaviest in two while the workers are not balanced.
 
     Ends too when there are `theta` nodes, or when a node that cannot be cut outweighs what the
     other workers can get: to cut those would add copies and not make anything level.
@@ -307,85 +297,61 @@ def join_parts(sample: Sample, parts: list[KdtNode]) -> TextSplit:
     return split_by_parts(sample, part_of_term, len(parts))
 
 
-Loads = NDArray[np.float64]
-
-
 class MergedParts(NamedTuple):
     """The worker of each part i32[parts], and the load of each worker f64[workers]."""
 
-    worker: NDArray[np.int32]
-    loads: Loads
+    worker: I32
+    loads: F64
 
     @property
     def balance(self) -> float:
-        """The largest load over the smallest; infinite if a worker has none of the load."""
-        return _balance(self.loads)
+        return ratio_of_loads(self.loads)
 
 
 def merge_subsets(
     sample: Sample, subsets: Sequence[SampleSubset], workers: int, cost: LoadModel
 ) -> MergedParts:
-    """Assign subsets to workers; a worker counts an object or row of several of its parts once."""
+    """Assign subsets to workers; a worker counts an object or row of several of its parts once.
+
+    Heaviest first, each to the worker whose load it raises least, or to the one with the least load
+    if the balance would suffer.
+    """
     words = -(-workers // WORD_BITS)
     objects = np.zeros((sample.objects, words), np.uint64)
     subscriptions = np.zeros((sample.subscriptions, words), np.uint64)
     object_counts = np.zeros(workers)  # objects, or what they cost
     subscription_counts = np.zeros(workers, np.int64)
-    works = [measure_subset(sample, p) for p in subsets]
-
-    def weigh(part: int, _: Loads) -> Loads:
-        rows = subsets[part]
-        held = rows_held_by_workers(objects, rows.objects, workers)
-        held_too = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
-        heavier: Loads = cost.of_counts(
-            object_counts + works[part] - held,
-            subscription_counts + rows.subscriptions.size - held_too,
-        )
-        return heavier
-
-    def give(part: int, worker: int) -> None:
-        rows = subsets[part]
+    alone = np.array([weigh_subset(sample, p, cost) for p in subsets])
+    loads, chosen = np.zeros(workers), np.zeros(alone.size, np.int32)
+    for part in np.argsort(-alone, kind="stable").tolist():
+        rows, work = subsets[part], measure_subset(sample, subsets[part])
+        worker = int(np.argmin(loads))
+        if loads[worker] <= 0.0:
+            loads[worker] = alone[part]
+        else:
+            seen = rows_held_by_workers(objects, rows.objects, workers)
+            held = rows_held_by_workers(subscriptions, rows.subscriptions, workers)
+            heavier = cost.of_counts(
+                object_counts + work - seen,
+                subscription_counts + rows.subscriptions.size - held,
+            )
+            least = int(np.lexsort((loads, heavier - loads))[0])
+            after = loads.copy()
+            after[least] = heavier[least]
+            if ratio_of_loads(after) <= ratio_of_loads(loads):
+                worker = least
+            loads[worker] = heavier[worker]
         given = rows_given_to_worker(objects, rows.objects, worker)
-        object_counts[worker] += works[part] - (rows.objects.size - given)
+        object_counts[worker] += work - (rows.objects.size - given)
         subscription_counts[worker] += rows_given_to_worker(
             subscriptions, rows.subscriptions, worker
         )
-
-    loads = np.array([weigh_subset(sample, p, cost) for p in subsets])
-    return _merge(loads, workers, weigh, give)
-
-
-def _merge(
-    loads: Loads,
-    workers: int,
-    weigh: Callable[[int, Loads], Loads],
-    give: Callable[[int, int], None],
-) -> MergedParts:
-    """`weigh` says what each worker would carry with a part, `give` that one takes it."""
-    carried = np.zeros(workers)
-    chosen = np.zeros(loads.size, np.int32)
-    for part in np.argsort(-loads, kind="stable").tolist():
-        worker = int(np.argmin(carried))
-        if carried[worker] <= 0.0:
-            carried[worker] = loads[part]
-        else:
-            heavier = weigh(part, carried)
-            least = int(np.lexsort((carried, heavier - carried))[0])
-            if _balance_with(carried, least, heavier) <= _balance(carried):
-                worker = least
-            carried[worker] = heavier[worker]
-        give(part, worker)
         chosen[part] = worker
-    return MergedParts(chosen, carried)
+    return MergedParts(chosen, loads)
 
 
-def _balance_with(carried: Loads, worker: int, heavier: Loads) -> float:
-    after = carried.copy()
-    after[worker] = heavier[worker]
-    return _balance(after)
-
-
-def _balance(loads: Loads) -> float:
+def ratio_of_loads(loads: F64) -> float:
+    """The largest load over the smallest; infinite if a worker has none of the load."""
     if loads.max() <= 0.0:
         return 1.0
     return float(loads.max() / loads.min()) if loads.min() > 0.0 else np.inf

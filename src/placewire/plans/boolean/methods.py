@@ -7,19 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.boolean.match import make_probe, match_all
+from placewire.model.arrays import F64
 from placewire.model.subscriptions import SubscriptionRows, concat_rows, take_rows
-from placewire.plans.boolean.baselines.hypergraph import plan_hypergraph
-from placewire.plans.boolean.baselines.rtree import plan_rtree
-from placewire.plans.boolean.baselines.terms import plan_frequency, plan_metric, plan_termhash
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.qt import plan_qt, plan_quadtree, plan_text
-from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree
-from placewire.plans.cost.choice import choose_plan, spread_workers
-from placewire.plans.cost.measures import measure_plan, post_rows
+from placewire.plans.boolean.space_methods import plan_agrid, plan_grid, plan_kdtree, plan_rtree
+from placewire.plans.boolean.term_methods import (
+    plan_frequency,
+    plan_hypergraph,
+    plan_metric,
+    plan_termhash,
+)
+from placewire.plans.cost.measures import choose_plan, measure_plan, post_rows, spread_workers
 from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
@@ -30,9 +32,7 @@ from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import whole_rows
 
 SAMPLE_SUBSCRIPTIONS = 1_000_000
-
 OF_ALL_KINDS = ("qt", "quadtree", "text")  # plans whose cost knows queries and other kinds
-
 CANDIDATES = ("grid", "kdtree", "frequency", "kdt", "agrid", "qt")  # of `auto`
 
 
@@ -54,7 +54,7 @@ def make_plan(
 ) -> Made:
     """The plan of a method, or what `auto` chooses; `others` is what other kinds ask."""
     cost, prices, _ = calibrate()
-    objects, rows = Objects(*sampler.objects.in_order()), live_rows(segments)
+    objects, rows = sampler.objects.in_order(), live_rows(segments)
     cost = cost.in_stream(int(objects.codes.size), rows.total)
     sample = make_sample(*objects, rows, cost.posting_work)
     if name in OF_ALL_KINDS:
@@ -75,7 +75,7 @@ def make_plan(
     return Made(choice.leaves, cost, choice.why)
 
 
-def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+def look_up(objects: Objects, segments: Sequence[LiveSegment]) -> F64:
     """Count the candidates of each object in the live segments, taken at the centre of its cell."""
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
@@ -125,5 +125,4 @@ METHODS: dict[str, Method] = {
 }
 
 SPACE_METHODS = ("grid", "kdtree", "rtree")
-
 TEXT_METHODS = ("frequency", "hypergraph", "metric")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from placewire.model.arrays import I32, I64, Bools
 from placewire.plans.allocation import allocate
 from placewire.plans.boolean.subset import (
     WORLD,
@@ -64,7 +65,7 @@ class QtNode:
     subset: SampleSubset
     cell: CellStatistics
     load: float
-    keywords: NDArray[np.int64] | None
+    keywords: I64 | None
     first: bool
     by_text: bool = False
     children: tuple[QtNode, ...] = ()
@@ -135,7 +136,7 @@ def measure_node(
     cost: SstdCost,
     subset: SampleSubset,
     cell: CellStatistics | None = None,
-    keywords: NDArray[np.int64] | None = None,
+    keywords: I64 | None = None,
     *,
     first: bool = True,
 ) -> QtNode:
@@ -159,7 +160,7 @@ def measure_node(
     return QtNode(subset, cell, cost.weigh_cell(cell, present & asked), keywords, first)
 
 
-def mask_terms(size: int, terms: NDArray[np.integer]) -> NDArray[np.bool_]:
+def mask_terms(size: int, terms: NDArray[np.integer]) -> Bools:
     """bool[size], true at these terms."""
     mask = np.zeros(size, np.bool_)
     mask[terms] = True
@@ -210,7 +211,7 @@ def divide_node(sample: Sample, cost: SstdCost, node: QtNode) -> tuple[QtNode, .
 
 
 def part_objects(
-    sample: Sample, subset: SampleSubset, terms: NDArray[np.integer], part: NDArray[np.int32]
+    sample: Sample, subset: SampleSubset, terms: NDArray[np.integer], part: I32
 ) -> list[SampleSubset]:
     """The subsets of parts of which each keeps the objects that have most terms there."""
     part_of_term = np.full(sample.lexicon.size, -1, np.int32)
@@ -221,9 +222,7 @@ def part_objects(
     return [subset._replace(objects=subset.objects[of_object == p]) for p in range(TEXT_PARTS)]
 
 
-def share_terms(
-    sample: Sample, cost: SstdCost, node: QtNode, terms: NDArray[np.integer]
-) -> NDArray[np.int32]:
+def share_terms(sample: Sample, cost: SstdCost, node: QtNode, terms: NDArray[np.integer]) -> I32:
     """The part of each term, by least increment of workload, heaviest terms first."""
     subset, cell = node.subset, node.cell
     size = sample.lexicon.size
@@ -242,14 +241,13 @@ def share_terms(
     order = np.argsort(-rows * np.diff(offsets), kind="stable")
     steady = float(weights.sum() - weights[kinds].sum())
     everything = not traits_of(sample).kept and node.first and needs_no_term(sample, subset)
-    part: NDArray[np.int32] = terms_to_parts(
+    return terms_to_parts(
         TermLists(order, offsets, positions),
         AskedTerms(weights[kinds], cell.chances[kinds], shares[terms], steady),
         subset.objects.size,
         everything,
         TEXT_PARTS,
     )
-    return part
 
 
 THETA = 64  # as in SSTD; more leaves even workers out, but hold many subscriptions twice

@@ -1,4 +1,4 @@
-"""Plans that cut the world by space alone: `grid`, `kdtree` and `agrid`.
+"""Plans that cut the world by space alone: `grid`, `kdtree`, `rtree` and `agrid`.
 
 While nothing is known of the stream, `plan_stripes` gives each worker a stripe of the grid.
 """
@@ -6,24 +6,32 @@ While nothing is known of the stream, `plan_stripes` gives each worker a stripe 
 from __future__ import annotations
 
 import heapq
+import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_columns_rows
+from placewire.model.arrays import F64, I32, I64
 from placewire.plans.allocation import share_heaviest_first
-from placewire.plans.boolean.cuts import Cut, loads_of_halves
-from placewire.plans.boolean.subset import Box, SampleSubset, halve_box, take_box, whole_sample
+from placewire.plans.boolean.subset import (
+    Box,
+    Cut,
+    SampleSubset,
+    halve_box,
+    loads_of_halves,
+    run_along,
+    take_box,
+    whole_sample,
+)
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.cost.tornado import TORNADO, TornadoCost, sum_box, sum_prefixes, sum_sides
 from placewire.plans.leaves import BY_WORKER, NO_SPLIT, NOTHING, Leaves, make_leaves
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, Sample
 
 GRID_LEVEL = 6  # 64 x 64, the granularity at which PS2Stream found grid partitioning best
-
 GRID_SIDE = 1 << GRID_LEVEL
-
 GRID_CELLS = GRID_SIDE * GRID_SIDE
 
 
@@ -46,18 +54,18 @@ def plan_stripes(workers: int) -> Leaves:
     return grid_leaves("stripes", workers, stripe_cells(workers))
 
 
-def stripe_cells(workers: int) -> NDArray[np.int32]:
+def stripe_cells(workers: int) -> I32:
     """The worker of each grid cell, in code order, when the curve is cut into equal stripes."""
     return ((np.arange(GRID_CELLS, dtype=np.int64) * workers) // GRID_CELLS).astype(np.int32)
 
 
-def grid_columns_rows() -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def grid_columns_rows() -> tuple[I32, I32]:
     """Column and row of each grid cell, in code order."""
     columns, rows = codes_to_columns_rows(np.arange(GRID_CELLS, dtype=np.uint32))
     return columns, rows
 
 
-def grid_leaves(name: str, workers: int, cell_worker: NDArray[np.int32]) -> Leaves:
+def grid_leaves(name: str, workers: int, cell_worker: I32) -> Leaves:
     """A leaf for every grid cell, in code order."""
     columns, rows = grid_columns_rows()
     width = SIDE // GRID_SIDE
@@ -66,7 +74,7 @@ def grid_leaves(name: str, workers: int, cell_worker: NDArray[np.int32]) -> Leav
     return make_leaves(name, workers, NOTHING, boxes, [NO_SPLIT] * GRID_CELLS, cell_worker.tolist())
 
 
-def count_grid(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def count_grid(sample: Sample) -> tuple[F64, I64]:
     """What the objects inside each grid cell cost and the subscriptions that touch it.
 
     f64[columns, rows] and i64[columns, rows].
@@ -89,13 +97,7 @@ def count_grid(sample: Sample) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return objects.astype(np.float64), subscriptions
 
 
-def mark_ranges(
-    corners: NDArray[np.int64],
-    west: NDArray[np.int32],
-    south: NDArray[np.int32],
-    east: NDArray[np.int32],
-    north: NDArray[np.int32],
-) -> None:
+def mark_ranges(corners: I64, west: I32, south: I32, east: I32, north: I32) -> None:
     """Add ranges (all ends inside) to the corners whose running sums count ranges in each cell."""
     side = corners.shape[0]
     for columns, rows, sign in (
@@ -167,6 +169,59 @@ def best_cut(
     return WorkerCut(float(least), rank, first + at + 1, axis, int(low_workers[at]))
 
 
+# Few, since every further tile copies subscriptions to the workers of its neighbours: of 2, 4, 8
+# and 16 tiles a worker, 2 left the busiest worker the least load on posts in the United States.
+TILES_PER_WORKER = 2
+
+
+def plan_rtree(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
+    """Sort-tile-recursive packing: slices of equally many objects, each cut into tiles likewise.
+
+    A tile reaches to where the next one begins and the outermost to the edges of the world, so
+    that they tile it. Heaviest tile first, each to the worker with the least load so far.
+    """
+    tiles = TILES_PER_WORKER * workers
+    slices = math.isqrt(tiles)
+    everything = whole_sample(sample)
+    boxes: list[Box] = []
+    loads: list[F64] = []
+    before = np.arange(slices + 1) * tiles // slices  # tiles west of each slice; not always equal
+    edges, last = edges_of_shares(sample.object_column, before)
+    for (west, east), quota in zip(pairwise(edges), np.diff(before[last]).tolist(), strict=True):
+        subset = take_box(sample, everything, (west, 0, east, SIDE))
+        ends, _ = edges_of_shares(sample.object_row[subset.objects], np.arange(quota + 1))
+        boxes += [(west, south, east, north) for south, north in pairwise(ends)]
+        loads.append(loads_of_tiles(sample, subset, ends, cost))
+    tile_worker = share_heaviest_first(np.concatenate(loads), np.zeros(workers))
+    return make_leaves(
+        "rtree", workers, NOTHING, boxes, [NO_SPLIT] * len(boxes), tile_worker.tolist()
+    )
+
+
+def edges_of_shares(places: I32, shares: I64) -> tuple[list[int], I64]:
+    """Rising edges from 0 to SIDE, with places below them as `shares` (rising from 0) say.
+
+    Where one cell has several shares their edges are one. Each edge has the number of the last of
+    its shares. Without places the shares are of the length.
+    """
+    wanted = shares / shares[-1]
+    if places.size == 0:
+        edges = (SIDE * wanted).astype(np.int64)
+    else:
+        running = np.bincount(places, minlength=SIDE).cumsum()
+        edges = 1 + np.searchsorted(running, places.size * wanted)
+        edges[0], edges[-1] = 0, SIDE
+    distinct = np.unique(edges)
+    return distinct.tolist(), np.searchsorted(edges, distinct, side="right") - 1
+
+
+def loads_of_tiles(sample: Sample, subset: SampleSubset, edges: list[int], cost: LoadModel) -> F64:
+    """The load of each tile of a slice, between two neighbouring rows of `edges`."""
+    objects, begun, ended = (running[edges] for running in run_along(sample, subset, 1))
+    # Touches a tile: begins before its end and does not end before its beginning.
+    return cost.of_counts(np.diff(objects), begun[1:] - ended[:-1])
+
+
 def plan_agrid(sample: Sample, workers: int, cost: TornadoCost = TORNADO) -> Leaves:
     """A leaf for each worker, or fewer where the fine grid has fewer cells."""
     grid = cost.grid(sample)
@@ -181,7 +236,7 @@ def plan_agrid(sample: Sample, workers: int, cost: TornadoCost = TORNADO) -> Lea
     )
 
 
-def cut_partitions(sums: NDArray[np.int64], partitions: int) -> list[Box]:
+def cut_partitions(sums: I64, partitions: int) -> list[Box]:
     """Boxes of fine cells: the costliest is cut, until there are `partitions` or only cells.
 
     A box whose cost is all in one cell is no lighter after a cut, so it waits until no other can be
@@ -208,7 +263,7 @@ def cut_partitions(sums: NDArray[np.int64], partitions: int) -> list[Box]:
     return sorted(single + [box for _, _, _, box, _ in queue])
 
 
-def find_cut(sums: NDArray[np.int64], box: Box) -> Cut | None:
+def find_cut(sums: I64, box: Box) -> Cut | None:
     """The cut whose costlier side is cheapest, of equals the one nearest the middle.
 
     None for a single cell. Each of the candidates is one difference of prefix sums.

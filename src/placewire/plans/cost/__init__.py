@@ -2,6 +2,5 @@
 
 - model: PS2Stream's load model, prices in nanoseconds, and their calibration
 - sstd, tornado: the cost models of SSTD and Tornado
-- measures: what a plan sends, holds and costs on a sample
-- choice: the cheapest of some plans, and why
+- measures: what a plan sends, holds and costs on a sample; the cheapest of several, and why
 """

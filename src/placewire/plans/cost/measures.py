@@ -1,8 +1,16 @@
-"""Measure a plan on given data: copies, dropped objects, and the load of each worker."""
+"""Measure plans on given data, choose the cheapest, and explain the choice.
+
+A plan is measured by copies, dropped objects and the load of each worker. Its score is the time of
+the busiest worker in nanoseconds per object. That includes routing and shuffling, the objects,
+postings and inserts that reach a worker, and page faults of an index that exceeds a machine's
+memory. PS2Stream's load is what its plans minimise; it charges an object for every subscription of
+its worker, which an index by place and term does not, so it does not decide.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +18,9 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
+from placewire.model.arrays import F64, I64, U32, U64
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets
-from placewire.plans.cost.model import CostModel
+from placewire.plans.cost.model import CostModel, Prices
 from placewire.plans.kernels.owners import (
     NO_WORKER,
     RouteTables,
@@ -23,13 +32,7 @@ from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.route.leaf_route import LeafRoute, Owners, make_tables
 from placewire.plans.route.live_terms import LeafMap, LiveTerms, make_leaf_map
-from placewire.plans.sample.sample import (
-    NearPosts,
-    Sample,
-    cells_of_boxes,
-    count_near,
-    note_posts,
-)
+from placewire.plans.sample.sample import NearPosts, Sample, cells_of_boxes, count_near, note_posts
 
 
 class PlanWork(NamedTuple):
@@ -44,7 +47,7 @@ class PlanWork(NamedTuple):
     route_ns: float
 
 
-def shared_work(objects: int, subscriptions: int, candidates: NDArray[np.float64]) -> PlanWork:
+def shared_work(objects: int, subscriptions: int, candidates: F64) -> PlanWork:
     """The work of the plan `shared`, which sends nothing; `candidates` may be in any parts."""
     none = np.zeros(1)
     return PlanWork("shared", objects, subscriptions, none, none, candidates, 0.0)
@@ -57,10 +60,10 @@ class Measures(NamedTuple):
     leaves: int
     objects: int
     subscriptions: int
-    sent: NDArray[np.int64]
-    held: NDArray[np.int64]
-    candidates: NDArray[np.float64]
-    loads: NDArray[np.float64]
+    sent: I64
+    held: I64
+    candidates: F64
+    loads: F64
     dropped: int
     router_bytes: int
     route_ns: float
@@ -91,9 +94,9 @@ class Posted(NamedTuple):
     """Subscriptions as plans are measured with them; `near` says how many are near an object."""
 
     rows: SubscriptionRows
-    post_row: NDArray[np.uint32]
-    post_offsets: NDArray[np.int64]
-    post_term: NDArray[np.uint64]
+    post_row: U32
+    post_offsets: I64
+    post_term: U64
     near: NearPosts
 
 
@@ -108,7 +111,7 @@ def post_rows(rows: SubscriptionRows, *, near: bool = True) -> Posted:
     return Posted(rows, post_row, post_offsets, post_term, noted)
 
 
-def hold_parts(leaves: Leaves, posted: Posted) -> NDArray[np.float64]:
+def hold_parts(leaves: Leaves, posted: Posted) -> F64:
     """How many subscriptions each part of a plan has."""
     offsets, _ = find_holders(give_parts_workers(leaves), posted)
     return np.diff(offsets).astype(np.float64)
@@ -121,11 +124,11 @@ class Flow(NamedTuple):
     """
 
     owners: Owners
-    sent_offsets: NDArray[np.int64]
-    sent: NDArray[np.int64]
-    held_offsets: NDArray[np.int64]
-    held: NDArray[np.int64]
-    candidates: NDArray[np.float64]
+    sent_offsets: I64
+    sent: I64
+    held_offsets: I64
+    held: I64
+    candidates: F64
     router_bytes: int
     route_s: float
     follow_s: float
@@ -163,12 +166,7 @@ def measure_plan(
     )
 
 
-def route_all(
-    leaves: Leaves,
-    objects: Objects,
-    posted: Posted,
-    near: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> Flow:
+def route_all(leaves: Leaves, objects: Objects, posted: Posted, near: tuple[F64, F64]) -> Flow:
     """Find the workers of all subscriptions and objects, and time both."""
     tables = make_tables(leaves)
     live = LiveTerms(leaves)
@@ -202,7 +200,7 @@ def give_parts_workers(leaves: Leaves) -> Leaves:
     return leaves._replace(workers=parts, part_worker=np.arange(parts, dtype=np.int32))
 
 
-def charge(flow: Flow, sample: Sample, cost: CostModel) -> NDArray[np.float64]:
+def charge(flow: Flow, sample: Sample, cost: CostModel) -> F64:
     """The load of each worker: f64[workers]."""
     return np.array(
         [
@@ -222,14 +220,14 @@ def find_holders(
     posted: Posted,
     leaf_map: LeafMap | None = None,
     tables: RouteTables | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[I64, I64]:
     """The subscriptions that each worker would hold: offsets i64[workers + 1] and rows i64.
 
-    `leaf_map` and `tables` are those of the leaves, if they are at hand.
+    `leaf_map` and `tables` are those of the leaves, if they are known.
     """
     leaf_map, tables = leaf_map or make_leaf_map(leaves), tables or make_tables(leaves)
     leaf_offsets, leaf = leaf_map.leaves_of_ranges(cells_of_boxes(posted.rows.box))
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] = rows_to_holders(
+    return rows_to_holders(
         read_only(leaf_offsets),
         read_only(leaf),
         read_only(posted.post_offsets),
@@ -239,11 +237,178 @@ def find_holders(
         read_only(tables.term_table),
         leaves.workers,
     )
-    return found
 
 
-def count_sent(term_offsets: NDArray[np.int64], owners: Owners) -> int:
+def count_sent(term_offsets: I64, owners: Owners) -> int:
     """How many objects go to at least one worker."""
     live = np.concatenate([[0], np.cumsum(owners.of_pair != NO_WORKER)])
     some = live[term_offsets[1:]] > live[term_offsets[:-1]]
     return int(np.count_nonzero(some | (owners.alone != NO_WORKER)))
+
+
+BYTES_A_SUBSCRIPTION = 220.0
+
+
+class Score(NamedTuple):
+    """What a candidate costs, in nanoseconds an object of the busiest worker."""
+
+    name: str
+    total: float
+    route: float
+    shuffle: float
+    match: float
+    insert: float
+    memory: float
+
+    def explain(self) -> str:
+        """The parts in words, the largest first."""
+        parts = {k: v for k, v in self._asdict().items() if k not in ("name", "total") and v >= 0.5}
+        shown = sorted(parts.items(), key=lambda part: -part[1])
+        return ", ".join(f"{name} {value:.0f}" for name, value in shown)
+
+
+class Machines(NamedTuple):
+    """What the workers run on: how many of them share a machine, and its memory for the index."""
+
+    workers_each: int
+    memory_bytes: float
+
+
+def spread_workers(workers: int, machines: int, memory_bytes: float) -> Machines:
+    """Workers spread evenly over so many machines, each with so much memory for the index."""
+    return Machines(-(-workers // machines), memory_bytes)
+
+
+def score_plan(
+    measures: Measures | PlanWork,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float = BYTES_A_SUBSCRIPTION,
+) -> Score:
+    """Score a plan that routes, with subscriptions of `bytes_each`."""
+    objects = max(measures.objects, 1)
+    workers = measures.sent.size
+    inserts = prices.inserts / max(measures.subscriptions, 1)
+    return score_parts(
+        measures.name,
+        route=measures.route_ns / workers,
+        shuffle=prices.shuffle * float(measures.sent.sum()) / objects / workers,
+        match=(prices.probe * measures.sent + prices.candidate * measures.candidates) / objects,
+        insert=prices.insert * inserts * measures.held,
+        share=float(measures.sent.max(initial=0)) / objects,
+        held=machines.workers_each * float(measures.held.max(initial=0)),
+        bytes_each=bytes_each,
+        prices=prices,
+        machines=machines,
+    )
+
+
+def score_shared(
+    measures: Measures | PlanWork,
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float = BYTES_A_SUBSCRIPTION,
+) -> Score:
+    """Score matching where objects are read; takes the measures of any plan that drops none.
+
+    Every worker gets an even part of the objects and all machines hold all subscriptions, each
+    once: its processes map the same files. A subscription is indexed once and read by all.
+    """
+    met = prices.candidate * float(measures.candidates.sum()) / max(measures.objects, 1)
+    return score_parts(
+        "shared",
+        route=0.0,
+        shuffle=0.0,
+        match=np.array([(prices.probe + met) / workers]),
+        insert=np.array([prices.insert * prices.inserts / workers]),
+        share=1.0 / workers,
+        held=float(measures.subscriptions),
+        bytes_each=bytes_each,
+        prices=prices,
+        machines=machines,
+    )
+
+
+def score_parts(
+    name: str,
+    *,
+    route: float,
+    shuffle: float,
+    match: NDArray[np.floating[Any]],
+    insert: NDArray[np.floating[Any]],
+    share: float,
+    held: float,
+    bytes_each: float,
+    prices: Prices,
+    machines: Machines,
+) -> Score:
+    """Put the parts together for the busiest worker.
+
+    `share` is the part of all objects that one worker gets at most, `held` the subscriptions that
+    a machine holds.
+    """
+    busiest = int(np.argmax(match + insert))
+    beyond = max(0.0, 1.0 - machines.memory_bytes / max(held * bytes_each, 1.0))
+    memory = prices.fault * beyond * share
+    parts = (route, shuffle, float(match[busiest]), float(insert[busiest]), memory)
+    return Score(name, sum(parts), *parts)
+
+
+class Choice(NamedTuple):
+    """The chosen plan, None for `shared`, and the scores of all."""
+
+    leaves: Leaves | None
+    scores: list[Score]
+
+    @property
+    def why(self) -> str:
+        return explain_scores(self.scores)
+
+
+def explain_scores(scores: list[Score], note: str = "") -> str:
+    """The cheapest plan, a note, and the next one, in words."""
+    best, *others = sorted(scores, key=lambda score: score.total)
+    text = f"{best.name}: {best.total:.0f} ns an object ({best.explain()}){note}"
+    if others:
+        text += f"; next {others[0].name}: {others[0].total:.0f} ({others[0].explain()})"
+    return text
+
+
+def choose_plan(
+    candidates: list[Leaves],
+    measure: Callable[[Leaves], Measures],
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+) -> Choice:
+    """Score `shared` and every candidate; the cheapest wins, `shared` where they are even."""
+    measured = [measure(leaves) for leaves in candidates]
+    whole = max(measured, key=lambda m: int(m.candidates.sum()))
+    scores = [score_shared(whole, workers, prices, machines)]
+    scores += [score_plan(m, prices, machines) for m in measured]
+    best = min(range(len(scores)), key=lambda k: scores[k].total)
+    return Choice(None if best == 0 else candidates[best - 1], scores)
+
+
+class PlanChoice(NamedTuple):
+    """The name of the plan to use, and why."""
+
+    name: str
+    why: str
+
+
+def choose_partition(
+    shared: PlanWork,
+    candidates: list[PlanWork],
+    workers: int,
+    prices: Prices,
+    machines: Machines,
+    bytes_each: float,
+    note: str = "",
+) -> PlanChoice:
+    """Score `shared` and plans that partition rows of `bytes_each`; the cheapest wins."""
+    scores = [score_shared(shared, workers, prices, machines, bytes_each)]
+    scores += [score_plan(work, prices, machines, bytes_each) for work in candidates]
+    best = min(scores, key=lambda score: score.total)
+    return PlanChoice(best.name, explain_scores(scores, note))

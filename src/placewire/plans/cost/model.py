@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.blocks import codes_to_order
 from placewire.kernels.ids import mark_bits
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import points_to_codes
 from placewire.kinds.boolean.match import make_probe, match_segment
+from placewire.model.arrays import F64, I64, Array
 from placewire.model.expression import ACCEPT, COVER_ONE, REJECT
 from placewire.model.kinds import BOOLEAN
 from placewire.model.regions import BOX
@@ -29,7 +29,7 @@ from placewire.segments.segment import Segment, make_segment
 OBJECTS_A_CHANGE = 5
 
 
-Rows = NDArray[np.int64]  # of a sample
+Rows = I64  # of a sample
 
 
 class CostModel(Protocol):
@@ -94,9 +94,7 @@ class LoadModel(NamedTuple):
     def of_counts(self, objects: float, subscriptions: float) -> float: ...
 
     @overload
-    def of_counts(
-        self, objects: NDArray[Any], subscriptions: NDArray[Any]
-    ) -> NDArray[np.float64]: ...
+    def of_counts(self, objects: Array, subscriptions: Array) -> F64: ...
 
     def of_counts(self, objects: Any, subscriptions: Any) -> Any:
         """The load of so many objects and subscriptions, or of each pair of counts."""
@@ -134,15 +132,10 @@ class Prices(NamedTuple):
 
 
 OBJECTS = 20_000
-
 FEW, MANY = 10_000, 150_000
-
 LEXICON = 20_000
-
 TERMS = 8  # of an object
-
 SIDE_DEG = 20.0
-
 REPEATS = 5
 
 
@@ -193,10 +186,7 @@ def calibrate() -> Calibration:
 
 
 def draw_rows(
-    random: np.random.Generator,
-    hashes: np.ndarray,
-    popularity: np.ndarray,
-    count: int,
+    random: np.random.Generator, hashes: np.ndarray, popularity: np.ndarray, count: int
 ) -> SubscriptionRows:
     """Squares of a quarter degree with one keyword each."""
     west, south = random.uniform(0, SIDE_DEG, (2, count))

@@ -10,8 +10,8 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32, I64, Bools
 from placewire.plans.boolean.subset import quarter_box, take_box, whole_sample
 from placewire.plans.cost.model import Rows
 from placewire.plans.kernels.parts import rows_to_histograms, terms_counted
@@ -32,12 +32,12 @@ class CellStatistics(NamedTuple):
     objects: int
     span: float
     total: int
-    lengths: NDArray[np.int64]
-    lives: NDArray[np.int64]
-    lived: NDArray[np.float64]
-    keyword_offsets: NDArray[np.int64]
-    keywords: NDArray[np.int32]
-    keyword_counts: NDArray[np.int64]
+    lengths: I64
+    lives: I64
+    lived: F64
+    keyword_offsets: I64
+    keywords: I32
+    keyword_counts: I64
 
     @property
     def rate(self) -> float:
@@ -45,24 +45,21 @@ class CellStatistics(NamedTuple):
         return self.objects / self.span
 
     @property
-    def kinds(self) -> NDArray[np.int64]:
+    def kinds(self) -> I64:
         """i64[6]: the rows of each kind."""
-        counts: NDArray[np.int64] = self.lengths.sum(axis=1)
-        return counts
+        return self.lengths.sum(axis=1)
 
     @property
-    def durations(self) -> NDArray[np.float64]:
+    def durations(self) -> F64:
         """f64[6]: the mean duration of each kind, 0 where there are no rows."""
-        means: NDArray[np.float64] = self.lived.sum(axis=1) / np.maximum(self.kinds, 1)
-        return means
+        return self.lived.sum(axis=1) / np.maximum(self.kinds, 1)
 
     @property
-    def chances(self) -> NDArray[np.float64]:
+    def chances(self) -> F64:
         """f64[6, LONGEST + 1]: how probable each number of keywords is in a row of a kind."""
-        shares: NDArray[np.float64] = self.lengths / np.maximum(self.kinds, 1)[:, None]
-        return shares
+        return self.lengths / np.maximum(self.kinds, 1)[:, None]
 
-    def keywords_of(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def keywords_of(self, kind: int) -> tuple[I32, I64]:
         """The keywords of the rows of a kind and how many rows have each."""
         of_kind = slice(*self.keyword_offsets[kind : kind + 2])
         return self.keywords[of_kind], self.keyword_counts[of_kind]
@@ -116,7 +113,7 @@ class SstdCost(NamedTuple):
     def by_part(self) -> bool:
         return True
 
-    def weigh_kinds(self, cell: CellStatistics) -> NDArray[np.float64]:
+    def weigh_kinds(self, cell: CellStatistics) -> F64:
         """f64[6]: the workload of one object of the cell, were all keywords there.
 
         A snapshot query looks at the objects that are there, a continuous one at those that arrive
@@ -125,10 +122,9 @@ class SstdCost(NamedTuple):
         touching = cell.kinds / max(cell.total, 1)
         looks = np.ones(KINDS)
         looks[CRQ:] = cell.durations[CRQ:] / cell.span
-        weights: NDArray[np.float64] = np.array(self[:KINDS]) * touching * looks
-        return weights
+        return np.array(self[:KINDS]) * touching * looks
 
-    def weigh_cell(self, cell: CellStatistics, present: NDArray[np.bool_]) -> float:
+    def weigh_cell(self, cell: CellStatistics, present: Bools) -> float:
         """The workload of a cell whose objects have the terms `present` bool[lexicon]."""
         weights = self.weigh_kinds(cell) * cover_keywords(cell, present)
         return float(cell.objects * weights.sum())
@@ -145,7 +141,7 @@ class SstdCost(NamedTuple):
 SSTD = SstdCost()
 
 
-def cover_keywords(cell: CellStatistics, present: NDArray[np.bool_]) -> NDArray[np.float64]:
+def cover_keywords(cell: CellStatistics, present: Bools) -> F64:
     """f64[6]: how probably all keywords of a query are among the terms present (equation 1).
 
     Each keyword is there with the same chance, independently. It is 1 for kinds that do not ask:
@@ -168,21 +164,20 @@ class Statistics(NamedTuple):
     `first_child`, -1 where there are none.
     """
 
-    box: NDArray[np.int32]
-    first_child: NDArray[np.int32]
+    box: I32
+    first_child: I32
     cells: list[CellStatistics]
 
     @property
-    def objects(self) -> NDArray[np.int64]:
+    def objects(self) -> I64:
         """i64[cells]: the objects of each cell."""
         return np.array([cell.objects for cell in self.cells], np.int64)
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> F64:
         """f64[cells, 6]: how probable it is that a query of a kind touches a cell."""
         touching = np.array([cell.kinds for cell in self.cells])
-        shares: NDArray[np.float64] = touching / np.maximum(touching[0], 1)
-        return shares
+        return touching / np.maximum(touching[0], 1)
 
 
 def gather_statistics(sample: Sample, *, capacity: int = 4096, most: int = 1024) -> Statistics:

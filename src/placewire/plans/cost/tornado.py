@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
+from placewire.model.arrays import I32, I64
 from placewire.plans.boolean.subset import Box
 from placewire.plans.cost.model import Rows
 from placewire.plans.kernels.stab_counts import (
@@ -31,10 +31,10 @@ class FineGrid(NamedTuple):
     row_line[j] up to row_line[j + 1]. `column_of` and `row_of` i32[SIDE] lead back.
     """
 
-    column_line: NDArray[np.int32]
-    row_line: NDArray[np.int32]
-    column_of: NDArray[np.int32]
-    row_of: NDArray[np.int32]
+    column_line: I32
+    row_line: I32
+    column_of: I32
+    row_of: I32
 
     @property
     def columns(self) -> int:
@@ -50,7 +50,7 @@ class FineGrid(NamedTuple):
         south, north = self.row_line[[box[1], box[3]]].tolist()
         return west, south, east, north
 
-    def ranges(self, cell: NDArray[np.int32]) -> NDArray[np.int32]:
+    def ranges(self, cell: I32) -> I32:
         """Ranges i32[m, 4] of plan cells (all inside) as ranges of fine cells.
 
         One over the antimeridian keeps first > last column; if both its ends fall into one fine
@@ -65,7 +65,7 @@ class FineGrid(NamedTuple):
         return fine
 
 
-def make_grid(column_line: NDArray[np.int32], row_line: NDArray[np.int32]) -> FineGrid:
+def make_grid(column_line: I32, row_line: I32) -> FineGrid:
     """The grid of these ascending lines, which begin at 0 and end at SIDE."""
     columns = np.arange(column_line.size - 1, dtype=np.int32)
     rows = np.arange(row_line.size - 1, dtype=np.int32)
@@ -114,7 +114,7 @@ def mean_sides(sample: Sample) -> tuple[float, float]:
     return max(1.0, float(width.mean())), max(1.0, float(height.mean()))
 
 
-def spread_lines(first: int, end: int, side: float, least: int, most: int) -> NDArray[np.int32]:
+def spread_lines(first: int, end: int, side: float, least: int, most: int) -> I32:
     """Lines about `side` apart from `first` to `end`, the outer two moved to the world's edges."""
     extent = end - first
     count = min(max(round(extent / side), least), most, extent)
@@ -123,28 +123,27 @@ def spread_lines(first: int, end: int, side: float, least: int, most: int) -> ND
     return lines.astype(np.int32)
 
 
-def sum_prefixes(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+def sum_prefixes(cells: I64) -> I64:
     """Sums of all cells before each crossing of lines: i64[columns + 1, rows + 1]."""
     sums = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1), np.int64)
     sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
     return sums
 
 
-def sum_box(sums: NDArray[np.int64], box: Box) -> int:
+def sum_box(sums: I64, box: Box) -> int:
     """The sum over the cells of a box (ends outside)."""
     west, south, east, north = box
     return int(sums[east, north] - sums[west, north] - sums[east, south] + sums[west, south])
 
 
-def sum_sides(sums: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64]:
+def sum_sides(sums: I64, box: Box, axis: int) -> I64:
     """The sums of the low sides of all cuts of a box, between its columns (axis 0) or rows (1)."""
     west, south, east, north = box
     if axis == 0:
         along = sums[west:east, north] - sums[west:east, south]
     else:
         along = sums[east, south:north] - sums[west, south:north]
-    low: NDArray[np.int64] = along[1:] - along[0]
-    return low
+    return along[1:] - along[0]
 
 
 class TornadoCost(NamedTuple):
@@ -169,9 +168,7 @@ class TornadoCost(NamedTuple):
         """The fine grid in which the sample is counted."""
         return fit_grid(sample, self.least, self.most)
 
-    def of_objects(
-        self, sample: Sample, grid: FineGrid, objects: Rows, subscriptions: Rows
-    ) -> NDArray[np.int64]:
+    def of_objects(self, sample: Sample, grid: FineGrid, objects: Rows, subscriptions: Rows) -> I64:
         """The postings of the picked subscriptions that each picked object meets."""
         pieces, piece_rows = ranges_unwrapped(grid.ranges(sample.cell), subscriptions, grid.columns)
         points = GridPoints(
@@ -184,12 +181,11 @@ class TornadoCost(NamedTuple):
         posted = PostedRanges(
             pieces, piece_rows, read_only(sample.post_offsets), read_only(sample.posts)
         )
-        met: NDArray[np.int64] = postings_met_by_points(
+        return postings_met_by_points(
             points, posted, sample.lexicon.size, np.array([grid.columns, grid.rows], np.int64)
         )
-        return met
 
-    def of_cells(self, sample: Sample, grid: FineGrid) -> NDArray[np.int64]:
+    def of_cells(self, sample: Sample, grid: FineGrid) -> I64:
         """The cost of each fine cell: i64[columns, rows]."""
         objects, subscriptions = np.arange(sample.objects), np.arange(sample.subscriptions)
         met = self.of_objects(sample, grid, objects, subscriptions)

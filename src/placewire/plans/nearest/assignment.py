@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32, I64, U64, Array
 from placewire.plans.nearest.sample import ObjectCounts, freeze_counts
 
 # What a subscription costs that no initial object would update. Not 0, so that these spread over
@@ -20,12 +20,12 @@ class Parts(NamedTuple):
     `objects` i64[parts] is how many of the initial objects each part sees.
     """
 
-    box: NDArray[np.int32]
-    part_offsets: NDArray[np.int64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    term_part: NDArray[np.int32]
-    objects: NDArray[np.int64]
+    box: I32
+    part_offsets: I64
+    term_offsets: I64
+    terms: U64
+    term_part: I32
+    objects: I64
 
 
 NO_PARTS = Parts(
@@ -48,10 +48,10 @@ class Rule(NamedTuple):
 
     name: str
     object_counts: ObjectCounts
-    rectangles: NDArray[np.float64] = NO_RECTANGLES
+    rectangles: F64 = NO_RECTANGLES
     parts: Parts = NO_PARTS
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """The arrays of a rule file; the manifest has the name."""
         object_counts = self.object_counts._asdict()
         return {
@@ -62,7 +62,7 @@ class Rule(NamedTuple):
         }
 
     @classmethod
-    def from_arrays(cls, name: str, arrays: dict[str, NDArray[Any]]) -> Rule:
+    def from_arrays(cls, name: str, arrays: dict[str, Array]) -> Rule:
         """The rule of method `name` from the arrays of its file."""
         object_counts = [arrays[f"census_{field}"] for field in ObjectCounts._fields[1:]]
         return cls(
@@ -82,32 +82,24 @@ class Assignment(NamedTuple):
 
     name: str
     workers: int
-    worker: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    loads: NDArray[np.float64]
+    worker: I32
+    cost: F64
+    loads: F64
     rule: Rule
 
 
-def make_assignment(
-    rule: Rule, workers: int, worker: NDArray[np.int32], cost: NDArray[np.float64]
-) -> Assignment:
+def make_assignment(rule: Rule, workers: int, worker: I32, cost: F64) -> Assignment:
     """An assignment with the loads of its workers."""
     loads = release(np.zeros(workers), worker, -cost)
     return Assignment(rule.name, workers, worker, cost, loads, rule)
 
 
-def price_counts(counts: NDArray[np.int64], objects: int) -> NDArray[np.float64]:
+def price_counts(counts: I64, objects: int) -> F64:
     """Counts of the initial objects as costs: their share, and never nothing."""
-    costs: NDArray[np.float64] = np.maximum(counts / max(objects, 1), LEAST_COST)
-    return costs
+    return np.maximum(counts / max(objects, 1), LEAST_COST)
 
 
-def release(
-    loads: NDArray[np.float64],
-    workers_of_ended: NDArray[np.int32],
-    costs_of_ended: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def release(loads: F64, workers_of_ended: I32, costs_of_ended: F64) -> F64:
     """The loads f64[workers] after some subscriptions ended."""
     ended = np.bincount(workers_of_ended, costs_of_ended, loads.size)
-    after: NDArray[np.float64] = np.maximum(loads - ended, 0.0)
-    return after
+    return np.maximum(loads - ended, 0.0)

@@ -16,14 +16,10 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
-from placewire.kernels.space.cells import (
-    MAX_LEVEL,
-    codes_to_columns_rows,
-    points_to_codes,
-)
+from placewire.kernels.space.cells import MAX_LEVEL, codes_to_columns_rows, points_to_codes
+from placewire.model.arrays import F64, I32, I64, U64
 from placewire.model.subscriptions import take_slices
 from placewire.plans.allocation import share_heaviest_first
 from placewire.plans.boolean.kdt import plan_kdt
@@ -78,7 +74,7 @@ def plan_sop(sample: CircleSample, workers: int, *, theta: int = 20) -> Assignme
     sizes = np.array([q.rows.size for q in quarters], np.int64)
     chosen = share_heaviest_first(prices * sizes, np.zeros(workers))
     worker = np.empty(sample.subscriptions, np.int32)
-    cost: NDArray[np.float64] = np.empty(sample.subscriptions)
+    cost: F64 = np.empty(sample.subscriptions)
     for quarter, price, one in zip(quarters, prices, chosen, strict=True):
         worker[quarter.rows] = one
         cost[quarter.rows] = price
@@ -114,7 +110,6 @@ def measure_quarter(object_counts: ObjectCounts, circles: SampleCircles, rows: R
 
 
 CHECKS_ONLY = LoadModel(per_check=1.0, per_object=0.0, per_insert=0.0, per_delete=0.0)
-
 SAMPLE_ROWS = 100_000  # `kdt` weighs every node's rows again and again
 
 
@@ -146,13 +141,8 @@ def plan_ps2near(sample: CircleSample, workers: int, *, rows: int = SAMPLE_ROWS)
 
 
 def find_parts(
-    parts: Parts,
-    object_counts: ObjectCounts,
-    lon: NDArray[np.float64],
-    lat: NDArray[np.float64],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-) -> NDArray[np.int32]:
+    parts: Parts, object_counts: ObjectCounts, lon: F64, lat: F64, term_offsets: I64, terms: U64
+) -> I32:
     """The part of each subscription: that of its place and of its least frequent term."""
     least = rows_least_frequent(
         read_only(term_offsets),
@@ -161,39 +151,33 @@ def find_parts(
         object_counts.frequency,
     )
     term = np.append(terms, np.uint64(0))[least]  # the last is for one without terms
-    part: NDArray[np.int32] = terms_to_leaf_parts(
+    return terms_to_leaf_parts(
         find_leaves(parts, lon, lat), term, read_only(parts.part_offsets), make_table(parts)
     )
-    return part
 
 
-def find_leaves(
-    parts: Parts, lon: NDArray[np.float64], lat: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def find_leaves(parts: Parts, lon: F64, lat: F64) -> I32:
     """The leaf of each place."""
     columns, rows = plan_cells(lon, lat)
-    leaf: NDArray[np.int32] = points_to_leaves(columns, rows, read_only(parts.box))
-    return leaf
+    return points_to_leaves(columns, rows, read_only(parts.box))
 
 
-def count_objects(parts: Parts, sample: CircleSample) -> NDArray[np.int64]:
+def count_objects(parts: Parts, sample: CircleSample) -> I64:
     """How many of the initial objects each part sees."""
-    counts: NDArray[np.int64] = objects_counted_by_part(
+    return objects_counted_by_part(
         find_leaves(parts, sample.object_lon, sample.object_lat),
         read_only(sample.object_term_offsets),
         read_only(sample.object_terms),
         read_only(parts.part_offsets),
         make_table(parts),
     )
-    return counts
 
 
-def make_table(parts: Parts) -> NDArray[np.uint64]:
+def make_table(parts: Parts) -> U64:
     """The listed terms of all leaves, to be looked up."""
-    table: NDArray[np.uint64] = leaf_terms_to_table(
+    return leaf_terms_to_table(
         read_only(parts.term_offsets), read_only(parts.terms), read_only(parts.term_part)
     )
-    return table
 
 
 def thin_sample(sample: CircleSample, object_counts: ObjectCounts, most: int) -> Sample:
@@ -226,9 +210,7 @@ def thin_sample(sample: CircleSample, object_counts: ObjectCounts, most: int) ->
     )
 
 
-def plan_cells(
-    lon: NDArray[np.float64], lat: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def plan_cells(lon: F64, lat: F64) -> tuple[I32, I32]:
     """The columns and rows of places, in plan cells."""
     columns, rows = codes_to_columns_rows(points_to_codes(read_only(lon), read_only(lat)))
     return columns >> (MAX_LEVEL - PLAN_LEVEL), rows >> (MAX_LEVEL - PLAN_LEVEL)

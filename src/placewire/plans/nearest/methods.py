@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_rectangles, rectangles_overlapping_most
+from placewire.model.arrays import F64, I32, I64, U64
 from placewire.plans.allocation import share_costs, share_heaviest_first
 from placewire.plans.nearest.assignment import Assignment, Rule, make_assignment, price_counts
 from placewire.plans.nearest.baselines import find_parts, plan_ps2near, plan_sop
@@ -43,7 +43,6 @@ HYBRID_PARTS = 4  # as many as there are quarters, so that the two compare
 # its 20 workers, which it calls few, and a hybrid partition of 20 subscriptions at most, which it
 # avoids only where there are very many. Here they are taken the other way round.
 GAMMA1 = 20
-
 GAMMA2 = 100_000
 
 
@@ -55,7 +54,7 @@ class Subset(NamedTuple):
 
     rows: Rows
     rectangle: Rectangle
-    met: NDArray[np.int64]
+    met: I64
 
     @property
     def total(self) -> int:
@@ -181,23 +180,16 @@ NEAREST_METHODS: dict[str, Callable[[CircleSample, int], Assignment]] = {
 class NewRows(NamedTuple):
     """n new subscriptions; columns are as in a `CircleSample`."""
 
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    k: NDArray[np.int32]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
+    lon: F64
+    lat: F64
+    k: I32
+    term_offsets: I64
+    terms: U64
 
 
 def assign_new(
-    rule: Rule,
-    loads: NDArray[np.float64],
-    lon: NDArray[np.float64],
-    lat: NDArray[np.float64],
-    k: NDArray[np.int32],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-    workers: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    rule: Rule, loads: F64, lon: F64, lat: F64, k: I32, term_offsets: I64, terms: U64, workers: int
+) -> tuple[I32, F64, F64]:
     """The worker i32[n] and cost f64[n] of n new subscriptions in order, and the loads after.
 
     Each goes to the worker that has least when its turn comes, whatever the method. (For `ps2` the
@@ -211,17 +203,17 @@ def assign_new(
     return worker, cost, after
 
 
-def count_kop(rule: Rule, new: NewRows) -> NDArray[np.int64]:
+def count_kop(rule: Rule, new: NewRows) -> I64:
     """Equation 1, times |O_init|."""
     return _meet(rule, new).count_everywhere()
 
 
-def count_sop(rule: Rule, new: NewRows) -> NDArray[np.int64]:
+def count_sop(rule: Rule, new: NewRows) -> I64:
     """Equation 2, times |O_init|, with the rectangle around each circle."""
     return count_inside(rule.object_counts, bound_new_rows(rule, new))
 
 
-def count_dkm(rule: Rule, new: NewRows) -> NDArray[np.int64]:
+def count_dkm(rule: Rule, new: NewRows) -> I64:
     """Equation 5, times |O_init|, with the subset's rectangle that overlaps most (equation 7).
 
     One that overlaps none, or where there are no subsets, is counted in its own rectangle. One
@@ -241,13 +233,13 @@ def count_dkm(rule: Rule, new: NewRows) -> NDArray[np.int64]:
     return counts
 
 
-def count_ps2(rule: Rule, new: NewRows) -> NDArray[np.int64]:
+def count_ps2(rule: Rule, new: NewRows) -> I64:
     """The initial objects that the part of its place and term sees."""
     part = find_parts(rule.parts, rule.object_counts, new.lon, new.lat, new.term_offsets, new.terms)
     return rule.parts.objects[part]
 
 
-COUNTS: dict[str, Callable[[Rule, NewRows], NDArray[np.int64]]] = {
+COUNTS: dict[str, Callable[[Rule, NewRows], I64]] = {
     "kop": count_kop,
     "sop": count_sop,
     "dkm": count_dkm,
@@ -255,12 +247,11 @@ COUNTS: dict[str, Callable[[Rule, NewRows], NDArray[np.int64]]] = {
 }
 
 
-def bound_new_rows(rule: Rule, new: NewRows) -> NDArray[np.float64]:
+def bound_new_rows(rule: Rule, new: NewRows) -> F64:
     """The rectangles f64[n, 4] around their circles, which the initial objects make."""
     lists = find_terms(rule.object_counts, new.terms)
     radii = find_radii(rule.object_counts, new.lon, new.lat, new.k, new.term_offsets, lists)
-    rectangles: NDArray[np.float64] = circles_to_rectangles(new.lon, new.lat, radii)
-    return rectangles
+    return circles_to_rectangles(new.lon, new.lat, radii)
 
 
 def _meet(rule: Rule, new: NewRows) -> RowObjectCounter:

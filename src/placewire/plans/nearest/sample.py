@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.circles import circles_to_rectangles, rectangles_enclosed
@@ -26,13 +25,13 @@ from placewire.kernels.space.z_curve import (
     terms_counted_in_rectangle,
 )
 from placewire.kernels.text.hash_table import numbers_to_groups
+from placewire.model.arrays import F64, I32, I64, U64
 from placewire.model.subscriptions import lengths_to_offsets, take_slices
 from placewire.plans.kernels.nearest import places_to_kth_distances
 from placewire.plans.sample.sample import number_terms
 
-Rectangle = NDArray[np.float64]  # f64[4]: west, south, east, north; west <= east, closed
-
-Rows = NDArray[np.int64]
+Rectangle = F64  # f64[4]: west, south, east, north; west <= east, closed
+Rows = I64
 
 
 class CircleSample(NamedTuple):
@@ -42,16 +41,16 @@ class CircleSample(NamedTuple):
     Terms are keyed hashes u64, distinct within a subscription or an object.
     """
 
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    k: NDArray[np.int32]
-    radius_m: NDArray[np.float64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    object_lon: NDArray[np.float64]
-    object_lat: NDArray[np.float64]
-    object_term_offsets: NDArray[np.int64]
-    object_terms: NDArray[np.uint64]
+    lon: F64
+    lat: F64
+    k: I32
+    radius_m: F64
+    term_offsets: I64
+    terms: U64
+    object_lon: F64
+    object_lat: F64
+    object_term_offsets: I64
+    object_terms: U64
 
     @property
     def subscriptions(self) -> int:
@@ -66,8 +65,8 @@ class SampleCircles(NamedTuple):
     """The subscriptions of a sample in space: codes i64[n] on the fine Z-curve, and the rectangles
     f64[n, 4] around their circles, all longitudes for one that crosses the antimeridian."""
 
-    code: NDArray[np.int64]
-    rectangle: NDArray[np.float64]
+    code: I64
+    rectangle: F64
 
 
 def place_circles(sample: CircleSample) -> SampleCircles:
@@ -85,8 +84,7 @@ def rows_on_curve(circles: SampleCircles) -> Rows:
 
 def enclose_circles(circles: SampleCircles, rows: Rows) -> Rectangle:
     """R: the rectangle around the circles of some rows, of which there is one or more."""
-    around: Rectangle = rectangles_enclosed(circles.rectangle, rows)
-    return around
+    return rectangles_enclosed(circles.rectangle, rows)
 
 
 def quarter_rows(circles: SampleCircles, rows: Rows) -> list[slice]:
@@ -107,7 +105,6 @@ def quarter_rows(circles: SampleCircles, rows: Rows) -> list[slice]:
 
 
 NOT_COUNTED = -1
-
 PAIRS_A_LOOKUP = 4_000  # terms of objects that are looked through while one list is looked up in
 
 
@@ -119,15 +116,15 @@ class ObjectCounts(NamedTuple):
     """
 
     objects: int
-    code: NDArray[np.int64]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    terms: NDArray[np.uint64]
-    list_offsets: NDArray[np.int64]
-    members: NDArray[np.int32]
+    code: I64
+    lon: F64
+    lat: F64
+    terms: U64
+    list_offsets: I64
+    members: I32
 
     @property
-    def frequency(self) -> NDArray[np.int64]:
+    def frequency(self) -> I64:
         """How many objects have each term: |O_lambda|."""
         return np.diff(self.list_offsets)
 
@@ -176,7 +173,7 @@ def freeze_counts(object_counts: ObjectCounts) -> ObjectCounts:
     return ObjectCounts(object_counts.objects, *map(read_only, object_counts[1:]))
 
 
-def find_terms(object_counts: ObjectCounts, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
+def find_terms(object_counts: ObjectCounts, terms: U64) -> I64:
     """The list of each term hash, -1 if no object has it: i64[terms]."""
     if object_counts.terms.size == 0:
         return np.full(terms.size, -1, np.int64)
@@ -188,19 +185,18 @@ def find_terms(object_counts: ObjectCounts, terms: NDArray[np.uint64]) -> NDArra
     return np.where(object_counts.terms[found] == terms, found, -1)
 
 
-def count_inside(object_counts: ObjectCounts, rectangles: NDArray[np.float64]) -> NDArray[np.int64]:
+def count_inside(object_counts: ObjectCounts, rectangles: F64) -> I64:
     """|O_R| of each rectangle of f64[r, 4]: i64[r]."""
-    counts: NDArray[np.int64] = points_counted_in_rectangles(
+    return points_counted_in_rectangles(
         object_counts.code,
         object_counts.lon,
         object_counts.lat,
         list_all_objects(object_counts),
         rectangles,
     )
-    return counts
 
 
-def list_all_objects(object_counts: ObjectCounts) -> NDArray[np.int32]:
+def list_all_objects(object_counts: ObjectCounts) -> I32:
     """The list of all objects."""
     return np.arange(object_counts.lon.size, dtype=np.int32)
 
@@ -208,8 +204,8 @@ def list_all_objects(object_counts: ObjectCounts) -> NDArray[np.int32]:
 class ObjectTerms(NamedTuple):
     """The terms i32 of each object, as a CSR column: the lists of `ObjectCounts` inverted."""
 
-    offsets: NDArray[np.int64]
-    terms: NDArray[np.int32]
+    offsets: I64
+    terms: I32
 
 
 def list_object_terms(object_counts: ObjectCounts) -> ObjectTerms:
@@ -229,8 +225,8 @@ class RowObjectCounter:
     def __init__(
         self,
         object_counts: ObjectCounts,
-        offsets: NDArray[np.int64],
-        lists: NDArray[np.int64],
+        offsets: I64,
+        lists: I64,
         pairs: ObjectTerms | None = None,
     ) -> None:
         self.object_counts = object_counts
@@ -240,7 +236,7 @@ class RowObjectCounter:
         self._memo = np.full(object_counts.terms.size, NOT_COUNTED, np.int64)
         self._everyone = list_all_objects(object_counts)
 
-    def count(self, rows: Rows, rectangle: Rectangle) -> NDArray[np.int64]:
+    def count(self, rows: Rows, rectangle: Rectangle) -> I64:
         """The sum of |O_R,lambda| over the terms of each of the rows: i64[rows]."""
         object_counts = self.object_counts
         if self.pairs is not None and self._looks_through(self.pairs, rows, rectangle):
@@ -255,7 +251,7 @@ class RowObjectCounter:
                 rectangle,
             )
             return rows_summed(rows, self.offsets, self.lists, counts)
-        met: NDArray[np.int64] = rows_met_in_rectangle(
+        return rows_met_in_rectangle(
             object_counts.code,
             object_counts.lon,
             object_counts.lat,
@@ -267,9 +263,8 @@ class RowObjectCounter:
             rectangle,
             self._memo,
         )
-        return met
 
-    def count_everywhere(self) -> NDArray[np.int64]:
+    def count_everywhere(self) -> I64:
         """The sum of |O_lambda| over the terms of every row: i64[n]."""
         return rows_summed(
             np.arange(self.offsets.size - 1), self.offsets, self.lists, self.object_counts.frequency
@@ -282,25 +277,14 @@ class RowObjectCounter:
 
 
 def find_radii(
-    object_counts: ObjectCounts,
-    lon: NDArray[np.float64],
-    lat: NDArray[np.float64],
-    k: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    lists: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    object_counts: ObjectCounts, lon: F64, lat: F64, k: I32, offsets: I64, lists: I64
+) -> F64:
     """The distance to the k-th nearest object that shares a term, inf if there are fewer: f64[n].
 
     A term takes a descent to the place and the cells around it that the circle touches; one of
     fewer than k objects is read whole.
     """
     _, codes, lons, lats, _, list_offsets, members = object_counts
-    radii: NDArray[np.float64] = places_to_kth_distances(
-        codes,
-        lons,
-        lats,
-        list_offsets,
-        members,
-        *map(read_only, (lon, lat, k, offsets, lists)),
+    return places_to_kth_distances(
+        codes, lons, lats, list_offsets, members, *map(read_only, (lon, lat, k, offsets, lists))
     )
-    return radii

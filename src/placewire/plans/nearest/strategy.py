@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges, codes_to_points
@@ -19,36 +18,33 @@ from placewire.kernels.space.z_curve import points_to_curve
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.match import make_probe
 from placewire.kinds.candidates import Target
-from placewire.kinds.nearest.index import (
-    CircleIndex,
-    RowPartition,
-    index_circles,
-    one_part,
-)
+from placewire.kinds.nearest.index import CircleIndex, RowPartition, index_circles, one_part
 from placewire.kinds.nearest.match import find_near
 from placewire.kinds.nearest.rows import nearest_columns
+from placewire.model.arrays import F64, I32, I64, U32
 from placewire.model.kinds import NEAREST
 from placewire.model.regions import CIRCLE
-from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows, take_slices
+from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows
 from placewire.plans.allocation import hand_over, imbalance, scale_costs, sum_loads
 from placewire.plans.boolean.qt import plan_qt
-from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork, shared_work
+from placewire.plans.cost.measures import (
+    Machines,
+    PlanChoice,
+    PlanWork,
+    choose_partition,
+    shared_work,
+)
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import Objects, cells_of_ranges
 from placewire.plans.leaves import NOTHING, Leaves
-from placewire.plans.nearest.assignment import (
-    Assignment,
-    Rule,
-    release,
-)
+from placewire.plans.nearest.assignment import Assignment, Rule, release
 from placewire.plans.nearest.methods import NEAREST_METHODS, assign_new
 from placewire.plans.nearest.sample import CircleSample
 from placewire.plans.route.live_terms import CELL_LEVEL, MOST_SCOPES
 from placewire.plans.route.worker_map import MapPosts, route_sample
+from placewire.plans.row_planner import Division, PartitionStrategy, PlanInput
 from placewire.plans.sample.questions import assume_kind
-from placewire.plans.sample.sample import CKQ, every_nth, make_sample
-from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
+from placewire.plans.sample.sample import CKQ, every_nth, make_sample, pick_objects
 from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment, make_directory
 
@@ -71,7 +67,7 @@ class NearestStrategy(PartitionStrategy):
     sent_key = "broadcast"
     rule_type = Rule
     rule: Rule | None = None
-    loads: NDArray[np.float64]
+    loads: F64
 
     def __init__(self, workers: int) -> None:
         super().__init__(workers)
@@ -100,11 +96,11 @@ class NearestStrategy(PartitionStrategy):
     def count_parts(self, segment: Segment) -> int:
         return int(segment.index.partition.parts)
 
-    def count_held(self, segment: Segment) -> NDArray[np.float64]:
+    def count_held(self, segment: Segment) -> F64:
         owner = segment.index.partition.owner % self.workers
         return np.bincount(owner, minlength=self.workers).astype(np.float64)
 
-    def release(self, live: LiveSegment, rows: NDArray[np.int64]) -> None:
+    def release(self, live: LiveSegment, rows: I64) -> None:
         circles = live.segment.index
         if self.rule is None or circles is None or circles.partition.parts != self.workers:
             return
@@ -139,7 +135,7 @@ class NearestStrategy(PartitionStrategy):
         owners = {name: one.worker for name, one in self._candidates.items()}
         return choose_nearest(rows, radius, seen.objects, owners, self.workers, prices, machines)
 
-    def divide(self, method: str, seen: PlanInput, counted: NDArray[np.float64] | None) -> Division:
+    def divide(self, method: str, seen: PlanInput, counted: F64 | None) -> Division:
         alive = seen.alive
         sample = make_circle_sample(
             take_rows(seen.rows, alive), radii_of(seen.segments)[alive], seen.objects
@@ -182,14 +178,12 @@ class NearestStrategy(PartitionStrategy):
         return plan_qt(sample, self.workers)._replace(summary=NOTHING)
 
 
-def radii_of(segments: Sequence[LiveSegment]) -> NDArray[np.float64]:
+def radii_of(segments: Sequence[LiveSegment]) -> F64:
     """The current radius of every row's circle."""
     return np.concatenate([one.results.radius for one in segments])
 
 
-def make_circle_sample(
-    rows: SubscriptionRows, radius: NDArray[np.float64], objects: Objects
-) -> CircleSample:
+def make_circle_sample(rows: SubscriptionRows, radius: F64, objects: Objects) -> CircleSample:
     """Make the sample that methods take of subscriptions and initial objects.
 
     Objects are at the centres of their cells, some hundred metres off at most.
@@ -223,10 +217,7 @@ def post_circles(rows: SubscriptionRows, circles: CircleIndex, workers: int) -> 
 
 
 def rebalance_assignment(
-    fresh: Assignment,
-    former: NDArray[np.int32],
-    counted: NDArray[np.float64],
-    sample: CircleSample,
+    fresh: Assignment, former: I32, counted: F64, sample: CircleSample
 ) -> Assignment:
     """Balance an assignment by what workers were counted to cost.
 
@@ -254,22 +245,19 @@ class MatchedSample(NamedTuple):
     objects: Objects
     rows: SubscriptionRows
     circles: CircleIndex
-    row: NDArray[np.uint32]
+    row: U32
     postings: float
     step: int
 
 
-def match_sample(
-    rows: SubscriptionRows, radius: NDArray[np.float64], objects: Objects
-) -> MatchedSample:
+def match_sample(rows: SubscriptionRows, radius: F64, objects: Objects) -> MatchedSample:
     """Match some of the objects against some of the rows."""
     step = every_nth(rows.total, SAMPLED_ROWS)
     picked = np.arange(0, rows.total, step)
     some = map_columns(take_rows(rows, picked), read_only)
     circles = index_circles(some, radius[picked], one_part(some.total))
     chosen = np.arange(0, objects.total, every_nth(objects.total, SAMPLED_OBJECTS))
-    offsets, at = take_slices(objects.term_offsets, chosen)
-    objects = Objects(objects.codes[chosen], offsets, objects.terms[at])
+    objects = pick_objects(objects, chosen)
     lon, lat = codes_to_points(objects.codes)
     probe = make_probe(objects.codes, lon, lat, np.zeros(lon.size, np.int64), *objects[1:])
     segment = Segment(NEAREST, some, circles, None, *make_directory(some))
@@ -278,9 +266,7 @@ def match_sample(
     return MatchedSample(objects, some, circles, found.row, postings, step)
 
 
-def measure_owners(
-    name: str, matched: MatchedSample, owner: NDArray[np.int32], workers: int
-) -> PlanWork:
+def measure_owners(name: str, matched: MatchedSample, owner: I32, workers: int) -> PlanWork:
     """Measure the work of a plan that assigns rows to `owner`."""
     own = owner[:: matched.step]
     partition = RowPartition(workers, own, np.zeros(own.size, np.float32))
@@ -300,9 +286,9 @@ def measure_owners(
 
 def choose_nearest(
     rows: SubscriptionRows,
-    radius: NDArray[np.float64],
+    radius: F64,
     objects: Objects,
-    owners: Mapping[str, NDArray[np.int32]],
+    owners: Mapping[str, I32],
     workers: int,
     prices: Prices,
     machines: Machines,

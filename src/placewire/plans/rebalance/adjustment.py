@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32
 from placewire.plans.allocation import sum_loads
 from placewire.plans.boolean.subset import Box, SampleSubset, divide_by_text, take_box, weigh_subset
 from placewire.plans.cost.model import LoadModel
@@ -22,8 +22,8 @@ class PartLoads(NamedTuple):
     `load` is what its recent objects cost its worker, `held` how many subscriptions it has.
     """
 
-    load: NDArray[np.float64]
-    held: NDArray[np.float64]
+    load: F64
+    held: F64
 
 
 class Cell(NamedTuple):
@@ -31,9 +31,9 @@ class Cell(NamedTuple):
 
     box: Box
     split: TextSplit
-    worker: NDArray[np.int32]
-    load: NDArray[np.float64]
-    held: NDArray[np.float64]
+    worker: I32
+    load: F64
+    held: F64
 
     @property
     def total(self) -> float:
@@ -45,7 +45,7 @@ class Adjustment(NamedTuple):
 
     way: str
     leaves: Leaves
-    loads: NDArray[np.float64]
+    loads: F64
     moved: float  # subscriptions
 
 
@@ -83,7 +83,7 @@ def leaves_of(cells: list[Cell], like: Leaves) -> Leaves:
     )
 
 
-def sum_by_worker(cells: list[Cell], workers: int) -> NDArray[np.float64]:
+def sum_by_worker(cells: list[Cell], workers: int) -> F64:
     """The load of each worker."""
     return sum_loads(
         np.concatenate([cell.worker for cell in cells]),
@@ -94,7 +94,7 @@ def sum_by_worker(cells: list[Cell], workers: int) -> NDArray[np.float64]:
 
 def weigh_cell(
     sample: Sample, around: SampleSubset, box: Box, split: TextSplit, cost: LoadModel
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[F64, F64]:
     """What the parts of a box would cost and hold by the sample; it lies in subset `around`."""
     subset = take_box(sample, around, box)
     subsets = [subset]
@@ -105,7 +105,7 @@ def weigh_cell(
     return loads, held
 
 
-def reweigh(sample: Sample, looked: NDArray[np.float64], posting_work: float) -> Sample:
+def reweigh(sample: Sample, looked: F64, posting_work: float) -> Sample:
     """Replace the estimated work of objects by the candidates they look at: looked f64[objects].
 
     Terms share it in proportion to their estimates. An object that looks at nothing is not sent
@@ -122,7 +122,7 @@ def reweigh(sample: Sample, looked: NDArray[np.float64], posting_work: float) ->
     )
 
 
-def parts_of_terms(sample: Sample, split: TextSplit) -> NDArray[np.int32]:
+def parts_of_terms(sample: Sample, split: TextSplit) -> I32:
     """The part of each term of the lexicon; one that is not listed goes by its hash."""
     part = ((sample.lexicon >> HALF) % np.uint64(split.parts)).astype(np.int32)
     at = np.searchsorted(sample.lexicon, split.terms)

@@ -1,4 +1,4 @@
-"""The cells to move from a worker: enough load, and as few subscriptions as can be.
+"""Choose the cells to move from a worker: enough load with as few subscriptions as possible.
 
 PS2Stream's minimum cost migration: of cells with a load and a size each, a set whose loads come to
 `tau` at least and whose sizes sum up to least. `dp` finds the best by dynamic programming, `gr` a
@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placewire.plans.boolean.cuts import cut_terms, split_by_parts
+from placewire.model.arrays import F64, I32, I64, Bools
 from placewire.plans.boolean.subset import (
     Box,
     SampleSubset,
+    cut_terms,
     divide_by_text,
     measure_subset,
+    split_by_parts,
     take_box,
     weigh_subset,
     whole_sample,
@@ -37,16 +38,12 @@ from placewire.plans.rebalance.adjustment import (
 )
 from placewire.plans.sample.sample import Sample
 
-Select = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.int64]]
-
+Select = Callable[[F64, F64, float], I64]
 MOST_STATES = 200_000_000  # of dynamic programming: beyond it sizes are counted in larger units
-
 SEED = 7
 
 
-def select_gr(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_gr(load: F64, size: F64, tau: float) -> I64:
     """Algorithm GR: cells by size over load; one that would complete the set is a candidate.
 
     Every candidate with all cells taken before it is an answer; the cheapest is kept.
@@ -66,9 +63,7 @@ def select_gr(
     return np.array(best if best is not None else order, np.int64)
 
 
-def select_dp(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_dp(load: F64, size: F64, tau: float) -> I64:
     """The best set, sizes in whole units; greedy's answer bounds how far it has to look."""
     bound = float(size[select_gr(load, size, tau)].sum())
     unit = max(1.0, bound * load.size / MOST_STATES)
@@ -96,39 +91,25 @@ def select_dp(
     return np.array(chosen[::-1], np.int64)
 
 
-def select_si(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_si(load: F64, size: F64, tau: float) -> I64:
     """The largest cells first."""
     return take_until(np.argsort(-size, kind="stable"), load, tau)
 
 
-def select_ra(
-    load: NDArray[np.float64], size: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def select_ra(load: F64, size: F64, tau: float) -> I64:
     """Cells at random."""
     return take_until(np.random.default_rng(SEED).permutation(load.size), load, tau)
 
 
-def take_until(
-    order: NDArray[np.int64], load: NDArray[np.float64], tau: float
-) -> NDArray[np.int64]:
+def take_until(order: I64, load: F64, tau: float) -> I64:
     """The first cells of an order whose loads come to `tau`."""
     enough = int(np.searchsorted(np.cumsum(load[order]), tau)) + 1
     return order[:enough]
 
 
-SELECTS: dict[str, Select] = {
-    "dp": select_dp,
-    "gr": select_gr,
-    "si": select_si,
-    "ra": select_ra,
-}
-
+SELECTS: dict[str, Select] = {"dp": select_dp, "gr": select_gr, "si": select_si, "ra": select_ra}
 GRID = 64  # cells a side, PS2Stream's granularity
-
 HEAVIEST = 8  # cells that phase I looks at
-
 MOST_LEAVES = 2_000
 
 
@@ -139,7 +120,7 @@ class Ps2Rule(NamedTuple):
     select: str = "gr"
     heaviest: int = HEAVIEST
 
-    def level(self, loads: NDArray[np.float64]) -> bool:
+    def level(self, loads: F64) -> bool:
         return not loads.any() or loads.max() <= self.most * loads.min()
 
 
@@ -147,11 +128,7 @@ USUAL = Ps2Rule()
 
 
 def adjust_ps2(
-    leaves: Leaves,
-    loads: PartLoads,
-    sample: Sample,
-    cost: LoadModel,
-    rule: Ps2Rule = USUAL,
+    leaves: Leaves, loads: PartLoads, sample: Sample, cost: LoadModel, rule: Ps2Rule = USUAL
 ) -> Adjustment | None:
     """Both phases for one pair of workers after another, until all are level."""
     cells = cells_of(leaves, loads)
@@ -261,7 +238,8 @@ def migrate(
     select: str,
 ) -> tuple[list[Cell], float]:
     """Phase II: cells of the one worker that come to `tau` go to the other."""
-    units = [unit for at, cell in enumerate(cells) for unit in cut_units(at, cell, over)]
+    owned = [np.flatnonzero(cell.worker == over).tolist() for cell in cells]
+    units = [(at, part) for at, parts in enumerate(owned) for part in parts]
     pieces = [refine(cells[at], part, grid, sample, cost) for at, part in units]
     load = np.concatenate([piece.load.reshape(-1) for piece in pieces])
     size = np.concatenate([piece.held.reshape(-1) for piece in pieces])
@@ -284,21 +262,16 @@ def migrate(
     return rest, float(size[chosen].sum())
 
 
-def cut_units(at: int, cell: Cell, over: int) -> list[tuple[int, int]]:
-    """The parts of a cell that a worker has."""
-    return [(at, int(part)) for part in np.flatnonzero(cell.worker == over)]
-
-
 class Pieces(NamedTuple):
     """A part of a leaf cut along the lines of a grid.
 
     Columns of pieces begin at `column_line`, rows at `row_line`; loads and sizes f64[columns, rows]
     """
 
-    column_line: NDArray[np.int64]
-    row_line: NDArray[np.int64]
-    load: NDArray[np.float64]
-    held: NDArray[np.float64]
+    column_line: I64
+    row_line: I64
+    load: F64
+    held: F64
 
 
 def refine(cell: Cell, part: int, grid: FineGrid, sample: Sample, cost: LoadModel) -> Pieces:
@@ -327,9 +300,7 @@ def refine(cell: Cell, part: int, grid: FineGrid, sample: Sample, cost: LoadMode
     return Pieces(columns, rows, load, held * scale)
 
 
-def count_touching(
-    ranges: NDArray[np.int32], columns: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def count_touching(ranges: I32, columns: I64, rows: I64) -> F64:
     """How many ranges of plan cells touch each piece: f64[columns, rows]."""
     ends = np.zeros((columns.size, rows.size))
     first_row = np.searchsorted(rows, np.maximum(ranges[:, 1], rows[0]), "right") - 1
@@ -354,9 +325,7 @@ def count_touching(
     return ends.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
-def divide(
-    cell: Cell, part: int, pieces: Pieces, went: NDArray[np.bool_], under: int
-) -> list[Cell]:
+def divide(cell: Cell, part: int, pieces: Pieces, went: Bools, under: int) -> list[Cell]:
     """A leaf after some pieces of one of its parts went to another worker."""
     if cell.split.parts > 1:
         worker = cell.worker.copy()
@@ -378,7 +347,7 @@ def divide(
     return out
 
 
-def join_boxes(mask: NDArray[np.bool_]) -> list[tuple[int, int, int, int]]:
+def join_boxes(mask: Bools) -> list[tuple[int, int, int, int]]:
     """Rectangles that cover what is true of a mask once: runs of a column, widened while equal."""
     boxes: list[tuple[int, int, int, int]] = []
     left: dict[tuple[int, int], int] = {}  # runs that are open, and where they began

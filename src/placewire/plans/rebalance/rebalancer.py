@@ -13,13 +13,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64
 from placewire.model.errors import Unusable
 from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.measures import Posted, find_holders, hold_parts
 from placewire.plans.cost.model import LoadModel, Prices
-from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.leaves import Leaves
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads
 from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2
@@ -28,74 +27,85 @@ from placewire.plans.rebalance.sstd import adjust_sstd
 from placewire.plans.rebalance.tornado import BorderLines, adjust_tornado
 from placewire.plans.sample.sample import Sample
 
-HIGH = 1.25  # the largest load, the mean being 1, from which on something is done
-STREAK = 3  # batches in a row
+HIGH = 1.25  # the largest load over the mean; above it the load is uneven
+STREAK = 3  # consecutive batches
 COOLDOWN = 6  # batches after a change
 LEAST_GAIN = 0.1  # of the largest load
-LEAST_OBJECTS = 1_000  # that the counts are of
+LEAST_OBJECTS = 1_000  # that counts must cover
 PAYBACK = 100  # batches in which a change must have paid for itself
 # A subscription that changes its worker: 116 ns to read its postings and 28 ns more when it is
 # matched first, its pages being in memory; 1,400 ns from disk (`python -m bench run drift-cold`).
 MOVE_NS = 150.0
 PRICES = Prices()
-WORSE = 1.25  # times the largest load of a futile decision: then it is worth deciding again
-STEADY = 0.75  # of the largest load of the last batches: what that of each has at least
-MAX_FUTILE = 4  # times that a decision without a change makes the next wait twice as long
-PERIOD = 32  # batches between two looks at the whole plan
+WORSE = 1.25  # times the largest load of a futile decision: decide again above it
+STEADY = 0.75  # the least share that each recent batch has of their largest load
+MAX_FUTILE = 4  # how many futile decisions in a row double the wait for the next
+PERIOD = 32  # batches between two global adjustments
+
+
+class LoadSource(NamedTuple):
+    """What a decision needs besides the signals, each computed once on demand.
+
+    `simulate` gives the workers' loads when the sample is matched by a plan, and `replan` makes a
+    new plan from the recent sample.
+    """
+
+    posted: Callable[[], Posted]
+    sample: Callable[[], Sample]
+    replan: Callable[[], Leaves] | None
+    simulate: Callable[[Leaves], F64]
 
 
 class Readings(NamedTuple):
     """What adjusters read; parts that are slow to compute are computed on demand.
 
     `ask` gives the sums along columns and rows of the leaf of a number, `transfer` is what it
-    costs to move a subscription, and `replan` makes a new plan from the recent sample.
+    costs to move a subscription.
     """
 
     leaves: Leaves
     loads: PartLoads
     cost: LoadModel
-    sample: Callable[[], Sample]
-    posted: Callable[[], Posted]
+    source: LoadSource
     ask: Callable[[int], BorderLines]
     transfer: float
-    replan: Callable[[], Leaves] | None
-    simulate: Callable[[Leaves], NDArray[np.float64]]
 
 
 def replan(readings: Readings) -> Adjustment | None:
     """PS2Stream's global adjustment: a new plan from the recent sample."""
-    if readings.replan is None:
+    if readings.source.replan is None:
         return None
-    after = readings.replan()
-    moved = count_moved(readings.leaves, after, readings.posted())
+    after = readings.source.replan()
+    moved = count_moved(readings.leaves, after, readings.source.posted())
     # How it divides the load shows in the simulation.
     even = np.full(after.workers, float(readings.loads.load.sum()) / after.workers)
     return Adjustment("new plan", after, even, moved)
 
 
-def simulate_adjustment(
-    readings: Readings, before: NDArray[np.float64], adjustment: Adjustment
-) -> Adjustment:
+def simulate_adjustment(readings: Readings, before: F64, adjustment: Adjustment) -> Adjustment:
     """The adjustment with the loads of a simulation, compared with the plan in force.
 
     The sample gives the ratio of the two; the amount of work was counted.
     """
-    was, then = readings.simulate(readings.leaves), readings.simulate(adjustment.leaves)
+    was, then = (
+        readings.source.simulate(readings.leaves),
+        readings.source.simulate(adjustment.leaves),
+    )
     return adjustment._replace(loads=then * (float(before.max()) / max(float(was.max()), 1e-300)))
 
 
 Adjust = Callable[[Readings], Adjustment | None]
 ADJUSTERS: dict[str, Adjust] = {
-    "ps2-local": lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost),
+    "ps2-local": lambda r: adjust_ps2(r.leaves, r.loads, r.source.sample(), r.cost),
     "ps2-global": replan,
-    "sstd": lambda r: adjust_sstd(r.leaves, r.loads, r.sample(), r.cost),
+    "sstd": lambda r: adjust_sstd(r.leaves, r.loads, r.source.sample(), r.cost),
     "tornado": lambda r: adjust_tornado(r.leaves, r.loads, r.ask, r.transfer),
 }
 
 
 def select_by(name: str) -> Adjust:
     """PS2Stream's local adjustment whose second phase selects cells by another algorithm."""
-    return lambda r: adjust_ps2(r.leaves, r.loads, r.sample(), r.cost, Ps2Rule(select=name))
+    return lambda r: adjust_ps2(r.leaves, r.loads, r.source.sample(), r.cost, Ps2Rule(select=name))
 
 
 # Asked for by name only: `auto` has the usual ones.
@@ -125,19 +135,6 @@ def read_rebalance(name: str) -> RebalanceRule:
     return RebalanceRule(name, dual=name == "ps2-global")
 
 
-class LoadSource(NamedTuple):
-    """What a decision needs besides the signals, each computed once on demand.
-
-    `simulate` gives the workers' loads when the sample is matched by a plan.
-    """
-
-    objects: Callable[[], Objects]
-    posted: Callable[[], Posted]
-    sample: Callable[[], Sample]
-    replan: Callable[[], Leaves] | None
-    simulate: Callable[[Leaves], NDArray[np.float64]]
-
-
 class Rebalancer:
     """Decides, batch by batch, whether the plan has to be adjusted."""
 
@@ -153,9 +150,7 @@ class Rebalancer:
     def active(self) -> bool:
         return self.rule.name != "off"
 
-    def detect_row_drift(
-        self, kind: int, since: int, backoff: int, workers: int
-    ) -> NDArray[np.float64] | None:
+    def detect_row_drift(self, kind: int, since: int, backoff: int, workers: int) -> F64 | None:
         """The cost of each worker for a kind, if it has been uneven since batch `since`.
 
         `backoff` multiplies the usual cooldown.
@@ -172,7 +167,7 @@ class Rebalancer:
             + PRICES.candidate * np.array(entry.candidates, float)
             for entry in last
         ]
-        counted: NDArray[np.float64] = np.sum(loads, axis=0) if loads else np.zeros(workers)
+        counted: F64 = np.sum(loads, axis=0) if loads else np.zeros(workers)
         if rule.eager:
             return counted if entries else None
         if not last or len(last) < rule.streak or last[-1].batch - since <= backoff * rule.cooldown:
@@ -251,31 +246,26 @@ class Rebalancer:
             leaves,
             self.signals.part_loads(leaves, hold_parts(leaves, source.posted()), cost),
             cost,
-            source.sample,
-            source.posted,
+            source._replace(simulate=remember(source.simulate)),
             lambda leaf: self.signals.ask_lines(int(leaves.part_worker[leaf])),
             MOVE_NS * self.signals.fullness / PAYBACK,
-            source.replan,
-            remember(source.simulate),
         )
 
-    def gain(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+    def gain(self, before: F64, adjustment: Adjustment) -> float:
         """What an adjustment saves in its time, less what it costs, in nanoseconds."""
         return PAYBACK * self.saved(before, adjustment) - MOVE_NS * adjustment.moved
 
-    def saved(self, before: NDArray[np.float64], adjustment: Adjustment) -> float:
+    def saved(self, before: F64, adjustment: Adjustment) -> float:
         """What an adjustment takes off the largest load of a batch, in nanoseconds."""
         counted = max(self.signals.fullness, 1.0)
         return (float(before.max()) - float(adjustment.loads.max())) / counted
 
 
-def remember(
-    simulate: Callable[[Leaves], NDArray[np.float64]],
-) -> Callable[[Leaves], NDArray[np.float64]]:
+def remember(simulate: Callable[[Leaves], F64]) -> Callable[[Leaves], F64]:
     """Simulate each plan only once."""
-    known: dict[int, tuple[Leaves, NDArray[np.float64]]] = {}
+    known: dict[int, tuple[Leaves, F64]] = {}
 
-    def ask(leaves: Leaves) -> NDArray[np.float64]:
+    def ask(leaves: Leaves) -> F64:
         if id(leaves) not in known:
             known[id(leaves)] = leaves, simulate(leaves)
         return known[id(leaves)][1]

@@ -11,11 +11,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32
 from placewire.plans.allocation import allocate, assign_least, sum_loads
-from placewire.plans.boolean.cuts import cut_terms, split_by_parts
-from placewire.plans.boolean.subset import Box, SampleSubset, quarter_box, take_box, whole_sample
+from placewire.plans.boolean.subset import (
+    Box,
+    SampleSubset,
+    cut_terms,
+    quarter_box,
+    split_by_parts,
+    take_box,
+    whole_sample,
+)
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NO_SPLIT, Leaves, TextSplit
 from placewire.plans.rebalance.adjustment import (
@@ -42,7 +49,7 @@ class SstdRule(NamedTuple):
     ways: tuple[str, ...] = WAYS
     epsilon: float = EPSILON
 
-    def level(self, loads: NDArray[np.float64]) -> bool:
+    def level(self, loads: F64) -> bool:
         return not loads.any() or loads.max() <= self.most * loads.mean()
 
 
@@ -50,11 +57,7 @@ USUAL = SstdRule()
 
 
 def adjust_sstd(
-    leaves: Leaves,
-    loads: PartLoads,
-    sample: Sample,
-    cost: LoadModel,
-    rule: SstdRule = USUAL,
+    leaves: Leaves, loads: PartLoads, sample: Sample, cost: LoadModel, rule: SstdRule = USUAL
 ) -> Adjustment | None:
     """The first way that restores balance, or else the best of all; None if none helps."""
     cells = cells_of(leaves, loads)
@@ -62,12 +65,12 @@ def adjust_sstd(
     best: Adjustment | None = None
     for way in rule.ways:
         if way == "PM":
-            found = deal_two(cells, leaves)
+            found = reassign_pair(cells, leaves)
         elif way == "FM":
-            found = deal_all("FM", cells, cells, leaves)
+            found = reassign_all("FM", cells, leaves)
         else:
             grown = regrow(cells, leaves.workers, sample, cost, rule)
-            found = deal_all("FG", grown, cells, leaves)
+            found = reassign_all("FG", grown, leaves)
         if found.loads.max() < min(before.max(), np.inf if best is None else best.loads.max()):
             best = found
         if best is not None and rule.level(best.loads):
@@ -75,7 +78,7 @@ def adjust_sstd(
     return best
 
 
-def deal_two(cells: list[Cell], leaves: Leaves) -> Adjustment:
+def reassign_pair(cells: list[Cell], leaves: Leaves) -> Adjustment:
     """PM: reassign the parts of the most and the least loaded worker to these two."""
     loads = sum_by_worker(cells, leaves.workers)
     pair = np.array([int(np.argmax(loads)), int(np.argmin(loads))])
@@ -89,7 +92,7 @@ def deal_two(cells: list[Cell], leaves: Leaves) -> Adjustment:
     return adjusted("PM", cells, after, leaves, min(moved))
 
 
-def deal_all(way: str, cells: list[Cell], former: list[Cell], leaves: Leaves) -> Adjustment:
+def reassign_all(way: str, cells: list[Cell], leaves: Leaves) -> Adjustment:
     """FM: all parts in as many sets as there are workers, each to the worker that has most of it.
 
     `held` of a part counts at the worker that had its place before.
@@ -104,9 +107,7 @@ def deal_all(way: str, cells: list[Cell], former: list[Cell], leaves: Leaves) ->
     return adjusted(way, cells, after, leaves, moved)
 
 
-def adjusted(
-    way: str, cells: list[Cell], owner: NDArray[np.int32], leaves: Leaves, moved: float
-) -> Adjustment:
+def adjusted(way: str, cells: list[Cell], owner: I32, leaves: Leaves, moved: float) -> Adjustment:
     """The plan of these cells with other workers."""
     ends = np.cumsum([cell.worker.size for cell in cells])
     moved_cells = [
@@ -117,9 +118,7 @@ def adjusted(
     return Adjustment(way, leaves_of(moved_cells, leaves), loads, moved)
 
 
-def flatten(
-    cells: list[Cell],
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def flatten(cells: list[Cell]) -> tuple[I32, F64, F64]:
     """Worker, load and subscriptions of all parts in a row."""
     return (
         np.concatenate([cell.worker for cell in cells]),
@@ -131,7 +130,7 @@ def flatten(
 def regrow(
     cells: list[Cell], workers: int, sample: Sample, cost: LoadModel, rule: SstdRule
 ) -> list[Cell]:
-    """FG: split the heaviest leaf and merge four light quarters, until dealing out gets level."""
+    """FG: split the heaviest leaf and merge four light quarters until parts divide evenly."""
     cells = list(cells)
     whole = whole_sample(sample)
     solid: set[Box] = set()
@@ -175,7 +174,7 @@ def split_cell(
 
 
 def likeness(sample: Sample, subset: SampleSubset, quarters: list[Box]) -> float:
-    """SSTD's h: how many of a leaf's subscriptions a quarter touches, in the mean."""
+    """SSTD's h: how many of a leaf's subscriptions a quarter touches on average."""
     touching = [take_box(sample, subset, box).subscriptions.size for box in quarters]
     return sum(touching) / (4.0 * max(subset.subscriptions.size, 1))
 

@@ -1,7 +1,7 @@
 """Tornado's adjustments: split and merge, and shifts of a border between two neighbours.
 
-Every worker has one box. Whether to act, and how, is decided by the workers' whole costs; where a
-box is cut, by the sums along its columns and rows, which only the workers concerned are asked for.
+Every worker has one box. The workers' total costs decide whether to act, and how. The sums along
+columns and rows, which are read only for the workers concerned, decide where a box is cut.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from placewire.model.arrays import F64, I32
 from placewire.plans.allocation import sum_loads
 from placewire.plans.boolean.subset import Box, halve_box
 from placewire.plans.leaves import Leaves
@@ -21,8 +21,8 @@ from placewire.plans.rebalance.adjustment import Adjustment, PartLoads
 class BorderLines(NamedTuple):
     """A worker's cost along plan columns and along plan rows: numbers ascending, and costs."""
 
-    number: tuple[NDArray[np.int32], NDArray[np.int32]]
-    cost: tuple[NDArray[np.float64], NDArray[np.float64]]
+    number: tuple[I32, I32]
+    cost: tuple[F64, F64]
 
     def below(self, axis: int, at: int) -> float:
         """The share of the cost before a column (axis 0) or row (axis 1)."""
@@ -73,10 +73,7 @@ def adjust_tornado(
         return None
     boxes: list[Box] = [(b[0], b[1], b[2], b[3]) for b in leaves.box.tolist()]
     heavy = int(np.argmax(loads.load))
-    found = [
-        *shifts(boxes, loads, heavy, ask),
-        *splits(boxes, loads, heavy, ask),
-    ]
+    found = [*shifts(boxes, loads, heavy, ask), *splits(boxes, loads, heavy, ask)]
     best = max(found, key=lambda op: op.reduction, default=None)
     if best is None or best.reduction <= transfer * best.moved:
         return None
@@ -103,7 +100,7 @@ def shift_border(
 ) -> Iterator[Operation]:
     """Two boxes that share a whole side across an axis: the border between them moves.
 
-    Until it is chosen it is taken to level the two, and to move as large a share of subscriptions
+    Before it is chosen, it is assumed to level the two, and to move the same share of subscriptions
     as of cost.
     """
     a, b = boxes[heavy], boxes[other]
@@ -127,12 +124,7 @@ def shift_border(
         at = lines.cut(axis, a[axis], a[axis + 2], 1.0 - share if low else share)
         first, second = halve_box(a, axis, at)
         stays, goes = (first, second) if low else (second, first)
-        grown = (
-            min(b[0], goes[0]),
-            min(b[1], goes[1]),
-            max(b[2], goes[2]),
-            max(b[3], goes[3]),
-        )
+        grown = (min(b[0], goes[0]), min(b[1], goes[1]), max(b[2], goes[2]), max(b[3], goes[3]))
         return {heavy: stays, other: grown}
 
     name = "horizontal shift" if axis == 1 else "vertical shift"
@@ -168,7 +160,7 @@ def shift_corner(
 
 
 def splits(boxes: list[Box], loads: PartLoads, heavy: int, ask: Ask) -> Iterator[Operation]:
-    """The heaviest box in two, and two light neighbours as one: a worker changes its place."""
+    """Split the heaviest box in two and merge two light neighbours; one worker moves."""
     pair = lightest_pair(boxes, loads, heavy)
     a = boxes[heavy]
     if pair is None:

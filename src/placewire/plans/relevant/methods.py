@@ -11,13 +11,13 @@ about the same in all parts.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kinds.relevant.rows import relevant_columns, scored_rows
+from placewire.model.arrays import F64, I8, I32, I64, U64, Array, Bools
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.kernels.prefixes import rows_to_prefixes
 
@@ -28,12 +28,12 @@ class PointTree(NamedTuple):
     Then it goes on with `above`, otherwise with `below`; a negative number is a leaf, -1 the first.
     """
 
-    axis: NDArray[np.int8]
-    cut: NDArray[np.float64]
-    below: NDArray[np.int32]
-    above: NDArray[np.int32]
+    axis: I8
+    cut: F64
+    below: I32
+    above: I32
 
-    def leaves_of(self, lon: NDArray[np.float64], lat: NDArray[np.float64]) -> NDArray[np.int32]:
+    def leaves_of(self, lon: F64, lat: F64) -> I32:
         """The leaf of each point."""
         at = np.zeros(lon.size, np.int32)
         if self.axis.size == 0:
@@ -52,12 +52,7 @@ ONE_LEAF = PointTree(
 )
 
 
-def grow_point_tree(
-    rows: NDArray[np.float64],
-    objects: NDArray[np.float64],
-    leaves: int,
-    cost: NDArray[np.float64] | None = None,
-) -> PointTree:
+def grow_point_tree(rows: F64, objects: F64, leaves: int, cost: F64 | None = None) -> PointTree:
     """Cut points of rows f64[n, 2] into leaves, by turns along both axes.
 
     Each cut leaves the two sides costs that are to each other as the numbers of leaves that they
@@ -68,7 +63,7 @@ def grow_point_tree(
     sides: list[list[int]] = []
     leaf = 0
 
-    def grow(mine: NDArray[np.int64], theirs: NDArray[np.int64], leaves: int, depth: int) -> int:
+    def grow(mine: I64, theirs: I64, leaves: int, depth: int) -> int:
         nonlocal leaf
         if leaves == 1:
             leaf += 1
@@ -96,7 +91,7 @@ def grow_point_tree(
     return PointTree(np.array(axes, np.int8), np.array(cuts), both[:, 0].copy(), both[:, 1].copy())
 
 
-def best_cut(rows: NDArray[np.float64], objects: NDArray[np.float64], share: float) -> float:
+def best_cut(rows: F64, objects: F64, share: float) -> float:
     """The coordinate below which the cost is about `share` of the sum of both sides."""
     if rows.size == 0:
         return 0.0
@@ -108,7 +103,7 @@ def best_cut(rows: NDArray[np.float64], objects: NDArray[np.float64], share: flo
     return float(candidates[np.argmin(np.abs((1 - share) * below - share * above))])
 
 
-def level_cut(rows: NDArray[np.float64], cost: NDArray[np.float64], share: float) -> float:
+def level_cut(rows: F64, cost: F64, share: float) -> float:
     """The coordinate below which the rows' cost is about `share` of all."""
     if rows.size == 0:
         return 0.0
@@ -121,15 +116,15 @@ def level_cut(rows: NDArray[np.float64], cost: NDArray[np.float64], share: float
 class RelevantPairs(NamedTuple):
     """Things and the words that they have: thing i64, rank of the word i64."""
 
-    thing: NDArray[np.int64]
-    rank: NDArray[np.int64]
+    thing: I64
+    rank: I64
 
     def within(self, first: int, last: int) -> RelevantPairs:
         """Those of words first:last."""
         here = (self.rank >= first) & (self.rank < last)
         return RelevantPairs(self.thing[here], self.rank[here])
 
-    def sides(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sides(self, first: int, last: int) -> tuple[I64, I64]:
         """How many things have a word before each place of first:last, and from it on."""
         _, of = np.unique(self.thing, return_inverse=True)
         things = int(of.max()) + 1 if of.size else 0
@@ -144,9 +139,7 @@ class RelevantPairs(NamedTuple):
         return np.append(0, before), np.append(after, 0)
 
 
-def cut_vocabulary(
-    rows: RelevantPairs, objects: RelevantPairs, words: int, parts: int
-) -> NDArray[np.int32]:
+def cut_vocabulary(rows: RelevantPairs, objects: RelevantPairs, words: int, parts: int) -> I32:
     """The part of each word i32[words], by rank; parts have words that follow each other.
 
     Each cut leaves the two sides costs (rows that have a word of theirs, times objects) that are
@@ -177,7 +170,6 @@ def cut_vocabulary(
 
 
 RELEVANT_METHODS = ("hash", "location", "keyword", "prefix", "location+prefix", "prefix+location")
-
 NOT_POSTED = -1
 
 
@@ -185,21 +177,21 @@ class RelevantSample(NamedTuple):
     """Live rows with their thresholds, and objects of the stream."""
 
     rows: SubscriptionRows
-    theta: NDArray[np.int32]
-    lon: NDArray[np.float64]
-    lat: NDArray[np.float64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
+    theta: I32
+    lon: F64
+    lat: F64
+    term_offsets: I64
+    terms: U64
 
 
 class TermParts(NamedTuple):
     """The part of each known term, ascending by hash; others go by their hash."""
 
-    terms: NDArray[np.uint64]
-    part: NDArray[np.int32]
+    terms: U64
+    part: I32
     parts: int
 
-    def of(self, terms: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def of(self, terms: U64) -> I32:
         """The part of each term."""
         parts = (terms % np.uint64(self.parts)).astype(np.int32)
         if self.terms.size:
@@ -220,14 +212,14 @@ class RelevantRule(NamedTuple):
     workers: int
     first: int
     second: int
-    terms: NDArray[np.uint64]
-    frequency: NDArray[np.int64]
+    terms: U64
+    frequency: I64
     trees: tuple[PointTree, ...] = ()
     words: tuple[TermParts, ...] = ()
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, Array]:
         """The arrays of a rule file; the manifest has the name."""
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, Array] = {
             "cuts": np.array([self.workers, self.first, self.second]),
             "terms": self.terms,
             "frequency": self.frequency,
@@ -240,7 +232,7 @@ class RelevantRule(NamedTuple):
         return arrays
 
     @classmethod
-    def from_arrays(cls, name: str, arrays: dict[str, NDArray[Any]]) -> RelevantRule:
+    def from_arrays(cls, name: str, arrays: dict[str, Array]) -> RelevantRule:
         """The rule of method `name` from the arrays of its file."""
         trees: list[PointTree] = []
         words: list[TermParts] = []
@@ -253,11 +245,11 @@ class RelevantRule(NamedTuple):
         terms, frequency = arrays["terms"], arrays["frequency"]
         return cls(name, workers, first, second, terms, frequency, tuple(trees), tuple(words))
 
-    def order_terms(self, rows: SubscriptionRows) -> NDArray[np.float64] | None:
+    def order_terms(self, rows: SubscriptionRows) -> F64 | None:
         """The order of a row's terms, where they may have several workers."""
         return frequencies_of(rows, self.terms, self.frequency) if self.words else None
 
-    def assign(self, rows: SubscriptionRows, theta: NDArray[np.int32]) -> NDArray[np.int32]:
+    def assign(self, rows: SubscriptionRows, theta: I32) -> I32:
         """The worker of each literal of the rows, or NOT_POSTED."""
         lengths = np.diff(rows.literal_offsets)
         if self.name == "hash":
@@ -287,9 +279,7 @@ class RelevantRule(NamedTuple):
         return owner
 
 
-def frequencies_of(
-    rows: SubscriptionRows, terms: NDArray[np.uint64], frequency: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def frequencies_of(rows: SubscriptionRows, terms: U64, frequency: I64) -> F64:
     """How often the term of each literal came; 0 for unknown ones."""
     often = np.zeros(rows.literal_term.size)
     if terms.size:
@@ -299,17 +289,11 @@ def frequencies_of(
     return often
 
 
-def prefixes_of(
-    rows: SubscriptionRows,
-    theta: NDArray[np.int32],
-    terms: NDArray[np.uint64],
-    frequency: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+def prefixes_of(rows: SubscriptionRows, theta: I32, terms: U64, frequency: I64) -> Bools:
     """Which literals are in their rows' loose prefixes, by the frequencies of known terms."""
-    prefixes: NDArray[np.bool_] = rows_to_prefixes(
+    return rows_to_prefixes(
         scored_rows(rows), frequencies_of(rows, terms, frequency), read_only(theta)
     )
-    return prefixes
 
 
 def plan_relevant(
@@ -353,12 +337,12 @@ def plan_relevant(
 
 
 def halfway(workers: int) -> int:
-    """The divisor nearest the root: parts of the first cut, if nothing else is said."""
+    """The divisor nearest the root of `workers`: the default number of parts of the first cut."""
     divisors = [d for d in range(1, workers + 1) if workers % d == 0]
     return min(divisors, key=lambda d: abs(d - workers**0.5))
 
 
-def cut_terms(sample: RelevantSample, posted: NDArray[np.bool_], parts: int) -> TermParts:
+def cut_terms(sample: RelevantSample, posted: Bools, parts: int) -> TermParts:
     """Cut the vocabulary by frequency in the stream, for some postings of the rows."""
     rows = sample.rows
     terms, frequency = np.unique(

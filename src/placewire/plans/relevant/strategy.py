@@ -8,16 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.space.cells import codes_to_points
 from placewire.kinds.relevant.index import TermPartition
 from placewire.kinds.relevant.rows import relevant_columns
+from placewire.model.arrays import F64, I32, U64, Bools
 from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, take_rows, take_slices
 from placewire.plans.allocation import hand_over, scale_costs, sum_loads
-from placewire.plans.cost.choice import Machines, PlanChoice, choose_partition
-from placewire.plans.cost.measures import PlanWork, shared_work
+from placewire.plans.cost.measures import (
+    Machines,
+    PlanChoice,
+    PlanWork,
+    choose_partition,
+    shared_work,
+)
 from placewire.plans.cost.model import Prices
 from placewire.plans.kernels.term_maps import WIDE_CELL, Objects
 from placewire.plans.relevant.methods import (
@@ -32,13 +37,12 @@ from placewire.plans.relevant.methods import (
     plan_relevant,
 )
 from placewire.plans.route.worker_map import MapPosts, route_sample
+from placewire.plans.row_planner import Division, PartitionStrategy, PlanInput
 from placewire.plans.sample.sample import every_nth
-from placewire.plans.strategy import Division, PartitionStrategy, PlanInput
 from placewire.segments.segment import Segment
 
 SAMPLED_ROWS = 50_000
 SAMPLED_OBJECTS = 2_000
-# With k = 20: 52 places of 14 bytes in the buffer, 160 bytes of index, and the row itself.
 BYTES_A_RELEVANT = 1_200.0
 NO_OBJECTS = np.empty((0, 2))
 ONE_CELL = 0  # the level of a map without places
@@ -66,7 +70,7 @@ class RelevantStrategy(PartitionStrategy):
     def count_parts(self, segment: Segment) -> int:
         return partition_of(segment).parts
 
-    def count_held(self, segment: Segment) -> NDArray[np.float64]:
+    def count_held(self, segment: Segment) -> F64:
         rows, workers = segment.rows, self.workers
         if segment.index.partition is None:
             return np.where(np.arange(workers) == 0, float(rows.total), 0.0)
@@ -85,7 +89,7 @@ class RelevantStrategy(PartitionStrategy):
     def choose(self, seen: PlanInput, prices: Prices, machines: Machines) -> PlanChoice:
         return choose_relevant(make_relevant_sample(seen), self.workers, prices, machines)
 
-    def divide(self, method: str, seen: PlanInput, counted: NDArray[np.float64] | None) -> Division:
+    def divide(self, method: str, seen: PlanInput, counted: F64 | None) -> Division:
         sample = make_relevant_sample(seen)
         way = "dealt out"
         if counted is None or self.rule is None:
@@ -109,10 +113,7 @@ class RelevantStrategy(PartitionStrategy):
 
 
 def rebalance_rule(
-    rule: RelevantRule,
-    rows: SubscriptionRows,
-    theta: NDArray[np.int32],
-    counted: NDArray[np.float64],
+    rule: RelevantRule, rows: SubscriptionRows, theta: I32, counted: F64
 ) -> RelevantRule:
     """Move the cuts of a rule so that workers cost the same; `counted` is what they cost now.
 
@@ -129,7 +130,7 @@ def rebalance_rule(
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
     points = relevant_columns(rows).points
 
-    def cut_places(here: NDArray[np.bool_], leaves: int) -> PointTree:
+    def cut_places(here: Bools, leaves: int) -> PointTree:
         costs = sum_loads(row[here], cost[here], rows.total)
         some = np.flatnonzero(costs)
         return grow_point_tree(points[some], NO_OBJECTS, leaves, costs[some])
@@ -155,9 +156,7 @@ def rebalance_rule(
     return rule._replace(trees=trees, words=(whole,))
 
 
-def rebalance_terms(
-    former: TermParts, literals: NDArray[np.uint64], cost: NDArray[np.float64]
-) -> TermParts:
+def rebalance_terms(former: TermParts, literals: U64, cost: F64) -> TermParts:
     """Parts of terms that cost the same, by the cost of each literal; few terms move."""
     posted = cost > 0.0
     terms, at = np.unique(np.concatenate([former.terms, literals[posted]]), return_inverse=True)
@@ -168,8 +167,7 @@ def rebalance_terms(
 def partition_of(segment: Segment) -> TermPartition:
     """The partition of a segment's postings; without one the first worker has them all."""
     if segment.index.partition is not None:
-        partition: TermPartition = segment.index.partition
-        return partition
+        return segment.index.partition
     return TermPartition(1, np.zeros(segment.rows.literal_term.size, np.int32))
 
 
@@ -187,7 +185,7 @@ def post_literals(rows: SubscriptionRows, partition: TermPartition, workers: int
     )
 
 
-def count_copies(rows: SubscriptionRows, owner: NDArray[np.int32]) -> float:
+def count_copies(rows: SubscriptionRows, owner: I32) -> float:
     """Count the workers that have a posting of a row, on average."""
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
     posted = owner >= 0
@@ -236,17 +234,13 @@ def thin_sample(sample: RelevantSample) -> RelevantSample:
     )
 
 
-def count_matches(sample: RelevantSample) -> NDArray[np.float64]:
+def count_matches(sample: RelevantSample) -> F64:
     """Count the sampled objects that have the term of each literal."""
     return frequencies_of(sample.rows, *np.unique(sample.terms, return_counts=True))
 
 
 def measure_method(
-    name: str,
-    sample: RelevantSample,
-    matches: NDArray[np.float64],
-    workers: int,
-    prices: Prices,
+    name: str, sample: RelevantSample, matches: F64, workers: int, prices: Prices
 ) -> PlanWork:
     """Measure the work of a plan that assigns the sample's postings by a method."""
     owner = plan_relevant(name, sample, workers).assign(sample.rows, sample.theta)

@@ -1,5 +1,8 @@
 """Route objects by the leaves of a plan, and place each retained object in one part.
 
+A `Route` finds the workers that must see an object, and what each of them probes. Its null
+implementation, `SpreadRoute`, spreads objects evenly and lets each worker probe everything.
+
 SSTD places an object in the child of a text-divided node whose workload it increases least, by
 keyword lists that every router grows separately. Here the lists belong to the plan and never grow:
 an object goes to the part that lists most of its terms. Terms that no subscription asks for count
@@ -11,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.model.arrays import I32, I64, U8, U32, U64
 from placewire.model.errors import Unusable
+from placewire.model.subscriptions import take_slices
 from placewire.plans.cost.model import LoadModel, read_cost
 from placewire.plans.kernels.leaves import objects_to_parts
 from placewire.plans.kernels.owners import (
@@ -31,10 +35,65 @@ from placewire.plans.kernels.owners import (
 from placewire.plans.kernels.term_maps import LiveTables, Objects
 from placewire.plans.leaves import Leaves, arrays_to_leaves, check_leaves, leaves_to_arrays
 from placewire.plans.route.live_terms import CELL_LEVEL, MANNERS
-from placewire.plans.route.protocol import RoutedShare
 from placewire.plans.sample.sample import PLAN_LEVEL
-from placewire.storage.arrays import map_arrays, open_arrays, write_arrays
+from placewire.storage.arrays import (
+    label_columns,
+    map_arrays,
+    open_arrays,
+    read_columns,
+    write_arrays,
+)
 from placewire.storage.layout import StateDir
+
+
+class RoutedShare(NamedTuple):
+    """A worker's share of a block: the objects' numbers, and what of them it probes.
+
+    `probed` u8 marks the terms that this worker looks up, `alone` u8[k] the objects that it
+    probes for subscriptions that need no term.
+    """
+
+    worker: int
+    objects: I64
+    term_offsets: I64
+    terms: U64
+    probed: U8
+    alone: U8
+
+
+class Route(Protocol):
+    """Cuts the objects of a block into shares."""
+
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
+        """The shares of all workers that must see any of a block's objects, in code order."""
+
+
+class SpreadRoute:
+    """Gives each worker an equal run of the block's objects, to probe for everything."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+
+    def cut(self, objects: Objects) -> Iterator[RoutedShare]:
+        for worker, picked in enumerate(np.array_split(np.arange(objects.total), self.workers)):
+            if picked.size:
+                offsets, at = take_slices(objects.term_offsets, picked)
+                every, alone = np.ones(at.size, np.uint8), np.ones(picked.size, np.uint8)
+                yield RoutedShare(worker, picked, offsets, objects.terms[at], every, alone)
+
+
+class RouteRef(Protocol):
+    """The route of objects to subscriptions of one kind, by the names of its files."""
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+
+    def open(self, root: str) -> Route:
+        """The router, its tables mapped."""
+
+    def parts(self, worker: int, parts: int) -> Sequence[int]:
+        """Which parts of a segment's index a worker probes."""
 
 
 class Owners(NamedTuple):
@@ -43,9 +102,9 @@ class Owners(NamedTuple):
     `of_object` i32[n] is the one worker of an object, SEVERAL where its pairs have to be looked at.
     """
 
-    of_pair: NDArray[np.int32]
-    alone: NDArray[np.int32]
-    of_object: NDArray[np.int32]
+    of_pair: I32
+    alone: I32
+    of_object: I32
 
 
 class LeafRoute:
@@ -91,22 +150,12 @@ def make_tables(leaves: Leaves) -> RouteTables:
     )
 
 
-def place_objects(
-    tables: RouteTables,
-    codes: NDArray[np.uint32],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-) -> NDArray[np.int32]:
+def place_objects(tables: RouteTables, codes: U32, term_offsets: I64, terms: U64) -> I32:
     """The part i32[n] of each object (cell code, distinct terms), as in `Leaves.part_offsets`."""
-    parts: NDArray[np.int32] = objects_to_parts(
-        *map(read_only, (codes, term_offsets, terms)), *map(read_only, tables)
-    )
-    return parts
+    return objects_to_parts(*map(read_only, (codes, term_offsets, terms)), *map(read_only, tables))
 
 
-def leaves_to_ranges(
-    box: NDArray[np.int32],
-) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+def leaves_to_ranges(box: I32) -> tuple[U32, I32]:
     """Where each range of codes begins (ascending from 0) and the leaf that it belongs to.
 
     Goes down the quadtree level by level with the pairs of a cell and a leaf that touch; a cell
@@ -172,7 +221,7 @@ class PlanRef(NamedTuple):
     def tables(self, root: str) -> RouteTables:
         """The plan's part of the router."""
         plan = open_arrays(StateDir.at(root).file(self.file)).arrays
-        return RouteTables(**{name: plan[f"route.{name}"] for name in RouteTables._fields})
+        return read_columns(RouteTables, plan, "route")
 
 
 class PreviousRef(NamedTuple):
@@ -198,7 +247,7 @@ def write_plan(
 ) -> None:
     """Write a plan and its router tables to a new file."""
     arrays = {f"leaves.{name}": array for name, array in leaves_to_arrays(leaves).items()}
-    arrays |= {f"route.{name}": array for name, array in make_tables(leaves)._asdict().items()}
+    arrays |= label_columns("route", make_tables(leaves))
     facts: dict[str, Any] = {
         "name": leaves.name,
         "workers": leaves.workers,

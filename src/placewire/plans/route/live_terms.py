@@ -1,7 +1,7 @@
 """Live terms: a map of the terms that live subscriptions post in each scope.
 
-Inserts are added at once. Rows that end stay in the map, so some objects are sent in vain and none
-is missed. The map is rebuilt from live rows once it has twice the keys it was sized for.
+Inserts are added at once. Rows that end stay in the map, so some objects are sent needlessly and
+none is missed. The map is rebuilt from live rows once it has twice the keys it was sized for.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL, boxes_to_ranges
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
+from placewire.model.arrays import I32, I64, U32, U64
 from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_slices
 from placewire.plans.cost.tornado import make_grid
 from placewire.plans.kernels.leaves import neighbours_overlapping_ranges
@@ -29,17 +29,16 @@ CELL_LEVEL = 8  # of the cells of BY_CELL: 1.4 x 0.7 degrees
 MOST_SCOPES = 64  # a region that touches more is posted once, as wide
 BITS_A_KEY = 12
 LEAST_KEYS = 1 << 10
-
-Scopes = tuple[NDArray[np.int64], NDArray[np.int32]]
+Scopes = tuple[I64, I32]
 
 
 class Posts(NamedTuple):
     """Posts of some rows, the scopes of each row, and how many keys that makes in all and wide."""
 
-    row: NDArray[np.uint32]
-    term: NDArray[np.uint64]
-    scope_offsets: NDArray[np.int64]
-    scopes: NDArray[np.int32]
+    row: U32
+    term: U64
+    scope_offsets: I64
+    scopes: I32
     keys: int
     wide: int
 
@@ -106,13 +105,7 @@ class LiveTerms:
         return Posts(post_row, post_term, offsets, scopes, keys, wide)
 
     def _add(
-        self,
-        post_row: NDArray[np.uint32],
-        post_term: NDArray[np.uint64],
-        offsets: NDArray[np.int64],
-        scopes: NDArray[np.int32],
-        keys: int,
-        wide: int,
+        self, post_row: U32, post_term: U64, offsets: I64, scopes: I32, keys: int, wide: int
     ) -> None:
         if wide and self.tables.wide.size == 1:
             self.tables = self.tables._replace(wide=empty_map(self.wide_room))
@@ -139,8 +132,7 @@ class LiveTerms:
         """The scopes that each row's region touches, WIDE alone where they are too many."""
         if self.manner == CELLS:
             ranges = boxes_to_ranges(read_only(rows.box))
-            found: Scopes = cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
-            return found
+            return cells_of_ranges(ranges, MAX_LEVEL - CELL_LEVEL, MOST_SCOPES)
         assert self.leaf_map is not None
         offsets, leaf = self.leaf_map.leaves_of_ranges(cells_of_boxes(rows.box))
         if self.manner == WORKERS:
@@ -150,7 +142,7 @@ class LiveTerms:
         return narrow(offsets, leaf)
 
 
-def narrow(offsets: NDArray[np.int64], scopes: NDArray[np.int32]) -> Scopes:
+def narrow(offsets: I64, scopes: I32) -> Scopes:
     """The same with a row's scopes replaced by WIDE if there are too many."""
     lengths = np.diff(offsets)
     many = lengths > MOST_SCOPES
@@ -163,7 +155,7 @@ def narrow(offsets: NDArray[np.int64], scopes: NDArray[np.int32]) -> Scopes:
     return new_offsets, out
 
 
-def empty_map(keys: int) -> NDArray[np.uint64]:
+def empty_map(keys: int) -> U64:
     """A map with room for so many keys; never a single word, which stands for no map."""
     return np.zeros(BITS_A_KEY * keys // 64 + 2, np.uint64)
 
@@ -177,26 +169,21 @@ class LeafMap(NamedTuple):
     cells: first column, first row, end column, end row.
     """
 
-    column_of: NDArray[np.int32]
-    row_of: NDArray[np.int32]
-    leaf_at: NDArray[np.int32]
-    box: NDArray[np.int32]
+    column_of: I32
+    row_of: I32
+    leaf_at: I32
+    box: I32
 
-    def leaves_of_points(
-        self, columns: NDArray[np.int32], rows: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def leaves_of_points(self, columns: I32, rows: I32) -> I32:
         """The leaf of each plan cell."""
-        leaf: NDArray[np.int32] = self.leaf_at[self.column_of[columns], self.row_of[rows]]
-        return leaf
+        return self.leaf_at[self.column_of[columns], self.row_of[rows]]
 
-    def leaves_of_ranges(
-        self, cells: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def leaves_of_ranges(self, cells: I32) -> tuple[I64, I32]:
         """The leaves that each range of plan cells overlaps: offsets i64[m + 1] and leaves i32."""
         offsets, leaf, _ = self.search(cells)
         return offsets, leaf
 
-    def search(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
+    def search(self, cells: I32) -> tuple[I64, I32, int]:
         """The same, with the number of steps: at most 1 + 2 for each leaf and side of a range."""
         offsets, leaf, steps = neighbours_overlapping_ranges(
             read_only(self.column_of),

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import MAX_LEVEL
+from placewire.model.arrays import F64, I32, I64, U64
 from placewire.model.subscriptions import take_slices
 from placewire.plans.kernels.term_maps import Objects, objects_to_map_workers, posts_into_map
 from placewire.plans.leaves import NOTHING
-from placewire.plans.route.leaf_route import PlanRef
+from placewire.plans.route.leaf_route import PlanRef, Route, RoutedShare
 from placewire.plans.route.live_terms import CELL_LEVEL, empty_map
-from placewire.plans.route.protocol import Route, RoutedShare
 from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import RowPlanEntry
@@ -30,7 +30,7 @@ from placewire.storage.manifest import RowPlanEntry
 class WorkerMapRoute:
     """Routes by a map whose keys have cells of `level`; at level 0 only terms count."""
 
-    def __init__(self, workers: int, words: NDArray[np.uint64], level: int) -> None:
+    def __init__(self, workers: int, words: U64, level: int) -> None:
         self.workers = workers
         self.words = read_only(words)
         self.level = level
@@ -65,10 +65,10 @@ class MapPosts(NamedTuple):
     """
 
     row: NDArray[np.integer[Any]]
-    term: NDArray[np.uint64]
-    worker: NDArray[np.int32]
-    cell_offsets: NDArray[np.int64]
-    cells: NDArray[np.int64]
+    term: U64
+    worker: I32
+    cell_offsets: I64
+    cells: I64
     level: int
 
     @property
@@ -114,9 +114,7 @@ class WorkerMap:
         return 4 * self.keys > self.words.size * 64 // 3
 
 
-def route_sample(
-    posts: MapPosts, workers: int, objects: Objects
-) -> tuple[NDArray[np.float64], float]:
+def route_sample(posts: MapPosts, workers: int, objects: Objects) -> tuple[F64, float]:
     """Count the objects that each worker would receive; also returns the seconds it took."""
     held = WorkerMap()
     held.rebuild([posts])
@@ -148,7 +146,7 @@ class PartitionRef(NamedTuple):
         return WorkerMapRoute(self.workers, words, self.level)
 
     def parts(self, worker: int, parts: int) -> Sequence[int]:
-        """The parts of a segment that a worker probes; surplus parts go round."""
+        """The parts of a segment that a worker probes; parts past the last worker wrap around."""
         return range(parts) if self.leaves is not None else range(worker, parts, self.workers)
 
 

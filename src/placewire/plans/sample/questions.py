@@ -10,15 +10,20 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.ingest.queries import Query, read_query
 from placewire.kinds.trending.rows import trending_columns
+from placewire.model.arrays import F64, I8, I32, I64, U64, Bools
 from placewire.model.events import QueryEvent, decode_event
 from placewire.model.expression import COVER_ALL
 from placewire.model.regions import circle_bounds
 from placewire.model.settings import Settings
-from placewire.model.subscriptions import concat_offsets, lengths_to_offsets, take_slices
+from placewire.model.subscriptions import (
+    concat_columns,
+    concat_offsets,
+    lengths_to_offsets,
+    take_slices,
+)
 from placewire.model.times import SECOND_US
 from placewire.plans.kernels.parts import rows_least_frequent
 from placewire.plans.sample.sample import (
@@ -49,12 +54,12 @@ class Questions(NamedTuple):
     texts will do. `duration` f64[q]: a query's `last`, or a subscription's life.
     """
 
-    kind: NDArray[np.int8]
-    box: NDArray[np.float64]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.uint64]
-    every: NDArray[np.bool_]
-    duration: NDArray[np.float64]
+    kind: I8
+    box: F64
+    term_offsets: I64
+    terms: U64
+    every: Bools
+    duration: F64
 
     @property
     def total(self) -> int:
@@ -62,7 +67,7 @@ class Questions(NamedTuple):
 
 
 def add_questions(
-    sample: Sample, questions: Questions, span: float, lives: NDArray[np.float64] | None = None
+    sample: Sample, questions: Questions, span: float, lives: F64 | None = None
 ) -> Sample:
     """The sample with questions as further rows, and the kinds of all its rows.
 
@@ -103,9 +108,7 @@ def add_questions(
     )
 
 
-def choose_posts(
-    questions: Questions, keywords: NDArray[np.int32], frequency: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def choose_posts(questions: Questions, keywords: I32, frequency: I64) -> tuple[I64, I32]:
     """The terms under which questions would be posted, as a sample has them: CSR."""
     count = np.diff(questions.term_offsets)
     one = questions.every | (count == 0)
@@ -148,11 +151,8 @@ def traits_of(sample: Sample) -> Traits:
 
 
 MOST_QUERIES = 10_000
-
 MOST_TRENDING = 100_000
-
 QUERIES_A_BATCH = 256
-
 OF_KINDS = {"boolean": SRQ, "nearest": SKQ, "trending": STQ}  # SSTD has nothing like `relevant`
 
 
@@ -218,14 +218,7 @@ def ask_trending(segments: Sequence[LiveSegment]) -> Questions | None:
 
 def join_questions(parts: Sequence[Questions], most: int) -> Questions:
     """All questions, or the last `most` of them."""
-    joined = Questions(
-        np.concatenate([part.kind for part in parts]),
-        np.concatenate([part.box for part in parts]),
-        concat_offsets([part.term_offsets for part in parts]),
-        np.concatenate([part.terms for part in parts]),
-        np.concatenate([part.every for part in parts]),
-        np.concatenate([part.duration for part in parts]),
-    )
+    joined = concat_columns(parts)
     first = max(0, joined.total - most)
     lengths = np.diff(joined.term_offsets)[first:]
     return Questions(

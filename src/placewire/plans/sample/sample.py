@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placewire.kernels.jit import read_only
 from placewire.kernels.space.cells import (
@@ -20,7 +19,13 @@ from placewire.kernels.space.cells import (
 from placewire.kernels.text.hash_table import hashes_to_numbers
 from placewire.kinds.boolean.index import counts_among_rows, cover_posts
 from placewire.kinds.boolean.kernels.postings import ANY_TERM
-from placewire.model.subscriptions import SubscriptionRows, lengths_to_offsets, take_rows
+from placewire.model.arrays import F64, I8, I32, I64, U32, U64
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    lengths_to_offsets,
+    take_rows,
+    take_slices,
+)
 from placewire.plans.kernels.term_maps import (
     Objects,
     cells_of_ranges,
@@ -30,9 +35,7 @@ from placewire.plans.kernels.term_maps import (
 
 # Snapshot range, nearest and trending queries, then the continuous ones, as SSTD names them.
 SRQ, SKQ, STQ, CRQ, CKQ, CTQ = range(6)
-
 KINDS = 6
-
 LONGEST = 8  # queries of more keywords count as this long: hardly any part of a cell has them all
 
 
@@ -46,21 +49,18 @@ class Traits(NamedTuple):
     plan; else it is sent to every part that asks for one of its terms, and to no other.
     """
 
-    kind: NDArray[np.int8]
-    length: NDArray[np.int8]
-    duration: NDArray[np.float64]
-    keyword_offsets: NDArray[np.int64]
-    keywords: NDArray[np.int32]
+    kind: I8
+    length: I8
+    duration: F64
+    keyword_offsets: I64
+    keywords: I32
     span: float
     kept: bool = False
 
 
 PLAN_LEVEL = 13  # cells of about 4.9 x 2.4 km at the equator
-
 SIDE = 1 << PLAN_LEVEL
-
 ANY = -1
-
 NO_WORK = np.empty(0, np.float64)
 
 
@@ -80,17 +80,17 @@ class Sample(NamedTuple):
     without them all are boolean subscriptions.
     """
 
-    object_column: NDArray[np.int32]
-    object_row: NDArray[np.int32]
-    term_offsets: NDArray[np.int64]
-    terms: NDArray[np.int32]
-    cell: NDArray[np.int32]
-    post_offsets: NDArray[np.int64]
-    posts: NDArray[np.int32]
-    lexicon: NDArray[np.uint64]
-    frequency: NDArray[np.int64]
-    pair_work: NDArray[np.float64] = NO_WORK
-    object_work: NDArray[np.float64] = NO_WORK
+    object_column: I32
+    object_row: I32
+    term_offsets: I64
+    terms: I32
+    cell: I32
+    post_offsets: I64
+    posts: I32
+    lexicon: U64
+    frequency: I64
+    pair_work: F64 = NO_WORK
+    object_work: F64 = NO_WORK
     traits: Traits | None = None
 
     @property
@@ -102,16 +102,13 @@ class Sample(NamedTuple):
         return int(self.cell.shape[0])
 
 
-def cells_of_boxes(box: NDArray[np.float64]) -> NDArray[np.int32]:
+def cells_of_boxes(box: F64) -> I32:
     """The plan cells of boxes f64[n, 4], as a sample has them: i32[n, 4]."""
     ranges = boxes_to_ranges(read_only(box))
-    cells: NDArray[np.int32] = ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
-    return cells
+    return ranges_coarsened(ranges, MAX_LEVEL - PLAN_LEVEL)
 
 
-def number_terms(
-    hashes: NDArray[np.uint64],
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def number_terms(hashes: U64) -> tuple[U64, I64]:
     """The distinct hashes, ascending, and the position of each hash among them."""
     _, numbers, distinct = hashes_to_numbers(read_only(hashes))
     order = np.argsort(distinct)
@@ -121,11 +118,7 @@ def number_terms(
 
 
 def make_sample(
-    codes: NDArray[np.uint32],
-    term_offsets: NDArray[np.int64],
-    terms: NDArray[np.uint64],
-    rows: SubscriptionRows,
-    posting_work: float = 0.0,
+    codes: U32, term_offsets: I64, terms: U64, rows: SubscriptionRows, posting_work: float = 0.0
 ) -> Sample:
     """A sample of objects (cell codes and distinct terms) and of subscriptions.
 
@@ -161,21 +154,18 @@ def make_sample(
 
 
 NEAR_LEVEL = 10  # cells of 0.35 x 0.18 degrees
-
 MOST_CELLS = 64  # of a region; one that touches more is near everything
-
 SAMPLED_ROWS = 300_000
 
 # Of the posts in a cell as wide as most regions, those that an object would really meet.
 MET = 0.25
-
-Near = tuple[NDArray[np.float64], NDArray[np.float64]]
+Near = tuple[F64, F64]
 
 
 class NearPosts(NamedTuple):
     """Counts of the posts of each (cell, term): a table, and what one count of it stands for."""
 
-    table: NDArray[np.uint64]
+    table: U64
     scale: float
 
 
@@ -205,7 +195,13 @@ def every_nth(total: int, most: int) -> int:
     return max(1, -(-total // most))
 
 
-def choose_evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def pick_objects(objects: Objects, picked: I64) -> Objects:
+    """Some of the objects, in the order picked."""
+    offsets, at = take_slices(objects.term_offsets, picked)
+    return Objects(objects.codes[picked], offsets, objects.terms[at])
+
+
+def choose_evenly(rows: I64, most: int) -> I64:
     """At most `most` of the rows, at even steps."""
     if rows.size <= most:
         return rows

@@ -1,40 +1,61 @@
-"""Sample the objects of the stream into a reservoir that all planners share."""
+"""Sample the objects of the stream, or those of files, into a reservoir.
+
+All planners share the sample of the stream. The command `plan` surveys files instead: their objects
+and live subscriptions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from placewire.model.subscriptions import concat_offsets, take_slices
+from placewire.ingest.decode import Changes, DecodedBlock
+from placewire.ingest.log import batch_end, detect_format
+from placewire.ingest.sources import DecodeContext, LogSource, decode_block
+from placewire.kernels.ids import changes_to_chains
+from placewire.kernels.jit import read_only
+from placewire.model.arrays import I64, U32, U64, Array
+from placewire.model.errors import Unusable
+from placewire.model.kinds import BOOLEAN
+from placewire.model.settings import Settings
+from placewire.model.subscriptions import (
+    SubscriptionRows,
+    concat_columns,
+    concat_offsets,
+    concat_rows,
+    map_columns,
+    no_rows,
+    take_rows,
+    take_slices,
+)
 from placewire.objects.store import open_retained
+from placewire.plans.kernels.term_maps import Objects
 from placewire.plans.sample.questions import Questions
-from placewire.plans.sample.sample import choose_evenly
+from placewire.plans.sample.sample import choose_evenly, pick_objects
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import StoreEntry
+from placewire.storage.manifest import Offset, StoreEntry
 
 SAMPLE_EVENTS = 100_000
-
 OBJECTS_OF_EVENTS = 10  # one in so many of the sample's events must be an object at least
-
 FEW = 500
-
 RECENT = 16_000  # objects: one half for adjusting a plan to what comes now, the other to try it
-
 SAMPLE_A_BLOCK = 256  # objects of a block of thousands, once there is a plan
 
 
-def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Columns:
+def take_retained(state: StateDir, store: Sequence[StoreEntry], most: int = RECENT) -> Objects:
     """Some of the last retained objects, in code order: cell codes, offsets and distinct terms."""
-    parts: list[Columns] = []
+    parts: list[Objects] = []
     have = 0
     for entry in reversed(store):
         kept = open_retained(state.file(entry.name))
         chosen = choose_evenly(np.arange(kept.code.size), most - have)
         offsets, at = take_slices(kept.term_offsets, chosen)
-        parts.append((kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
+        parts.append(Objects(kept.code[chosen], offsets, kept.word_hash[kept.terms[at]]))
         have += chosen.size
         if have >= most:
             break
@@ -62,7 +83,7 @@ class Sampler:
         self.first_us: int | None = None  # the clock when the sample began, and now
         self.last_us = 0
 
-    def observe(self, arrays: dict[str, NDArray[Any]], events: int, whole: bool) -> None:
+    def observe(self, arrays: dict[str, Array], events: int, whole: bool) -> None:
         """Add a block: all of its objects, or those it selected for the sample."""
         self.events += events
         part = "object" if whole else "sample"
@@ -72,7 +93,7 @@ class Sampler:
             self.objects.add(*columns)
             self.recent.add(*columns)
 
-    def refill(self, take: Callable[[int], Columns]) -> None:
+    def refill(self, take: Callable[[int], Objects]) -> None:
         """Start with retained objects of a resumed state; they suffice if there are many."""
         least = max(1, self.sample_events // OBJECTS_OF_EVENTS)
         columns = take(least)
@@ -86,7 +107,7 @@ class Sampler:
             self.first_us = now_us if self.first_us is None else self.first_us
             self.last_us = now_us
 
-    def take_recent(self, retained: Callable[[], Columns]) -> Columns:
+    def take_recent(self, retained: Callable[[], Objects]) -> Objects:
         """Objects of the last batches, in code order; before there are any, retained ones."""
         return self.recent.in_order() if self.recent.seen >= FEW else retained()
 
@@ -110,10 +131,7 @@ class Sampler:
 
 
 CAPACITY = 100_000
-
 WAITING_SHARE = 16  # one in so many of the capacity may wait
-
-Columns = tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]
 
 
 class Reservoir:
@@ -131,57 +149,196 @@ class Reservoir:
         self.capacity = capacity
         self.seen = 0
         self.fading = False
-        self._codes = np.empty(0, np.uint32)
-        self._term_offsets = np.zeros(1, np.int64)
-        self._terms = np.empty(0, np.uint64)
-        self._waiting: list[Columns] = []
+        self._kept = Objects(np.empty(0, np.uint32), np.zeros(1, np.int64), np.empty(0, np.uint64))
+        self._waiting: list[Objects] = []
         self._waiting_objects = 0
         self._random = np.random.default_rng(seed)
 
-    def add(
-        self,
-        codes: NDArray[np.uint32],
-        term_offsets: NDArray[np.int64],
-        terms: NDArray[np.uint64],
-    ) -> None:
+    def add(self, codes: U32, term_offsets: I64, terms: U64) -> None:
         """Add a block of objects; its arrays, which may be mapped from a file, are copied."""
         self.seen += int(codes.size)
-        self._waiting.append((codes.copy(), term_offsets.copy(), terms.copy()))
+        self._waiting.append(Objects(codes.copy(), term_offsets.copy(), terms.copy()))
         self._waiting_objects += int(codes.size)
         if self._waiting_objects * WAITING_SHARE >= self.capacity:
             self._take_in()
 
-    def in_order(self) -> Columns:
+    def in_order(self) -> Objects:
         """The objects in code order: codes, term offsets, terms."""
         self._take_in()
-        order = np.argsort(self._codes, kind="stable")
-        offsets, at = take_slices(self._term_offsets, order)
-        return self._codes[order], offsets, self._terms[at]
+        return pick_objects(self._kept, np.argsort(self._kept.codes, kind="stable"))
 
     def _take_in(self) -> None:
         """Move waiting objects into the reservoir."""
         if self._waiting_objects == 0:
             return
-        codes, offsets, terms = zip(*self._waiting, strict=True)
+        joined = [self._kept, *self._waiting]
         chosen, slots = self._choose(self._waiting_objects)
         self._waiting, self._waiting_objects = [], 0
         if chosen.size == 0:
             return
         # Where each slot's object comes from, the old ones first; the last newcomer wins a slot.
-        origin = np.arange(max(self._codes.size, int(slots.max()) + 1))
-        origin[slots] = self._codes.size + chosen
-        whole_offsets = concat_offsets([self._term_offsets, *offsets])
-        self._term_offsets, at = take_slices(whole_offsets, origin)
-        self._codes = np.concatenate([self._codes, *codes])[origin]
-        self._terms = np.concatenate([self._terms, *terms])[at]
+        origin = np.arange(max(self._kept.total, int(slots.max()) + 1))
+        origin[slots] = self._kept.total + chosen
+        self._kept = pick_objects(concat_columns(joined), origin)
 
-    def _choose(self, newcomers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _choose(self, newcomers: int) -> tuple[I64, I64]:
         """Which of the latest so many objects are kept, and the slots that they get."""
-        room = self.capacity - int(self._codes.size)
+        room = self.capacity - self._kept.total
         early = np.arange(min(room, newcomers))
         late = np.arange(early.size, newcomers)
         if not self.fading:
             ordinals = self.seen - newcomers + late
             late = late[self._random.random(late.size) * (ordinals + 1) < self.capacity]
         slots = self._random.integers(0, self.capacity, late.size)
-        return np.concatenate([early, late]), np.concatenate([self._codes.size + early, slots])
+        return np.concatenate([early, late]), np.concatenate([self._kept.total + early, slots])
+
+
+BATCH_ROWS = 200_000
+Show = Callable[[int, int], None]  # bytes read so far, and events found in them
+
+
+class SurveyedFile(NamedTuple):
+    """What was read of one file; `first_error` is empty when no event is invalid."""
+
+    path: Path
+    events: int
+    invalid: int
+    first_error: str
+
+
+class Survey(NamedTuple):
+    """A sample of a log's objects and live subscriptions, and how many there are of each."""
+
+    objects: Objects
+    rows: SubscriptionRows
+    objects_seen: int
+    subscriptions_seen: int
+    others_seen: int  # subscriptions that are not boolean
+    files: tuple[SurveyedFile, ...]
+
+
+class Surveyor:
+    """Collects blocks: objects in a reservoir, changes in a list that is settled at the end."""
+
+    def __init__(self, sample: int) -> None:
+        self.objects = Reservoir(sample)
+        self.changes: list[Changes] = []
+        self.rows: list[SubscriptionRows] = []
+
+    def add_objects(self, block: DecodedBlock) -> None:
+        """Add a block's objects."""
+        self.objects.add(block.codes, block.objects.term_offsets, block.objects.terms)
+
+    def add_changes(self, block: DecodedBlock) -> None:
+        """Add a block's subscribes and unsubscribes."""
+        if block.changes.event.size:
+            self.changes.append(block.changes)
+            self.rows.append(block.rows)
+
+    def live_rows(self, most: int) -> tuple[SubscriptionRows, int, int]:
+        """Those that stand at the end, or an even choice of `most` of them, and their number.
+
+        Only boolean ones: plans cut their world, and no other's. Last comes how many others stand.
+        """
+        if not self.changes:
+            return no_rows(), 0, 0
+        previous = changes_to_chains(
+            read_only(np.concatenate([c.id_hash for c in self.changes])),
+            read_only(concat_offsets([c.id_offsets for c in self.changes])),
+            read_only(np.concatenate([c.id_bytes for c in self.changes])),
+        )
+        last = np.ones(previous.size, np.bool_)
+        last[previous[previous >= 0]] = False
+        # Rows lie in the order of the subscribes that made them.
+        subscribes = np.concatenate([c.row for c in self.changes]) >= 0
+        rows = concat_rows(self.rows)
+        standing = last[subscribes]
+        live = np.flatnonzero(standing & (rows.kind == BOOLEAN))
+        chosen = choose_evenly(live, most)
+        rows = rows if chosen.size == rows.total else take_rows(rows, chosen)
+        return rows, int(live.size), int(np.count_nonzero(standing)) - int(live.size)
+
+
+def survey_files(
+    objects: Path,
+    subscriptions: Path,
+    key: tuple[int, int],
+    *,
+    sample: int,
+    sample_subscriptions: int,
+    show: Show,
+) -> Survey:
+    """The objects of one file and the subscriptions of another, or of the same; raises Unusable.
+
+    Terms are hashed under `key`. No event is too far ahead in time here, and none expires: a plan
+    is for what is asked, not for when.
+    """
+    surveyor = Surveyor(sample)
+    form = detect_format(objects)
+    if detect_format(subscriptions) == "parquet":
+        raise Unusable(f"subscriptions {subscriptions}: must be an event log, got a Parquet file")
+    if objects.samefile(subscriptions):
+        takers = [surveyor.add_objects, surveyor.add_changes]
+        files = [survey_file(objects, form, key, takers, show)]
+    else:
+        before = objects.stat().st_size
+        files = [
+            survey_file(objects, form, key, [surveyor.add_objects], show),
+            survey_file(
+                subscriptions,
+                "jsonl",
+                key,
+                [surveyor.add_changes],
+                lambda read, events: show(before + read, events),
+            ),
+        ]
+    rows, live, others = surveyor.live_rows(sample_subscriptions)
+    return Survey(
+        surveyor.objects.in_order(),
+        map_columns(rows, read_only),
+        surveyor.objects.seen,
+        live,
+        others,
+        tuple(files),
+    )
+
+
+def survey_file(
+    path: Path,
+    form: str,
+    key: tuple[int, int],
+    takers: Sequence[Callable[[DecodedBlock], None]],
+    show: Show,
+) -> SurveyedFile:
+    """Read a whole file and hand its blocks to `takers`."""
+    events = invalid = 0
+    first_error = ""
+    for read, first_seq, block in read_blocks(path, form, key):
+        if block.dead and not first_error:
+            letter = block.dead[0]
+            first_error = f"event {first_seq + letter.event}: {letter.error}"
+        events += block.events
+        invalid += len(block.dead)
+        for take in takers:
+            take(block)
+        show(read, events)
+    return SurveyedFile(path, events, invalid, first_error)
+
+
+def read_blocks(
+    path: Path, form: str, key: tuple[int, int]
+) -> Iterator[tuple[int, int, DecodedBlock]]:
+    """The blocks of a file, each with the bytes read up to its end and its first seq."""
+    context = DecodeContext("", Settings(), key, None, 0)
+    source = LogSource(str(path), form)
+    rows = BATCH_ROWS if form == "jsonl" else sys.maxsize
+    start = Offset()
+    size = path.stat().st_size
+    try:
+        while refs := source.plan(start, rows, 1):
+            for ref in refs:
+                read = ref.end if form == "jsonl" else size * (ref.number + 1) // len(refs)
+                yield read, ref.first_seq, decode_block(context, ref)
+            start = batch_end(refs)
+    except pa.ArrowException as error:
+        raise Unusable(f"{path}: cannot be read as Parquet: {error}") from None

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import oracle
-from placewire.ingest.decode import decode_lines
+from placewire.ingest.decode import ObjectRows, decode_lines
 from placewire.kinds.boolean.explain import count_probe
 from placewire.kinds.boolean.index import build_index, empty_index
 from placewire.kinds.boolean.kernels.match import (
@@ -34,7 +34,6 @@ from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import make_probe, match_segment, scan_segment
 from placewire.kinds.candidates import Matches
 from placewire.model.expression import COVER_ANY
-from placewire.model.objects import ObjectRows
 from placewire.model.regions import BOX, CIRCLE, EVERYWHERE, POLYGON
 from placewire.model.subscriptions import (
     NEVER_US,

@@ -10,15 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placewire.plans.boolean.cuts import (
-    cut_space,
-    cut_terms,
-    find_cut,
-    price_space,
-    price_text,
-    split_by_parts,
-    weigh_terms,
-)
 from placewire.plans.boolean.kdt import (
     KdtNode,
     count_partitions,
@@ -36,9 +27,16 @@ from placewire.plans.boolean.subset import (
     NOTHING_TO_COMPARE,
     WORLD,
     SampleSubset,
+    cut_space,
+    cut_terms,
+    find_cut,
     halve_box,
+    price_space,
+    price_text,
+    split_by_parts,
     take_box,
     text_similarity,
+    weigh_terms,
     whole_sample,
 )
 from placewire.plans.cost.model import LoadModel

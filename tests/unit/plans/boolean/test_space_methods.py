@@ -13,22 +13,19 @@ from numpy.typing import NDArray
 
 from odd_samples import LAST, ODD_SAMPLES, graham, sample_of
 from placewire.plans.allocation import share_heaviest_first
-from placewire.plans.boolean.baselines.rtree import (
-    TILES_PER_WORKER,
-    edges_of_shares,
-    loads_of_tiles,
-    plan_rtree,
-)
-from placewire.plans.boolean.cuts import loads_of_halves
 from placewire.plans.boolean.space_methods import (
     GRID_SIDE,
+    TILES_PER_WORKER,
     best_cut,
     count_grid,
+    edges_of_shares,
+    loads_of_tiles,
     plan_grid,
     plan_kdtree,
+    plan_rtree,
     plan_stripes,
 )
-from placewire.plans.boolean.subset import Box, halve_box, take_box, whole_sample
+from placewire.plans.boolean.subset import Box, halve_box, loads_of_halves, take_box, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import NOTHING, Leaves, check_leaves
 from placewire.plans.sample.sample import SIDE, Sample

@@ -14,6 +14,7 @@ from logs import BUILT_KINDS
 from oracle import replay
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
+from placewire.batch.resize import WorkerRange
 from placewire.cli.main import app
 from placewire.demo import CityLife, write_log
 from placewire.ingest.log import identify_log
@@ -21,7 +22,6 @@ from placewire.ingest.sources import LogSource
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.rebalance.elastic import WorkerRange
 from placewire.sinks.files import FileSink
 from placewire.storage.layout import StateDir
 from placewire.storage.runtime_files import REQUEST_FILE, read_request, request_plan

@@ -26,7 +26,7 @@ from placewire.plans.cost.model import LoadModel, draw_rows
 from placewire.plans.leaves import Leaves, check_leaves
 from placewire.plans.messages import WorkerSummary
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of, sum_by_worker
-from placewire.plans.rebalance.prefetch import MOST_RANGES, gained_ranges, has_worker
+from placewire.plans.rebalance.change import MOST_RANGES, gained_ranges, has_worker
 from placewire.plans.rebalance.ps2 import SELECTS, Ps2Rule, adjust_ps2, count_touching, join_boxes
 from placewire.plans.rebalance.rebalancer import (
     ADJUSTERS,
@@ -292,7 +292,6 @@ def test_an_adjustment_is_believed_when_it_was_tried(
     monkeypatch.setitem(ADJUSTERS, "promise", promise)
     loads = {id(leaves): [3.0, 1.0, 1.0, 1.0], id(other): [then, 1.0, 1.0, 1.0]}
     source = LoadSource(
-        lambda: None,  # type: ignore[arg-type, return-value]
         lambda: post_rows(rows),
         lambda: draw_sample(1),
         None,

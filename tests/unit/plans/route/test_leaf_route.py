@@ -14,8 +14,14 @@ from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.model.subscriptions import SubscriptionRows
 from placewire.plans.boolean.methods import METHODS
-from placewire.plans.cost.choice import Machines, choose_plan, spread_workers
-from placewire.plans.cost.measures import find_holders, measure_plan, post_rows
+from placewire.plans.cost.measures import (
+    Machines,
+    choose_plan,
+    find_holders,
+    measure_plan,
+    post_rows,
+    spread_workers,
+)
 from placewire.plans.cost.model import LoadModel, Prices
 from placewire.plans.cost.sstd import SSTD
 from placewire.plans.cost.tornado import TORNADO
@@ -32,9 +38,8 @@ from placewire.plans.leaves import (
     check_leaves,
     make_leaves,
 )
-from placewire.plans.route.leaf_route import LeafRoute, leaves_to_ranges, make_tables
+from placewire.plans.route.leaf_route import LeafRoute, SpreadRoute, leaves_to_ranges, make_tables
 from placewire.plans.route.live_terms import LiveTerms
-from placewire.plans.route.protocol import SpreadRoute
 from placewire.plans.sample.sample import PLAN_LEVEL, SIDE, count_near, make_sample
 from placewire.plans.sample.sampler import Reservoir
 from profiles import examples

@@ -12,22 +12,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from odd_samples import ODD_SAMPLES, graham, sample_of
-from placewire.plans.boolean.baselines import hypergraph
-from placewire.plans.boolean.baselines.hypergraph import (
+from placewire.plans.boolean import term_methods
+from placewire.plans.boolean.subset import SampleSubset, divide_by_text, whole_sample
+from placewire.plans.boolean.term_methods import (
     Graph,
-    draw_hyperedges,
-    follow_neighbours,
-    plan_hypergraph,
-)
-from placewire.plans.boolean.baselines.terms import (
     count_missing,
     count_terms,
+    draw_hyperedges,
+    follow_neighbours,
     note_present,
     plan_frequency,
+    plan_hypergraph,
     plan_metric,
     share_rows,
 )
-from placewire.plans.boolean.subset import SampleSubset, divide_by_text, whole_sample
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.leaves import BY_LEAF, Leaves, check_leaves
 from placewire.plans.sample.sample import ANY, SIDE, Sample
@@ -42,7 +40,7 @@ WORLD = (0, 0, SIDE - 1, SIDE - 1)
 def plan_streamed(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """The hypergraph cut without METIS."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hypergraph, "has_metis", lambda: False)
+        patch.setattr(term_methods, "has_metis", lambda: False)
         return plan_hypergraph(sample, workers, cost)
 
 
@@ -50,7 +48,7 @@ def plan_with_metis(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """The hypergraph cut by METIS, however few terms there are."""
     pytest.importorskip("pymetis")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hypergraph, "TERMS_PER_PART", 4)
+        patch.setattr(term_methods, "TERMS_PER_PART", 4)
         return plan_hypergraph(sample, workers, cost)
 
 
@@ -250,7 +248,7 @@ def test_a_small_hyperedge_is_a_clique(size: int) -> None:
 def test_a_large_hyperedge_has_few_links_of_the_same_weight(size: int) -> None:
     first, second, weights = draw_hyperedges(np.array([0, size]), np.arange(size), 6.0)
     pairs = {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)}
-    assert len(pairs) == first.size == size * hypergraph.LINKS
+    assert len(pairs) == first.size == size * term_methods.LINKS
     ends = np.concatenate([first, second])
     assert np.allclose(np.bincount(ends, np.concatenate([weights, weights]), size), 6.0)
 
@@ -276,7 +274,7 @@ def test_topics_stay_together_beyond_the_core(name: str, monkeypatch: pytest.Mon
     """With a core of a quarter of the terms the others still find their topic."""
     sample = topical_sample(60, 15, 6, 0.1)
     by_frequency = copies_of_objects(sample, plan_frequency(sample, 4, COST))
-    monkeypatch.setattr(hypergraph, "CORE_TERMS", 225)
+    monkeypatch.setattr(term_methods, "CORE_TERMS", 225)
     leaves = HYPERGRAPH[name](sample, 4, COST)
     assert copies_of_objects(sample, leaves) < 0.75 * by_frequency
     loads = loads_of_parts(sample, leaves)

@@ -15,10 +15,10 @@ from local_runs import check_equals_oracle, run_local
 from logs import flowing, logs
 from placewire import Unusable, run
 from placewire.batch import resize as resizing
+from placewire.batch.resize import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.cli.main import app
 from placewire.demo import CityLife, write_log
 from placewire.model.kinds import BOOLEAN
-from placewire.plans.rebalance.elastic import Elastic, ElasticRule, WorkerRange, read_workers
 from placewire.storage.manifest import WorkersEntry
 from profiles import examples
 
