@@ -439,7 +439,7 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     root = str(tmp_path / "state")
     made = shell("keys", "add", "root", "--role", "admin", "--state", root)
     assert (made.code, made.out.startswith("pw_")) == (0, True)
-    assert "shown this once" in made.err
+    assert "shown only once" in made.err
     again = shell("keys", "add", "root", "--role", "admin", "--state", root)
     assert "key 'root': is there already" in again.err
     with serving(Path(root), require_keys=True) as service:
@@ -608,13 +608,13 @@ def test_an_interrupted_command_ends_with_130(service: Service) -> None:
 def test_bench_runs_where_the_benchmarks_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from placewire.cli.commands import inspection
+    from placewire.cli import commands
 
     told = shell("bench", "--only", "nothing-like-this")
     assert (told.code, "unknown experiment 'nothing-like-this'" in told.err) == (2, True)
     told = shell("bench", "--only", "kernel", "--data", str(tmp_path))
     assert (told.code, "posts_us.parquet, which is missing" in told.err) == (2, True)
-    monkeypatch.setattr(inspection.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
     told = shell("bench")
     assert told.code == 2
     assert "the benchmarks are not here" in told.err

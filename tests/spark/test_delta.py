@@ -22,7 +22,7 @@ from placewire.ingest.delta_log import DeltaLog, Position, SkippedCommits, log_f
 from placewire.model.times import parse_timestamp
 from placewire.spark import runner as running
 from placewire.spark.config import read_config
-from placewire.spark.delta_source import read_delta, read_file
+from placewire.spark.datasource import read_delta, read_file
 from placewire.spark.runner import Run
 from placewire.storage.delta_tables import TableLocation
 from placewire.storage.filesystem import Unreachable

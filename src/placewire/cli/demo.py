@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import msgspec
@@ -20,6 +20,7 @@ from rich.console import Console
 
 from placewire.cli.options import check_runner
 from placewire.cli.output import CommandSummary, ProgressLine
+from placewire.cli.service_commands import DemoOptions
 from placewire.cli.startup import ready_kernels, set_on_signals
 from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
 from placewire.demo.vocabulary import stop_words
@@ -36,19 +37,6 @@ TRENDING_PACE = {"window": "PT2M", "every": "PT10S"}  # so that a demo shows rep
 # Function words would be trending all the time.
 SETTINGS = f'stop_words = {json.dumps(stop_words())}\n[window]\ntime = "PT10M"\n'
 JSON_LINES = {"content-type": "application/x-ndjson"}
-
-
-class DemoOptions(NamedTuple):
-    """The options of the command."""
-
-    rate: int
-    subscriptions: int
-    seed: int
-    workers: int
-    runner: str
-    port: int | None
-    seconds: float | None
-    json: bool = False
 
 
 class EventHead(msgspec.Struct):

@@ -15,8 +15,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.maps import can_draw, draw_plan
+from placewire.cli.options import CommandTarget, open_client
 from placewire.cli.output import Heading, ProgressLine, format_figure, format_request, print_table
 from placewire.ingest.log import detect_format
 from placewire.model.errors import Unusable

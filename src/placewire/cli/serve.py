@@ -7,9 +7,9 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import NamedTuple
 
 from placewire.cli.options import check_runner
+from placewire.cli.service_commands import ServeOptions
 from placewire.cli.startup import ready_kernels, set_after, set_on_signals
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
@@ -22,30 +22,6 @@ from placewire.warm import warm_kernels
 
 PARTS = ("all", "gateway", "pipeline")
 FAILED = 1
-
-
-class ServeOptions(NamedTuple):
-    """The options of the command."""
-
-    state: Path
-    host: str
-    port: int
-    settings: Path | None
-    runner: str
-    plan: str
-    workers: str
-    rebalance: str
-    ledger: str
-    require_keys: bool
-    rate: float
-    keep: str
-    allow_private: bool  # webhooks
-    seconds: float | None
-    part: str
-    held: bool  # stop with the parent process
-    quiet: bool
-    json: bool = False
-    renew_ledger: bool = False
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -120,7 +96,7 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         rate=options.rate,
         keep_us=keep_us,
         hosts=(options.host,),
-        allow_private=options.allow_private,
+        allow_private=options.allow_private_webhooks,
         renew_ledger=options.renew_ledger,
     )
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from placewire.model.errors import one_line
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.ledger import Ledger, SubscriptionChange, SubscriptionRow
 from placewire.storage.journal import JournalWriter, Note, list_files, read_entries, read_notes
 

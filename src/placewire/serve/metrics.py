@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import bisect
-import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from placewire import __version__
-from placewire.serve.errors import Unavailable
+from placewire.serve import Unavailable
 from placewire.serve.ledger import Ledger, ResultEntry
+from placewire.status import Exposition, labelled
 
 if TYPE_CHECKING:
     from placewire.serve.gateway import Gateway
@@ -20,56 +20,9 @@ if TYPE_CHECKING:
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = {"p50": "0.5", "p99": "0.99"}
 
-Labels = tuple[tuple[str, str], ...]
 WINDOW_S = 10.0  # the window of rates and latencies
 MAX_SAMPLES = 4_096
 MAX_WRITES = 65_536
-
-
-class Exposition:
-    """Metric families in the Prometheus text format."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def add(self, name: str, kind: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        """Add a family with one value, or with one value per label set."""
-        full = f"placewire_{name}"
-        self._lines.append(f"# HELP {full} {escape(about)}")
-        self._lines.append(f"# TYPE {full} {kind}")
-        given = values if isinstance(values, Mapping) else {(): values}
-        for labels, value in given.items():
-            inside = ",".join(f'{key}="{escape(text, quotes=True)}"' for key, text in labels)
-            self._lines.append(f"{full}{{{inside}}} {number(value)}" if inside else
-                               f"{full} {number(value)}")  # fmt: skip
-
-    def counter(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        self.add(f"{name}_total", "counter", about, values)
-
-    def gauge(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        self.add(name, "gauge", about, values)
-
-    def text(self) -> str:
-        return "\n".join(self._lines) + "\n"
-
-
-def escape(text: str, quotes: bool = False) -> str:
-    """Escape help text or, with `quotes`, a label value."""
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
-
-
-def number(value: float) -> str:
-    """Format a value."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def labelled(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
-    return {((label, name),): value for name, value in values.items()}
 
 
 class LedgerCounts(NamedTuple):

@@ -21,9 +21,9 @@ from placewire.ingest.admission import Admission
 from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
+from placewire.serve import Refused
 from placewire.serve.auth import LOCAL, make_key
 from placewire.serve.client.calls import Declined
-from placewire.serve.errors import Refused
 from placewire.serve.group_commit import (
     NO_KEY,
     GroupCommitter,
@@ -39,13 +39,17 @@ from placewire.serve.intake import (
     read_subscription,
     restore_clock,
 )
-from placewire.serve.ledger import LEDGER_FILE, Ledger, ResultEntry, SubscriptionChange, open_ledger
-from placewire.serve.ledger.identity import (
+from placewire.serve.ledger import (
+    LEDGER_FILE,
+    Ledger,
+    ResultEntry,
+    SubscriptionChange,
     bind_ledger,
     check_ledger,
     has_ledger,
     lost_ledger,
     mark_ledger,
+    open_ledger,
 )
 from placewire.serve.ledger.rows import RESULT_TYPES
 from placewire.status import open_state

@@ -28,8 +28,7 @@ from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.http.app import make_app
 from placewire.serve.http.connection import configure, raise_file_limit
-from placewire.serve.ledger import LEDGER_FILE, is_postgres, open_ledger
-from placewire.serve.ledger.identity import check_ledger, is_ledger_of
+from placewire.serve.ledger import LEDGER_FILE, check_ledger, is_ledger_of, is_postgres, open_ledger
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest

@@ -28,7 +28,7 @@ from placewire.sinks.delta import DeltaSink
 from placewire.sinks.files import FolderSink, LineSink
 from placewire.spark.columns import select_changes, select_lines, select_objects
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig, read_run_settings
-from placewire.spark.delta_source import read_delta
+from placewire.spark.datasource import read_delta
 from placewire.spark.kafka import KafkaSink, read_kafka
 from placewire.spark.lag import LagMeter
 from placewire.spark.session import find_unusable, jvm_ended, summarize_error

@@ -17,10 +17,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placewire.model.errors import InvalidEvent
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.gateway import Gateway
+from placewire.serve.http import deliveries, events, results, service
 from placewire.serve.http.requests import gateway_of, reply
-from placewire.serve.http.routes import deliveries, events, results, service
 
 PAGE = Path(__file__).parents[1] / "page"
 POLICY = (

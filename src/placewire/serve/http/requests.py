@@ -13,8 +13,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
+from placewire.serve import Refused
 from placewire.serve.auth import Caller, check_role
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.group_commit import NO_KEY, IdempotencyKey, digest_request
 from placewire.serve.intake import BulkLines, decode_object, reject_nul

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.ledger import Account, ResultEntry
 
 if TYPE_CHECKING:

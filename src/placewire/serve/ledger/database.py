@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from placewire.model.errors import Unusable, one_line
-from placewire.serve.errors import Unavailable
+from placewire.serve import Unavailable
 
 Row = Sequence[Any]
 VERSION = 3

@@ -14,8 +14,8 @@ from placewire.explainer.explain import explain as explain_pair
 from placewire.explainer.subscription import SubscriptionHistory
 from placewire.model.errors import Unusable
 from placewire.plans.boolean.methods import METHODS
+from placewire.serve import Refused
 from placewire.serve.auth import Caller, make_key
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.live_feed import LiveFeedResponse
 from placewire.serve.http.openapi import encode_document

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from placewire.model.errors import InvalidEvent
 from placewire.model.times import format_duration, format_timestamp, parse_duration
+from placewire.serve import Refused
 from placewire.serve.auth import Caller
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.requests import (
     find_subscription,

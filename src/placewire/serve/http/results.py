@@ -10,8 +10,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket
 
+from placewire.serve import Refused, Unavailable
 from placewire.serve.auth import Caller, check_role
-from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.requests import (
     find_subscription,
