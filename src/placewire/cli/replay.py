@@ -175,8 +175,7 @@ def replay_session(progress: ProgressLine) -> Iterator[Callable[[ReplayOptions, 
 
     def start(options: ReplayOptions, settings: Settings) -> Any:
         # Imported late: the in-process runner needs no Spark.
-        from placewire.spark.java import find_java
-        from placewire.spark.session import local_master, make_session, warm_workers
+        from placewire.spark.session import find_java, local_master, make_session, warm_workers
 
         java = find_java()
         ready_kernels(options.plan, settings)

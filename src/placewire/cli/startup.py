@@ -59,8 +59,7 @@ def start_configured_session(config: RunConfig) -> Any:
     """Start Spark as a configuration file says; raises Unusable."""
     from pyspark.errors import PySparkRuntimeError
 
-    from placewire.spark.java import find_java
-    from placewire.spark.session import KAFKA_PACKAGE, local_master, make_session
+    from placewire.spark.session import KAFKA_PACKAGE, find_java, local_master, make_session
 
     more = dict(config.spark)
     packages = list(config.packages)

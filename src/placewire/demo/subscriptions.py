@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals
+from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals, read_data
 from placewire.demo.objects import PostContexts, draw_contexts
 from placewire.demo.places import METRES_PER_DEGREE, population, wrap_longitudes
-from placewire.demo.templates import COMMON, NAME, WORD, compile_templates
-from placewire.demo.vocabulary import read_data
+from placewire.demo.vocabulary import COMMON, NAME, WORD, compile_templates
 
 Forms = tuple[tuple[str, float], ...]
 DrawCriteria = Callable[[PostContexts, np.random.Generator], list[str]]

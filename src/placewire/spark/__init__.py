@@ -1,6 +1,6 @@
 """Run the pipeline on Spark. Only this package imports pyspark.
 
-- `session`, `java`: start Spark, and say why it failed
+- `session`: find Java and start Spark, and say why it failed
 - `stages`: the steps of a batch as Spark stages, and replay of a log batch by batch
 - `stream`: run batches on streaming DataFrames; results as DataFrames
 - `columns`, `intake`: DataFrames to blocks with a recorded order

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from placewire.model.errors import InvalidEvent
 from placewire.serve import Refused, Unavailable
 from placewire.serve.gateway import Gateway
-from placewire.serve.http import deliveries, events, results, service
+from placewire.serve.http import events, results, service
 from placewire.serve.http.requests import gateway_of, reply
 
 PAGE = Path(__file__).parents[1] / "page"
@@ -52,11 +52,11 @@ ROUTES = [
     Route("/v1/subscriptions/{id}", events.end, methods=["DELETE"]),
     Route("/v1/subscriptions/{id}", events.get),
     Route("/v1/subscriptions/{id}/standing", events.standing),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.put, methods=["PUT"]),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.end, methods=["DELETE"]),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.get),
-    Route("/v1/subscriptions/{id}/delivery/dead", deliveries.dead),
-    Route("/v1/subscriptions/{id}/delivery/dead/retry", deliveries.retry, methods=["POST"]),
+    Route("/v1/subscriptions/{id}/delivery", results.put_webhook, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}/delivery", results.end_webhook, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}/delivery", results.get_webhook),
+    Route("/v1/subscriptions/{id}/delivery/dead", results.dead_deliveries),
+    Route("/v1/subscriptions/{id}/delivery/dead/retry", results.retry_dead, methods=["POST"]),
     Route("/v1/subscriptions/{id}/results", results.read),
     Route("/v1/subscriptions/{id}/events", results.events),
     Route("/v1/events", results.events),

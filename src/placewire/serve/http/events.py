@@ -14,7 +14,6 @@ from placewire.serve import Refused
 from placewire.serve.auth import Caller
 from placewire.serve.gateway import Gateway
 from placewire.serve.group_commit import read_change
-from placewire.serve.http.deliveries import describe_webhook
 from placewire.serve.http.requests import (
     JSON,
     MAX_BULK_BYTES,
@@ -31,6 +30,7 @@ from placewire.serve.http.requests import (
     subscription_id,
     with_details,
 )
+from placewire.serve.http.results import describe_webhook
 from placewire.serve.intake import (
     JournalLine,
     complete_event,
