@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def run_explain(
 ) -> None:
     """Print the explanation of a pair; raises Unusable for invalid input."""
     try:
-        pair = read_object(object), read_subscription(subscription)
+        pair = read_object(object), read_pair_part(subscription, "the subscription")
         facts = fetch_explanation(target, pair, settings)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
@@ -68,27 +68,16 @@ def fetch_explanation(
 
 
 def read_object(text: str) -> dict[str, Any] | int | str:
-    """Read JSON, a seq or an id; an id of digits is written as a JSON string."""
-    if text.isascii() and text.isdecimal():
-        return int(text)
+    """Read a seq, JSON or an id; an id of digits is written as a JSON string."""
+    return int(text) if text.isascii() and text.isdecimal() else read_pair_part(text, "the object")
+
+
+def read_pair_part(text: str, what: str) -> dict[str, Any] | str:
+    """Read JSON or an id, which may be written as a JSON string."""
     if text.startswith('"'):
-        return unquote(text)
-    return decode_object(text, "the object") if text.lstrip().startswith("{") else text
-
-
-def read_subscription(text: str) -> dict[str, Any] | str:
-    """Read JSON or an id."""
-    if text.startswith('"'):
-        return unquote(text)
-    return decode_object(text, "the subscription") if text.lstrip().startswith("{") else text
-
-
-def unquote(text: str) -> str:
-    """Read an id written as a JSON string; any other text is the id itself."""
-    try:
-        return msgspec.json.decode(text, type=str)
-    except (msgspec.DecodeError, UnicodeError):
-        return text
+        with suppress(msgspec.DecodeError, UnicodeError):
+            return msgspec.json.decode(text, type=str)
+    return decode_object(text, what) if text.lstrip().startswith("{") else text
 
 
 def print_explanation(console: Console, facts: dict[str, Any]) -> None:

@@ -55,14 +55,9 @@ NONE = "-"
 MAX_CELLS = 20
 TOP_KEYWORDS = 10  # their share of all shows how skewed keywords are
 STATISTICS_HEADINGS = (
-    ("cell: lon", "and lat"),
-    ("objects", ""),
-    ("obj.", "%"),
-    ("asking", "%"),
-    ("key-", "words"),
-    ("top 10", "%"),
-    ("wordless", "%"),
-)
+    ("cell: lon", "and lat"), ("objects", ""), ("obj.", "%"), ("asking", "%"), ("key-", "words"),
+    ("top 10", "%"), ("wordless", "%"),
+)  # fmt: skip
 LOAD = ("load", "")
 LOAD_UNITS = {  # the heading and the size of the unit of each cost model
     "load": ("ms", 1e6),
@@ -70,19 +65,10 @@ LOAD_UNITS = {  # the heading and the size of the unit of each cost model
     SSTD.name: ("", 1.0),
 }
 PLAN_HEADINGS = (
-    ("plan", ""),
-    ("leaves", ""),
-    ("copies", "a sub."),
-    ("copies", "an obj."),
-    ("drop", "%"),
-    LOAD,
-    ("Lmax/", "Lmin"),
-    ("router", "MB"),
-    ("build", "s"),
-    ("ns an", "obj."),
-    ("ns a", "sub."),
+    ("plan", ""), ("leaves", ""), ("copies", "a sub."), ("copies", "an obj."), ("drop", "%"), LOAD,
+    ("Lmax/", "Lmin"), ("router", "MB"), ("build", "s"), ("ns an", "obj."), ("ns a", "sub."),
     ("cost", "ns"),
-)
+)  # fmt: skip
 
 
 class PlanOptions(NamedTuple):

@@ -6,8 +6,8 @@ kinds around the same places and words, and ask queries. Equal descriptions give
 
 The words, places, incidents and readable subscriptions are data files in `data/`, which
 `vocabulary`, `places` and `subscriptions` load. `vocabulary` compiles words and templates to
-arrays, `objects` draws posts, `subscriptions` what subscriptions and queries ask for, `generator` orders
-the lines. `lines` has weighted choice, data files and parts of lines.
+arrays, `objects` draws posts, `subscriptions` what subscriptions and queries ask for, `generator`
+orders the lines. `lines` has weighted choice, data files and parts of lines.
 
     from placewire.demo import CityLife, write_log
     write_log(CityLife(objects=100_000, subscriptions=10_000), "hour.jsonl")

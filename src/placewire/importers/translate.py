@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from placewire.importers import report
 from placewire.importers.alternatives import Alternatives, to_where
 from placewire.importers.areas import EVERYWHERE, has_excluded_edges, to_region
 from placewire.importers.elasticsearch import ElasticsearchReader, QueryFields
@@ -22,13 +23,6 @@ from placewire.importers.elasticsearch_documents import (
 )
 from placewire.importers.json_files import ReadProgress, Unreadable
 from placewire.importers.report import (
-    EDGE,
-    EXPIRES,
-    META,
-    NO_ID,
-    OTHER_FIELDS,
-    REPEATED,
-    SPLIT,
     ImportNote,
     ImportOutcome,
     Untranslatable,
@@ -134,11 +128,11 @@ class SubscriptionWriter:
             self.check(event)
             events.append(event)
         if split:
-            notes.append(ImportNote(SPLIT, ""))
+            notes.append(ImportNote(report.SPLIT, ""))
         if any(has_excluded_edges(area) for area, _ in query.alternatives):
-            notes.append(ImportNote(EDGE, ""))
+            notes.append(ImportNote(report.EDGE, ""))
         if before is not None and before.parts != ENDED:
-            notes.append(ImportNote(REPEATED, ""))
+            notes.append(ImportNote(report.REPEATED, ""))
         stale = self.stale_ids(query.id, before, set(ids))
         self.claim(query.id, query.index_name, len(ids) if split else 0)
         return [self.end_event(name) for name in stale] + events
@@ -269,9 +263,9 @@ def translate_document(
         alternatives = reader.read(query)
         notes = list(reader.notes)
         if document.id is None:
-            notes.append(ImportNote(NO_ID, ""))
+            notes.append(ImportNote(report.NO_ID, ""))
         if rest and not options.with_data:
-            notes.append(ImportNote(OTHER_FIELDS, ""))
+            notes.append(ImportNote(report.OTHER_FIELDS, ""))
         data = rest if rest and options.with_data else UNSET
         events = writer.subscribe(
             TranslatedQuery(name, document.index_name, alternatives, None, data), notes
@@ -315,14 +309,14 @@ def translate_fence(
         alternatives: Alternatives = reader.read(fence)
         notes = list(reader.notes)
         if fence.name is None:
-            notes.append(ImportNote(NO_ID, ""))
+            notes.append(ImportNote(report.NO_ID, ""))
         if fence.meta and not options.with_data:
-            notes.append(ImportNote(META, ""))
+            notes.append(ImportNote(report.META, ""))
         data = fence.meta if fence.meta and options.with_data else UNSET
         expires = None
         if fence.ttl_s is not None:
             expires = expiry_after(options.ts, fence.ttl_s)
-            notes.append(ImportNote(EXPIRES, "EX"))
+            notes.append(ImportNote(report.EXPIRES, "EX"))
         events = writer.subscribe(TranslatedQuery(name, "", alternatives, expires, data), notes)
     except Untranslatable as refusal:
         return ImportOutcome(fence.line, fence.name, writer.unsubscribe(name, ""), [], refusal)
