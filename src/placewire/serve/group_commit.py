@@ -333,24 +333,18 @@ class IdOwners:
         With `any_owner`, changes apply in the name of the current owner.
         """
         return [
-            change._replace(owner=self._owner_of_ended(change, owner, any_owner))
-            if change.ends
-            else change._replace(owner=self._owner_of_new(change, owner, any_owner))
-            for change in changes
+            change._replace(owner=self._owner_of(change, owner, any_owner)) for change in changes
         ]
 
-    def _owner_of_new(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
-        current = self.live_owner(change)
-        if current is None or current.owner == owner:
-            return owner
-        if not any_owner:
-            raise Refused(409, f"subscription {change.id!r}: the id is taken, choose another")
-        return current.owner
-
-    def _owner_of_ended(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
-        current = self._by_id.get(change.id)
-        if current is None:
+    def _owner_of(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
+        current = self._by_id.get(change.id) if change.ends else self.live_owner(change)
+        if current is None and change.ends:
             raise Refused(404, f"subscription {change.id!r}: is not known")
-        if current.ended or not (any_owner or current.owner == owner):
+        if current is None:
+            return owner
+        allowed = any_owner or current.owner == owner
+        if change.ends and (current.ended or not allowed):
             raise Refused(404, f"subscription {change.id!r}: has ended")
+        if not allowed:
+            raise Refused(409, f"subscription {change.id!r}: the id is taken, choose another")
         return current.owner
