@@ -281,7 +281,7 @@ def format_metrics(status: StateStatus, most: int) -> str:
     for name in ("events", "objects", "results", "dead_letters"):
         about = f"{name.replace('_', ' ')} since the log began"
         out.counter(name, about, getattr(status.manifest.counters, name))
-    out.gauge("batch", "the last committed batch", status.manifest.batch)
+    out.gauge("batch", "number of the last committed batch", status.manifest.batch)
     out.gauge("subscriptions", "live subscriptions", labelled("kind", status.subscriptions))
     if status.lag is not None:
         add_lag(out, status.lag)
@@ -292,7 +292,7 @@ def format_load_metrics(status: StateStatus, most: int) -> str:
     """Format only plans, workers and leaves as Prometheus metrics."""
     out = Exposition()
     versions = {kind: plan.version for kind, plan in status.manifest.plans.items()}
-    out.gauge("plan_version", "the plan in force", labelled("kind", versions))
+    out.gauge("plan_version", "version of the current plan", labelled("kind", versions))
     previous = status.manifest.leaf_plan.previous
     older = previous.subscriptions if previous is not None else 0
     out.gauge("older_plan_subscriptions", "subscriptions that still use an older plan", older)
@@ -306,7 +306,7 @@ def format_load_metrics(status: StateStatus, most: int) -> str:
     loads = status.loads
     if loads is not None:
         worst = imbalance(loads.by_worker)
-        out.gauge("imbalance", "the largest load of a worker over the mean", worst)
+        out.gauge("imbalance", "largest load of a worker divided by the mean", worst)
         shown = [
             (leaf, worker) for leaf in loads.heaviest(most) for worker in loads.workers_of(leaf)
         ]
@@ -323,19 +323,19 @@ def format_load_metrics(status: StateStatus, most: int) -> str:
 def add_lag(out: Exposition, lag: Lag) -> None:
     """Add the lag of sources and sinks, as far as it is known."""
     families: dict[tuple[str, str], dict[Labels, float]] = {
-        (f"source_waiting_{name}", f"{name} that wait in a {where}"): {
+        (f"source_waiting_{name}", f"{name} that are not yet read from a {where}"): {
             (("source", source.source),): getattr(source, name)
             for source in lag.sources
             if getattr(source, name) is not None
         }
         for name, where in WAITING.items()
     }
-    families["partition_waiting_messages", "messages that wait in a partition"] = {
+    families["partition_waiting_messages", "messages that are not yet read from a partition"] = {
         (("source", source.source), ("partition", partition)): messages
         for source in lag.sources
         for partition, messages in source.partitions.items()
     }
-    families["sink_lacking_batches", "committed batches that a sink lacks"] = labelled(
+    families["sink_lacking_batches", "committed batches that are not yet in a sink"] = labelled(
         "sink", lag.sinks
     )
     for (name, about), values in families.items():

@@ -216,7 +216,7 @@ def test_what_is_gone_is_told(tmp_path: Path) -> None:
         read_all(path, log_of(path), 9, at)
     [*_, file] = path.glob("*.parquet")
     file.unlink()
-    with pytest.raises(Unusable, match=r"posts: part-.* is gone before it was read"):
+    with pytest.raises(Unusable, match=r"posts: part-.* was deleted before it was read"):
         read_all(path, log_of(path))
     shutil.rmtree(path)
     write_deltalake(path, table_of(0))

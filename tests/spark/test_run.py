@@ -142,7 +142,7 @@ def test_who_waits_for_the_end_does_not_wait_for_ever(
     source += 'schema = "id string, ts timestamp, lon double, lat double, text string"\n'
     config = read_config(write_config(tmp_path, source + SINKS))
     told: list[str] = []
-    with pytest.raises(Unusable, match=r"given up after 3 failures in a row: .*bad\.parquet"):
+    with pytest.raises(Unusable, match=r"gave up after 3 consecutive failures: .*bad\.parquet"):
         Run(spark, config, lambda what, _: told.append(what)).go(available=True)
     assert told.count("failed") == 2
     (tmp_path / "posts" / "bad.parquet").unlink()

@@ -402,7 +402,7 @@ def bench(
 
 
 def run_bench(only: str | None, data: Path | None, full: bool, as_json: bool) -> None:
-    """Run experiments by name, or all; raises Unusable if the benchmarks are not here."""
+    """Run experiments by name, or all; raises Unusable if no benchmarks found."""
     harness, catalog = (find_module(name) for name in ("harness", "catalog"))
 
     def show(experiment: Any, table: Any) -> None:
@@ -432,4 +432,4 @@ def find_module(name: str) -> Any:
             raise Unusable(f"bench: needs {error.name}: pip install 'placewire[bench]'") from None
     finally:
         sys.path.remove(str(Path.cwd()))
-    raise Unusable("bench: the benchmarks are not here: run it in a checkout of the repository")
+    raise Unusable("bench: no benchmarks found: run it from a checkout of the repository")

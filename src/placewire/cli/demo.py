@@ -92,7 +92,7 @@ def run_demo(options: DemoOptions) -> None:
             stopping.set()
             supervisor.join()
         if any(codes):
-            raise Unusable("demo: the service could not run, see above")
+            raise Unusable("demo: the service failed, see above")
 
 
 def find_port() -> int:

@@ -180,7 +180,7 @@ def print_nearest(console: Console, facts: dict[str, Any]) -> None:
 
 def format_weight(term: dict[str, Any]) -> str:
     """Format the weight of a term, with a note if the lexicon lacks it."""
-    note = "" if term.get("in_lexicon", True) else ", as of a word that is not in the lexicon"
+    note = "" if term.get("in_lexicon", True) else ", not in the lexicon"
     return f"idf {term['idf']:.6g}{note}"
 
 
@@ -210,7 +210,7 @@ def print_relevant(console: Console, facts: dict[str, Any]) -> None:
 def print_trending(console: Console, facts: dict[str, Any]) -> None:
     """Print which reports of a trending subscription count the object."""
     if facts["reports"] is None:
-        console.print("[bold]reports[/] not known: that takes the times of both")
+        console.print("[bold]reports[/] unknown: needs the times of both")
         return
     line = f"[bold]reports[/] whose window has its time: {facts['reports']}"
     if facts["first_due"]:
@@ -258,7 +258,7 @@ def format_cell(post: dict[str, Any]) -> str:
         return ""
     cell = post["cell"]
     if cell["level"] == 0:
-        return " in the cell that is the world"
+        return " in the cell of the whole world"
     box = ", ".join(f"{edge:.6g}" for edge in cell["box"])
     return f" in cell {cell['code']} of level {cell['level']} ({box})"
 
@@ -350,7 +350,7 @@ def print_server_answer(client: Client, query: str | bytes, with_data: bool, tim
     took_ms = 1_000 * (time.perf_counter() - started)
     print_answer(encode_line(answer))
     if timing:
-        print(f"answered in {took_ms:.2f} ms, the way to the server included", file=sys.stderr)
+        print(f"answered in {took_ms:.2f} ms, including the round trip", file=sys.stderr)
 
 
 def print_state_answer(

@@ -47,7 +47,7 @@ def run_import(
     with input_path(file) as path:
         for written in (out, report_path):
             if written is not None and written != "-" and is_same(Path(written), path):
-                raise Unusable(f"{written}: is the file that is imported")
+                raise Unusable(f"{written}: is also the input file")
         if report_path is not None and str(report_path) == out:
             raise Unusable(f"{out}: --out and --report must be two files")
         with ProgressLine("import", count_passes(source, options) * size_of(path)) as progress:
@@ -130,7 +130,7 @@ def format_summary(counts: ImportReport, source: str, took_s: float) -> Iterator
             yield f"{reason['queries']:>9,}  {shorten(reason['what'])}"
             yield f"{'':11}{'; '.join(map(format_sample, reason['samples']))}"
     if counts.translated:
-        yield "in all of them:"
+        yield "for all of them:"
         for difference in DIFFERENCES[SOURCES[source]]:
             yield f"{'':11}{difference}"
 

@@ -17,7 +17,7 @@ from placewire.model.errors import Unusable
 UsageProblem = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 UNUSABLE = 2
-NEEDS_KEY, KEY_HINT = 401, "; --key or PLACEWIRE_KEY gives one"
+NEEDS_KEY, KEY_HINT = 401, "; set --key or PLACEWIRE_KEY"
 INTERRUPTED = 130  # the exit code that Typer gives Ctrl-C
 
 

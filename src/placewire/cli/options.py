@@ -51,15 +51,14 @@ def read_target(
         state = Path(from_environment) if from_environment else None
         if server is None and state is None:
             raise Unusable(
-                "where to? give --server URL or --state DIR,"
-                f" or set {SERVER_VARIABLE} or {STATE_VARIABLE}"
+                f"needs --server URL or --state DIR, or {SERVER_VARIABLE} or {STATE_VARIABLE}"
             )
         if server is not None and state is not None:
             raise Unusable(
                 f"{SERVER_VARIABLE} and {STATE_VARIABLE} are both set: give --server or --state"
             )
     if server is not None and state is not None:
-        raise Unusable("give --server or --state, one of them")
+        raise Unusable("give --server or --state, not both")
     return CommandTarget(server, state, key, ledger)
 
 

@@ -56,12 +56,12 @@ def run_publish(
     if len(name) > MAX_KEY_CHARS or not name.isprintable():
         raise Unusable(f"idempotency-key: must be at most {MAX_KEY_CHARS} printable characters")
     if (file is None) == (one.text is None):
-        raise Unusable("publish: give a FILE (- for standard input) or --text, one of them")
+        raise Unusable("publish: give either a FILE (- for standard input) or --text")
     if file is None:
         return publish_one(one, target, name, as_json)
     stray = [f"--{field}" for field, value in one._asdict().items() if value is not None]
     if stray:
-        raise Unusable(f"publish: {stray[0]} goes with --text, not with a FILE")
+        raise Unusable(f"publish: {stray[0]} needs --text instead of a FILE")
     return send_file("objects", file, target, name, as_json)
 
 
@@ -188,13 +188,13 @@ def run_subscribe(
     if sum((bool(given), body is not None, file is not None)) > 1 or (
         file is not None and id is not None
     ):
-        raise Unusable("subscribe: give fields, --json-body or --file, one of them")
+        raise Unusable("subscribe: give either fields, --json-body or --file")
     if file is not None:
         return send_file("subscriptions", file, target, name, as_json)
     subscription = read_fields(given) if body is None else read_body(body)
     if not subscription:
         if id is not None and id.lstrip().startswith("{"):
-            raise Unusable("subscribe: JSON goes with --json-body, got it in the place of an id")
+            raise Unusable("subscribe: pass JSON as --json-body, not as the id")
         raise Unusable("subscribe: needs fields such as --where and --box, --json-body or --file")
     with open_writer(target) as writer:
         id = id if id is not None else subscription.pop("id", None)
@@ -315,7 +315,7 @@ def run_subscriptions(ids: list[str], target: CommandTarget, every: bool, as_jso
     if not shown:
         print("no subscriptions", file=sys.stderr)
     if hidden:
-        print(f"{hidden:,} that ended or expired are left out: --all", file=sys.stderr)
+        print(f"{hidden:,} ended or expired, not shown; --all lists them", file=sys.stderr)
 
 
 def format_listed(one: dict[str, Any]) -> str:

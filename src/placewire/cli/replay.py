@@ -110,7 +110,7 @@ def run_replay(options: ReplayOptions) -> CommandSummary:
         seconds = max(time.monotonic() - progress.started, 1e-9)
         first = read_first_error(dead)
     if first:
-        hint = "" if options.dead_letters else "; --dead-letters FILE has all"
+        hint = "" if options.dead_letters else "; --dead-letters FILE writes all"
         print(f"first dead letter: {first}{hint}", file=sys.stderr)
     for manifest in last:
         print_plans(options.plan, manifest)
@@ -243,12 +243,14 @@ class RunLog:
             at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             print(msgspec.json.encode({"at": at, "what": what, **facts}).decode(), file=sys.stderr)
         elif what == "failed":
-            print(f"failed: {facts['error']}; again in {facts['again_in_s']:g} s", file=sys.stderr)
+            print(
+                f"failed: {facts['error']}; retrying in {facts['again_in_s']:g} s", file=sys.stderr
+            )
         elif what == "starting":
             print("starting Spark, which takes ten seconds or more", file=sys.stderr)
         elif what == "started":
             after = f" after batch {facts['batch']}" if facts["batch"] >= 0 else ""
-            print(f"started{after}; Ctrl-C or SIGTERM ends it", file=sys.stderr)
+            print(f"started{after}; Ctrl-C or SIGTERM stops it", file=sys.stderr)
         if what == "started" and not self.latest:
             self.before = facts["events"]
         if what == "lag":
@@ -311,7 +313,7 @@ def run_stream(options: RunOptions) -> CommandSummary:
             finally:
                 stop_session(run.spark)
     log("ended", log.facts())
-    line = f"ended after {log.line()}" if run is not None else "ended before it had started"
+    line = f"ended after {log.line()}" if run is not None else "stopped before it started"
     return CommandSummary(line, log.facts())
 
 

@@ -112,7 +112,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
             facts = {"ready": True, "url": url, "state": str(options.state)}
             print(json.dumps(facts), flush=True)
         elif not options.quiet:
-            say(f"Placewire is at {url}, its state in {options.state}")
+            say(f"Listening on {url}, state in {options.state}")
 
     run_gateway(gateway_options(options, keep_us), stopping, ready)
     return 0

@@ -52,7 +52,7 @@ def run_status(
 ) -> None:
     """Print the status of a state or a server; raises Unusable."""
     if as_json and metrics:
-        raise Unusable("status: --json and --metrics are two ways to print, give one")
+        raise Unusable("status: give --json or --metrics, not both")
     if target.state is None and map_path is not None:
         raise Unusable("status: --map needs a state directory, not a server")
     status = None if target.state is None else read_status(target.state)
@@ -75,8 +75,8 @@ def draw_loads(path: Path, status: StateStatus) -> None:
     """Draw the load of each leaf; raises Unusable."""
     if status.loads is None:
         raise Unusable(
-            f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts,"
-            " --rebalance other than off, and a batch since the plan was adjusted last"
+            f"{path}: no load per leaf to draw: it needs a boolean plan with leaves,"
+            " --rebalance other than off, and a batch after the last plan change"
         )
     if not can_draw():
         raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
@@ -118,8 +118,8 @@ def print_status(console: Console, facts: Facts) -> None:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if facts.get("leaves"):
         print(
-            f"\nheaviest of {facts['leaves_in_all']:,} leaves recently; the busiest worker has"
-            f" {facts['imbalance']:.2f} x the mean load:"
+            f"\nheaviest of {facts['leaves_in_all']:,} leaves in recent batches; the busiest worker"
+            f" has {facts['imbalance']:.2f}x the mean load:"
         )
         print_table(console, LEAF_HEADINGS, [leaf_row(leaf) for leaf in facts["leaves"]])
 
@@ -141,7 +141,7 @@ def print_plan_entry(kind: str, entry: Facts) -> None:
     line = f"plan {kind}={entry.get('by_hand') or entry['name']}: version {entry['version']}"
     line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
     if entry.get("method") == "stripes":
-        line += ", by stripes until a sample of the log is full"
+        line += ", with stripes until a sample of the log is full"
     if "changed" in entry:
         line += f", adjusted after batch {entry['changed']}"
     if entry.get("sized"):
@@ -220,7 +220,7 @@ def run_rebalance(
 ) -> CommandSummary:
     """Request a plan or workers, wait until they are in force, and summarize; raises Unusable."""
     if (plan is None) == (workers is None):
-        raise Unusable("rebalance: give --plan or --workers, one of them")
+        raise Unusable("rebalance: give either --plan or --workers")
     if plan not in (None, "shared", *METHODS):
         raise Unusable(f"plan: must be one of {', '.join([*METHODS, 'shared'])}, got {plan!r}")
     what = f"plan {plan}" if plan else f"a run with {workers} worker{'s' if workers != 1 else ''}"
@@ -230,12 +230,12 @@ def run_rebalance(
     else:
         said, batch = ask_server(target, plan, workers, wait_s)
     if said == UNCHANGED:
-        line = f"there are {workers} workers already; nothing is requested"
+        line = f"already at {workers} workers; nothing is requested"
     elif said == IN_FORCE:
         line = f"{what} is in force, batch {batch}"
     else:
         line = (
-            f"{what} is requested; it takes effect two batches after the state runs on,"
+            f"{what} is requested; it takes effect two batches after the pipeline resumes,"
             " which needs new events; `placewire status` shows pending requests"
         )
     return CommandSummary(line, {"asked": asked, "outcome": said, "batch": batch})
@@ -249,7 +249,7 @@ def ask_state(
     before = read_latest(state)
     entry = LeafPlanEntry() if before is None else before.leaf_plan
     if workers is not None and entry.name and entry.name not in PLANS["boolean"]:
-        raise Unusable(f"workers: a saved plan has its own, {entry.workers}, got {workers}")
+        raise Unusable(f"workers: the saved plan is for {entry.workers}, got {workers}")
     note = read_request(state)
     resizes = entry.next is not None and entry.next.workers is not None
     waiting = resizes or (note is not None and note.id != entry.asked)

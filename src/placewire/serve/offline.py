@@ -199,7 +199,7 @@ class OfflineWriter:
         folder = journal_folder(self.state)
         manifest = read_latest(self.state)
         if manifest is not None and not folder.exists():
-            raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
+            raise Unusable(f"state {root}: belongs to a replay or a run, which accepts no events")
         settings = manifest.settings if manifest is not None else Settings()
         writer = JournalWriter(folder)
         try:

@@ -63,13 +63,13 @@ def check_state(options: GatewayOptions) -> None:
     state.open()
     url = find_server(state)
     if url:
-        raise Unusable(f"state {options.state}: is served already, at {url}")
+        raise Unusable(f"state {options.state}: is already served at {url}")
     manifest = read_latest(state)
     if manifest is None:
         return
     folder = journal_folder(state)
     if not folder.exists():
-        raise Unusable(f"state {options.state}: is of a replay or a run, which cannot be served")
+        raise Unusable(f"state {options.state}: belongs to a replay or a run and cannot be served")
     check_same(state, manifest, complete_settings(options.settings), identify_journal(folder))
 
 
@@ -185,7 +185,7 @@ class Child:
         self.failures = 0 if now - self.started_s > STABLE_S else self.failures
         pause = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
         self.failures += 1
-        log(f"{self.name}: ended with {code}; again in {pause:g} s")
+        log(f"{self.name}: exited with code {code}; restarting in {pause:g} s")
         self.process, self.restart_at_s = None, now + pause
         return None
 

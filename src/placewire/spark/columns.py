@@ -49,10 +49,10 @@ def find_columns(
     found = {name: name for name in names if name in frame.columns}
     for name, column in (given or {}).items():
         if name not in names:
-            raise Unusable(f"{what}: {name!r} is no column of theirs; these are {', '.join(names)}")
+            raise Unusable(f"{what}: {name!r} is not a field; fields are {', '.join(names)}")
         if column not in frame.columns:
             there = list_columns(frame)
-            raise Unusable(f"{what}: column {column!r} for {name!r} is not there, got {there}")
+            raise Unusable(f"{what}: column {column!r} for {name!r} does not exist, got {there}")
         found[name] = column
     return found
 

@@ -312,7 +312,7 @@ def read_file(place: TableLocation, file: DataFile, schema: pa.Schema) -> Iterat
             for batch in parquet.iter_batches(FILE_ROWS):
                 yield fit_columns(batch, file.values, schema)
     except FileNotFoundError:
-        raise Unusable(f"{label} is gone before it was read; begin a new state") from None
+        raise Unusable(f"{label} was deleted before it was read; start a new state") from None
     except OSError as error:
         raise Unreachable(f"{label} cannot be read: {join_causes(error)}") from None
     except pa.ArrowException as error:

@@ -343,7 +343,7 @@ def check_package_fit(name: str) -> Iterator[None]:
         if kind not in LINKAGE_ERRORS:
             raise
         raise Unusable(
-            f"format {name}: its package does not fit Spark {__version__}: {kind}:"
+            f"format {name}: its package is not compatible with Spark {__version__}: {kind}:"
             f" {error.java_exception.getMessage()}"
         ) from None
 

@@ -111,7 +111,7 @@ class Calls:
         if isinstance(body, dict) and isinstance(body.get("error"), str):
             raise Declined(body["error"], status, body)
         raise Declined(
-            f"server {self.url}: does not answer as Placewire does,"
+            f"server {self.url}: is not a Placewire server,"
             f" got {status} {response.reason_phrase} for {response.request.url.path}",
             status,
         )
@@ -121,10 +121,10 @@ class Calls:
         why = one_line(error)
         why = why.partition("] ")[2].lower() if why.startswith("[Errno") else why
         if self.reached:
-            return Declined(f"server {self.url}: was lost: {why[:MAX_SHOWN]}")
+            return Declined(f"server {self.url}: connection lost: {why[:MAX_SHOWN]}")
         return Declined(
             f"server {self.url}: cannot be reached: {why[:MAX_SHOWN]};"
-            " `placewire serve --state DIR` starts one"
+            " start one with `placewire serve --state DIR`"
         )
 
 

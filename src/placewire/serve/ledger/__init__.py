@@ -70,8 +70,8 @@ def open_ledger(address: str | Path) -> Ledger:
 
 NUMBER_DIGITS = 15  # hex digits of a journal id that fit into 64 bits
 REMEDY = (
-    "give it the ledger that it had, or continue without that one's data by `placewire serve"
-    " --renew-ledger`: see `docs/how-to/back-up.md`, A lost ledger"
+    "restore that ledger, or continue without its data with `placewire serve --renew-ledger`:"
+    " see `docs/how-to/back-up.md`, A lost ledger"
 )
 
 MARKER = "LEDGER"  # file in the state directory with the id of its ledger
@@ -103,8 +103,8 @@ def check_ledger(ledger: Ledger, state: StateDir) -> None:
 def lost_ledger(state: StateDir) -> str:
     """The error for a missing or foreign ledger."""
     return (
-        f"ledger: is not there, or not the one that state {state.root} has had, which alone knew"
-        f" its keys and webhooks: {REMEDY}"
+        f"ledger: is missing, or is not that of state {state.root}, which holds its keys and"
+        f" webhooks: {REMEDY}"
     )
 
 
@@ -136,7 +136,7 @@ def bind_ledger(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = Fa
     if applied > next_seq:
         raise Unusable(
             f"ledger: knows events up to {applied}, and the journal of state {state.root} has"
-            f" {next_seq}: the state is an older copy, give it the ledger that was copied with it"
+            f" {next_seq}: the state is an older copy; use the ledger that was copied with it"
         )
     own = is_ledger_of(ledger, state)
     whole = not known or known[0] - 1 <= batch <= known[-1]
@@ -157,6 +157,6 @@ def bind_ledger(ledger: Ledger, state: StateDir, next_seq: int, renew: bool = Fa
     last = batch if whole else known[0] - 1
     ledger.restart_after(last, least)
     return (
-        f"the ledger begins again with batch {last + 1}; results are numbered from {least + 1:,}"
-        " on, and what the ledger knew alone is gone: older results, keys, webhooks"
+        f"the ledger restarts with batch {last + 1}; results are numbered from {least + 1:,} on;"
+        " older results, keys and webhooks are lost"
     )

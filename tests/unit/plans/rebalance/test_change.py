@@ -117,7 +117,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     play(log, state, str(tmp_path / "kdt.plan"), "off")
     refused = ask("--workers", "12").exception
     assert isinstance(refused, Unusable)
-    assert "a saved plan has its own, 3, got 12" in str(refused)
+    assert "the saved plan is for 3, got 12" in str(refused)
     state = StateDir(tmp_path / "state")
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)
