@@ -100,7 +100,7 @@ def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> No
             Service(root).start_gateway()
     with serving(root, renew_ledger=True) as service:
         assert service.gateway is not None
-        assert "keys, webhooks" in service.gateway.renewed
+        assert "keys and webhooks" in service.gateway.renewed
         service.caught_up()
         service.until(lambda: len(service.results("s")) == 2)
     with serving(root) as service:

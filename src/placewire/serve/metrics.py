@@ -98,7 +98,7 @@ def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]
     }
     out.counter(
         "results_dropped",
-        "results dropped: by a throttle, of a former owner, past their retention,"
+        "results dropped: by a throttle, of an unknown subscription, past their retention,"
         " or waiting for a webhook that ended",
         labelled("why", dropped),
     )
