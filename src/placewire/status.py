@@ -54,13 +54,11 @@ class LeafLoads(NamedTuple):
 
     @property
     def load(self) -> NDArray[np.float64]:
-        """The load of each leaf."""
         summed: NDArray[np.float64] = self.loads.sum(axis=1)
         return summed
 
     @property
     def by_worker(self) -> NDArray[np.float64]:
-        """The load of each worker."""
         summed: NDArray[np.float64] = self.loads.sum(axis=0)
         return summed
 

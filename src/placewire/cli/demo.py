@@ -151,7 +151,6 @@ def wait_until_up(client: Client, stopping: threading.Event, committed: int) -> 
 
 
 def send(client: Client, what: str, lines: list[bytes]) -> None:
-    """Send objects or subscriptions."""
     client.calls.ask("POST", f"/v1/{what}", content=b"\n".join(lines), headers=NDJSON)
 
 

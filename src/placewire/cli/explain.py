@@ -253,7 +253,6 @@ def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
 
 
 def format_cell(post: dict[str, Any]) -> str:
-    """Format the cell of a posting."""
     if "cell" not in post:
         return ""
     cell = post["cell"]
@@ -356,7 +355,6 @@ def print_server_answer(client: Client, query: str | bytes, with_data: bool, tim
 def print_state_answer(
     snapshot: Snapshot, query: str | bytes, with_data: bool, timing: bool
 ) -> None:
-    """Print the answer of a state to one query."""
     times_ms = []
     for _ in range(2 if timing else 1):
         started = time.perf_counter()

@@ -270,24 +270,20 @@ def number_option(
 
 
 def with_prefix(words: tuple[str, ...] | list[str], prefix: str) -> list[str]:
-    """Return the words that start with a prefix."""
     return [word for word in words if word.startswith(prefix)]
 
 
 def complete_kind(incomplete: str) -> list[str]:
-    """Complete the kind of a subscription."""
     from placewire.model.kinds import kind_names
 
     return with_prefix(kind_names(), incomplete)
 
 
 def complete_role(incomplete: str) -> list[str]:
-    """Complete the role of an API key."""
     return with_prefix(ROLES, incomplete)
 
 
 def complete_plan(incomplete: str) -> list[str]:
-    """Complete the name of a plan of any kind."""
     from placewire.plans.names import PLANS
 
     return with_prefix([*dict.fromkeys(chain(*PLANS.values()))], incomplete)
@@ -301,7 +297,6 @@ def complete_boolean_plan(incomplete: str) -> list[str]:
 
 
 def complete_rebalance(incomplete: str) -> list[str]:
-    """Complete the name of a rebalancing strategy."""
     from placewire.plans.rebalance.rebalancer import REBALANCERS
 
     return with_prefix(REBALANCERS, incomplete)

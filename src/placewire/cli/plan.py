@@ -283,7 +283,6 @@ def show_plan(target: CommandTarget, most: int, as_json: bool) -> None:
 
 
 def leaf_row(leaf: dict[str, Any]) -> list[str]:
-    """Return the row of a leaf."""
     return [
         str(leaf["leaf"]),
         *(f"{edge:.2f}" for edge in leaf["box"]),

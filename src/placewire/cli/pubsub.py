@@ -66,7 +66,6 @@ def run_publish(
 
 
 def publish_one(one: TypedObject, target: CommandTarget, name: str, as_json: bool) -> int:
-    """Publish the object of `--text`."""
     if one.lon is None or one.lat is None:
         raise Unusable("publish: --text needs --lon and --lat")
     event: dict[str, Any] = {k: value for k, value in one._asdict().items() if value is not None}

@@ -256,14 +256,11 @@ class RunLog:
         if what == "lag":
             self.lag = msgspec.convert(facts, Lag)
         if what == "batch":
-            self._note(facts)
-
-    def _note(self, facts: dict[str, Any]) -> None:
-        self.latest = facts
-        now = time.monotonic()
-        if self.form == "plain" and now - self.last_s >= LINE_EVERY_S:
-            self.last_s = now
-            print(self.line(), file=sys.stderr)
+            self.latest = facts
+            now = time.monotonic()
+            if self.form == "plain" and now - self.last_s >= LINE_EVERY_S:
+                self.last_s = now
+                print(self.line(), file=sys.stderr)
 
     def facts(self) -> dict[str, Any]:
         """Return the progress of the run as JSON fields."""

@@ -82,9 +82,8 @@ def read_keep(text: str) -> int:
 
 
 def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-untyped-def]
-    """Return the options of the gateway."""
+    from placewire.serve.auth import is_loopback
     from placewire.serve.gateway import GatewayOptions
-    from placewire.serve.processes import needs_keys
 
     return GatewayOptions(
         state=options.state,
@@ -92,7 +91,7 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         host=options.host,
         port=options.port,
         ledger=options.ledger,
-        require_keys=options.require_keys or needs_keys(options.host),
+        require_keys=options.require_keys or not is_loopback(options.host),
         rate=options.rate,
         keep_us=keep_us,
         hosts=(options.host,),

@@ -63,7 +63,8 @@ def start_configured_session(config: RunConfig) -> Any:
 
     more = dict(config.spark)
     packages = list(config.packages)
-    if "kafka" in config.formats and not packages and not more.keys() & JAR_SETTINGS:
+    formats = {one.format for one in config.source} | {one.format for one in config.sink}
+    if "kafka" in formats and not packages and not more.keys() & JAR_SETTINGS:
         packages.append(KAFKA_PACKAGE)
     if packages:
         more["spark.jars.packages"] = ",".join(packages)

@@ -177,7 +177,6 @@ def worker_rows(did: Facts) -> list[list[str]]:
 
 
 def leaf_row(leaf: Facts) -> list[str]:
-    """Return the row of a leaf."""
     counts = ("subscriptions", "objects", "candidates", "matches", "bytes")
     return [
         str(leaf["leaf"]),

@@ -42,7 +42,6 @@ class PostContexts(NamedTuple):
     lat: Floats
 
     def take(self, rows: Ints) -> PostContexts:
-        """Some of the rows."""
         component, language, subject, lon, lat = self
         return PostContexts(component[rows], language[rows], subject[rows], lon[rows], lat[rows])
 

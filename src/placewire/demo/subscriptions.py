@@ -349,7 +349,6 @@ def unsubscribe_line(number: int, timestamp: str) -> str:
 
 
 def query_lines(numbers: range, timestamps: list[str], random: np.random.Generator) -> list[str]:
-    """The lines of the queries of the given numbers."""
     size = len(numbers)
     posts = draw_contexts(size, population().weight, random)
     kinds = choose(QUERY_KIND_WEIGHTS, random.random(size))

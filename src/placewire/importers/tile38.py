@@ -381,7 +381,6 @@ class FenceReader:
             self.add_note(report.ONLY_INSIDE, "DETECT")
 
     def area(self, verb: str) -> list[Area]:
-        """Read the area of a fence."""
         area = self.take("an area").upper()
         if verb == "NEARBY":
             if area == "ROAM":

@@ -106,7 +106,11 @@ class SubscriptionWriter:
             raise Untranslatable(NOTHING_FITS)
         split = len(query.alternatives) > 1
         ids = part_ids(query.id, len(query.alternatives)) if split else [query.id]
-        check_id(query.id if not split else ids[-1])
+        longest = len(ids[-1])
+        if not 1 <= longest <= MOST_ID_CHARACTERS:
+            raise Untranslatable(
+                f"an id must have 1 to {MOST_ID_CHARACTERS} characters", got=str(longest)
+            )
         before = self.look_up(query)
         if split:
             kept = before.parts if before is not None else 0
@@ -202,19 +206,8 @@ def part_ids(name: str, parts: int) -> list[str]:
     return [f"{name}#{n + 1}" for n in range(parts)]
 
 
-def check_id(name: str) -> None:
-    if not 1 <= len(name) <= MOST_ID_CHARACTERS:
-        raise Untranslatable(
-            f"an id must have 1 to {MOST_ID_CHARACTERS} characters", got=str(len(name))
-        )
-
-
-def ignore_progress(_: int) -> None:
-    """Discard the progress of reading."""
-
-
 def import_queries(
-    path: Path, options: ImportOptions, moved: ReadProgress = ignore_progress
+    path: Path, options: ImportOptions, moved: ReadProgress = lambda _: None
 ) -> Iterator[ImportOutcome]:
     """Translate percolator queries; raises Unusable.
 
@@ -251,7 +244,6 @@ def translate_document(
     writer: SubscriptionWriter,
     options: ImportOptions,
 ) -> ImportOutcome:
-    """Translate one document with a query."""
     assert document.source is not None
     query, rest = source.query_of(document.source)
     name = document.id if document.id is not None else f"query-{document.line}"
@@ -278,7 +270,7 @@ def translate_document(
 
 
 def import_fences(
-    path: Path, options: ImportOptions, moved: ReadProgress = ignore_progress
+    path: Path, options: ImportOptions, moved: ReadProgress = lambda _: None
 ) -> Iterator[ImportOutcome]:
     """Translate Tile38 fences; raises Unusable."""
     key, begun = options.key, 0
@@ -303,7 +295,6 @@ def import_fences(
 def translate_fence(
     fence: Fence, reader: FenceReader, writer: SubscriptionWriter, options: ImportOptions
 ) -> ImportOutcome:
-    """Translate one fence."""
     name = fence.name if fence.name is not None else f"fence-{fence.line}"
     try:
         alternatives: Alternatives = reader.read(fence)

@@ -124,7 +124,8 @@ class GroupCommitter:
                 if group:
                     self._write_all(group)
                 elif self._pending_notes or self.failed:
-                    self._retry()
+                    self.writer.probe()
+                    self._update_ledger()
             except Exception as error:
                 self.failed = one_line(error)
                 for request in group:
@@ -204,11 +205,6 @@ class GroupCommitter:
         for request, reply in answers:
             late = why and (request.changes or request.key)
             resolve(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
-
-    def _retry(self) -> None:
-        """Check, with nothing to write, whether the journal and the ledger work again."""
-        self.writer.probe()
-        self._update_ledger()
 
     def _update_ledger(self) -> str:
         """Apply pending changes to the ledger, then publish the lines; returns an error or ""."""
@@ -309,7 +305,6 @@ class IdOwners:
         self.now_us = ts_us if self.now_us is None else max(self.now_us, ts_us)
 
     def apply(self, change: SubscriptionChange) -> None:
-        """Apply a written change."""
         former = self._by_id.get(change.id)
         if not change.ends:
             self._by_id[change.id] = IdOwner(change.owner, change.expires_us, False)

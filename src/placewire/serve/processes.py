@@ -24,7 +24,6 @@ from placewire.batch.coordinator import check_same
 from placewire.ingest.sources import identify_journal
 from placewire.model.errors import Unusable
 from placewire.model.settings import complete_settings
-from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.http.app import make_app
 from placewire.serve.http.connection import configure, raise_file_limit
@@ -96,10 +95,6 @@ def check_exposure(options: GatewayOptions) -> None:
             )
     finally:
         ledger.close()
-
-
-def needs_keys(host: str) -> bool:
-    return not is_loopback(host)
 
 
 def run_gateway(

@@ -77,7 +77,6 @@ def cut_by_ends(lines: ResultLines, ends: list[int]) -> list[ResultLines | None]
 
 
 def cut_lines(lines: ResultLines, first: int, last: int) -> ResultLines:
-    """Return a range of the lines."""
     starts = lines.starts[first : last + 1]
     text = lines.text[starts[0] : starts[-1]]
     return ResultLines(lines.seq[first:last], starts - starts[0], text)
@@ -306,5 +305,4 @@ def other_row(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def dead_table(letters: list[dict[str, Any]]) -> pa.Table:
-    """Return dead letters as a table."""
     return pa.Table.from_pylist(letters, DEAD_SCHEMA)

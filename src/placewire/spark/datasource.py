@@ -196,7 +196,6 @@ class ResultsStream(DataSourceStreamReader):
 
 
 def read_results(folder: str, name: str) -> Iterator[pa.RecordBatch]:
-    """Read the results of a batch."""
     content = pa.py_buffer(Folder(folder).read(name))
     yield from pq.read_table(pa.BufferReader(content)).cast(SCHEMA).to_batches()
 

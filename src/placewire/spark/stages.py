@@ -126,14 +126,12 @@ FACTS, ARRAYS = Routed._fields[:4], Routed._fields[4:]
 
 
 def pack_routed(part: Routed) -> bytes:
-    """Pack routed objects into one value."""
     arrays = {name: getattr(part, name) for name in ARRAYS}
     facts = {name: getattr(part, name) for name in FACTS}
     return pack_arrays(arrays, facts)
 
 
 def unpack_routed(cell: bytes) -> Routed:
-    """Unpack routed objects."""
     arrays, facts = unpack_arrays(cell)
     return Routed(*(facts[name] for name in FACTS), *(arrays[name] for name in ARRAYS))
 

@@ -180,5 +180,4 @@ async def accept_bulk(
 
 
 def reply(body: Any, status: int = 200) -> Response:
-    """A JSON response."""
     return Response(msgspec.json.encode(body), status, media_type="application/json")

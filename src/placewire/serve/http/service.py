@@ -53,12 +53,10 @@ async def health(request: Request) -> Response:
 
 
 async def openapi(_: Request) -> Response:
-    """The OpenAPI document."""
     return Response(encode_document(), media_type="application/json")
 
 
 async def metrics(request: Request) -> Response:
-    """Prometheus metrics."""
     gateway = gateway_of(request)
     counted = await asyncio.to_thread(read_counts, gateway.ledger)
     loads = await asyncio.to_thread(read_loads, gateway)

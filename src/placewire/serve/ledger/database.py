@@ -110,7 +110,6 @@ def get_meta(cursor: DatabaseCursor, name: str, otherwise: int) -> int:
 
 
 def add_meta(cursor: DatabaseCursor, counted: Counter[str]) -> None:
-    """Add to counters."""
     cursor.executemany(ADD_META, [(name, n) for name, n in sorted(counted.items()) if n])
 
 
