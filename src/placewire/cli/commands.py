@@ -61,8 +61,8 @@ class ReplayOptions(NamedTuple):
             help="How to distribute work: shared, scan, auto, grid, kdtree, rtree, frequency,"
             " hypergraph, metric, termhash, kdt, agrid, qt, quadtree, text, or a file of"
             " `placewire plan`."
-            " For nearest subscriptions: kop, sop, dkm, ps2, sstd. For relevant ones: hash,"
-            " location, keyword, prefix, location+prefix, prefix+location. For each kind:"
+            " For nearest subscriptions: kop, sop, dkm, ps2, sstd; for relevant ones: hash,"
+            " location, keyword, prefix, location+prefix, prefix+location; for each kind:"
             " nearest=dkm,relevant=prefix.",
             autocompletion=complete_plan,
         ),
@@ -97,16 +97,14 @@ class ReplayOptions(NamedTuple):
             autocompletion=complete_rebalance,
         ),
     ] = "auto"
-    runner: Annotated[str, Option(help="spark, or local to run small logs in this process.")] = (
-        "spark"
-    )
+    runner: Annotated[str, Option(help="Where to run: spark, or local for small logs.")] = "spark"
     json: JsonOption = False
 
 
 @app.command()
 @with_options
 def replay(options: ReplayOptions) -> None:
-    """Run a whole event log through the pipeline and write its results in order."""
+    """Run an event log through the pipeline. Writes its results in order."""
     from placewire.cli.output import print_summary
     from placewire.cli.replay import run_replay
 
@@ -195,14 +193,14 @@ def import_(
     text_field: Annotated[
         list[str] | None,
         Option(
-            help="The field that holds the text; can be repeated.",
+            help="Field that holds the text; can be repeated.",
             show_default="the only one queried",
         ),
     ] = None,
     place_field: Annotated[
         list[str] | None,
         Option(
-            help="The field that holds the place; can be repeated.",
+            help="Field that holds the place; can be repeated.",
             show_default="the only one queried",
         ),
     ] = None,
@@ -210,7 +208,7 @@ def import_(
     key: Annotated[
         str | None,
         Option(
-            help="Tile38's collection whose objects are the stream.",
+            help="Tile38 collection whose objects are the stream.",
             show_default="the only one watched",
         ),
     ] = None,
@@ -226,7 +224,7 @@ def import_(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print a summary as one JSON object.")] = False,
 ) -> None:
-    """Translate percolator queries or Tile38 fences into subscriptions."""
+    """Import percolator queries or Tile38 fences."""
     from placewire.cli.import_ import run_import
     from placewire.importers import ImportOptions
 
@@ -381,7 +379,7 @@ def rebalance(
     ] = 10.0,
     json: JsonOption = False,
 ) -> None:
-    """Change the boolean plan or the number of workers of a running pipeline."""
+    """Change the plan or the workers of a running pipeline."""
     from placewire.cli.output import print_summary
     from placewire.cli.status import run_rebalance
 

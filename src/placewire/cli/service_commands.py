@@ -62,7 +62,9 @@ class ServeOptions(NamedTuple):
     )
     port: Annotated[int, number_option(int, "Port to listen on.", 1, 65_535)] = 7878
     settings: Annotated[Path | None, Option(help="Settings that change results, TOML.")] = None
-    runner: Annotated[str, Option(help="spark, or local for small streams.")] = "spark"
+    runner: Annotated[str, Option(help="Where to run: spark, or local for small streams.")] = (
+        "spark"
+    )
     plan: Annotated[
         str, Option(help="How to distribute work; see replay.", autocompletion=complete_plan)
     ] = "shared"
@@ -75,8 +77,7 @@ class ServeOptions(NamedTuple):
     ledger: Annotated[
         str,
         Option(
-            help="PostgreSQL URL of the ledger, which has owners and results. Default: a file in"
-            " the state.",
+            help="PostgreSQL URL of the ledger. Default: a file in the state.",
             show_default=False,
         ),
     ] = ""
@@ -113,7 +114,7 @@ class ServeOptions(NamedTuple):
 @app.command()
 @with_options
 def serve(options: ServeOptions) -> None:
-    """Run the service: HTTP API, result streams, webhooks, live map."""
+    """Run the service: HTTP API, streams, webhooks, live map."""
     from placewire.cli.serve import run_serve
 
     exit_with(run_serve(options, sys.argv[2:]))
@@ -281,7 +282,7 @@ class DemoOptions(NamedTuple):
     subscriptions: Annotated[int, number_option(int, "Number of subscriptions.", 1)] = 5_000
     seed: Annotated[int, number_option(int, "Seed of the generated texts.", 0)] = 7
     workers: Annotated[int, number_option(int, "Number of workers.", 1, 4096)] = ALL_CORES
-    runner: Annotated[str, Option(help="spark, or local to use one process.")] = "spark"
+    runner: Annotated[str, Option(help="Where to run: spark, or local.")] = "spark"
     port: Annotated[
         int | None,
         number_option(int, "Port to listen on. Default: 7878 if it is free.", 1, 65_535),

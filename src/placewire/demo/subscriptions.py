@@ -62,9 +62,7 @@ WITHIN_SHARE = 0.4
 WITHIN_M = (500.0, 50_000.0)
 RELEVANT_KS = np.array([1, 2, 3, 5, 8, 10, 12, 15, 20])
 RELEVANT_K_WEIGHTS = np.array([10.0, 5.0, 20.0, 30.0, 5.0, 20.0, 2.0, 3.0, 5.0])
-ALPHAS = np.array(
-    [0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.0, 1.0]
-)  # the last two: only text, only distance
+ALPHAS = np.array([0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.0, 1.0])  # last: only text, only distance
 ALPHA_WEIGHTS = np.array([30.0, 16.0, 16.0, 10.0, 10.0, 8.0, 8.0, 1.0, 1.0])
 REACH_SHARE = 0.85
 REACH_M = (2_000.0, 50_000.0)

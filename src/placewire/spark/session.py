@@ -149,15 +149,10 @@ if __name__ == "__main__":
 FILE_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-
-
 # The pipeline does little in the JVM: in a run of minutes its optimizing compiler never pays off.
 SHORT_RUN_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-MAX_TASK_FAILURES = (
-    4  # of a task whose process died, as on a cluster; alone Spark would give up at once
-)
+# As on a cluster: by default local Spark gives up when the process of a task dies.
+MAX_TASK_FAILURES = 4
 # The newest version; it works with Spark 4.3: docs/decisions/0013-kafka.md.
 KAFKA_PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PACKAGES = {"kafka": KAFKA_PACKAGE}

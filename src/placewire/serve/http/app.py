@@ -33,10 +33,7 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", POLICY.encode()),
 ]
-KEPT_ESCAPES = {
-    b"%2f": b"%2F",
-    b"%25": b"%25",
-}  # stay escaped in a path, so that ids can contain them
+KEPT_ESCAPES = {b"%2f": b"%2F", b"%25": b"%25"}  # in a path, so that ids can contain them
 
 log = logging.getLogger("placewire.serve")
 

@@ -71,8 +71,6 @@ ADD_META = (
     " ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
 )
 BUSY_S = 30.0
-
-
 # Notice a lost server within seconds; the URL can override these.
 TIMEOUTS = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 
