@@ -108,7 +108,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked is not None
     assert asked.workers == 3
     (state.root / REQUEST_FILE).unlink()
-    assert "there are 3 workers already" in ask("--workers", "3", "--wait", "0").stdout
+    assert "already at 3 workers" in ask("--workers", "3", "--wait", "0").stdout
     # A saved plan is for its own number of workers.
     survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
     made = CliRunner().invoke(app, [*survey, "--plan", "kdt", "--out", str(tmp_path)])
