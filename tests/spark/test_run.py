@@ -121,7 +121,7 @@ def test_what_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
         go(spark, write_config(tmp_path, EVENTS))
     (tmp_path / "source").mkdir()
     parquet = EVENTS.replace("jsonl", "parquet").replace("events", "objects")
-    with pytest.raises(Unusable, match="give its schema"):
+    with pytest.raises(Unusable, match="set its schema"):
         go(spark, write_config(tmp_path, parquet))
     with pytest.raises(Unusable, match=r"source: schema: .*STRIN"):
         go(spark, write_config(tmp_path, parquet + 'schema = "id strin"\n'))
