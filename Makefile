@@ -15,8 +15,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Placewire needs Python 3.11 ($(PYTHON) is not on the path; set PYTHON=...)"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,draw,hypergraph,snowball,serve,postgres,delta,docs]'
-	@$(BIN)/python -m placewire.spark.java --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
-	@$(BIN)/python -m placewire.spark.java
+	@$(BIN)/python -m placewire.spark.session --check || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[java]'
+	@$(BIN)/python -m placewire.spark.session
 	@echo "Compiling kernels (once, two or three minutes)"
 	@$(BIN)/python -c "from placewire.warm import warm_kernels; warm_kernels()"
 	@touch $(STAMP)

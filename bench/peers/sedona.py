@@ -21,7 +21,7 @@ from bench.peers import Answer, sedona_job
 from bench.peers.jars import fetch_jars
 from bench.workload import CACHE, Workload, write_objects_parquet
 from placewire.model.errors import Unusable
-from placewire.spark.java import find_java
+from placewire.spark.session import find_java
 
 COORDINATES = "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0"
 SPARK = ("pyspark==4.0.1", "py4j==0.10.9.9")

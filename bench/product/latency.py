@@ -18,8 +18,8 @@ from bench.workload import object_lines
 from placewire.batch.coordinator import Coordinator
 from placewire.ingest.sources import LogSource
 from placewire.sinks.outbox import gather_matches
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.manifest import Manifest
 
 TICK_S = 0.02

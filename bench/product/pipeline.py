@@ -26,8 +26,8 @@ from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
 from placewire.segments.live import LiveSegments
 from placewire.segments.segment import write_segment
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, Offset, SegmentEntry
 from placewire.text.analyzer import Analyzer

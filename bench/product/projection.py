@@ -32,8 +32,8 @@ from bench.product.costs import (
 from bench.product.pipeline import make_standing, open_standing
 from bench.workload import Workload, write_objects_log
 from placewire.ingest.sources import LogSource
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.manifest import Manifest
 
 TASKS_A_WORKER = 2  # as the pipeline has it

@@ -15,8 +15,8 @@ from placewire.batch.coordinator import Coordinator
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
 

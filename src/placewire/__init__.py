@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from placewire.serve.client import Client, connect
     from placewire.sinks.delta import DeltaSink
     from placewire.sinks.files import FolderSink
-    from placewire.spark.datasource import register
-    from placewire.spark.delta_source import read_delta
+    from placewire.spark.datasource import read_delta, register
     from placewire.spark.kafka import KafkaSink, read_kafka
     from placewire.spark.match import match, refused_objects
     from placewire.spark.stream import CallSink, Stream
@@ -56,7 +55,7 @@ _HOMES = {
     "DeltaSink": "placewire.sinks.delta",
     "FolderSink": "placewire.sinks.files",
     "KafkaSink": "placewire.spark.kafka",
-    "read_delta": "placewire.spark.delta_source",
+    "read_delta": "placewire.spark.datasource",
     "read_kafka": "placewire.spark.kafka",
     "Client": "placewire.serve.client",
     "connect": "placewire.serve.client",

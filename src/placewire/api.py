@@ -153,8 +153,8 @@ def replay(
                 coordinator.planners.set_machines(lambda: machines)
             if path.stat().st_size and session is not None:
                 # Imported here: running in this process needs no Spark.
-                from placewire.spark.replay import replay_on_spark
                 from placewire.spark.session import count_machines
+                from placewire.spark.stages import replay_on_spark
 
                 if callable(session):
                     session = session()

@@ -5,7 +5,8 @@ Reading it needs no lock. It is printed as JSON or Prometheus metrics; the live 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,20 +53,13 @@ class LeafLoads(NamedTuple):
 
     @property
     def load(self) -> NDArray[np.float64]:
-        """The load of each leaf."""
         summed: NDArray[np.float64] = self.loads.sum(axis=1)
         return summed
 
     @property
     def by_worker(self) -> NDArray[np.float64]:
-        """The load of each worker."""
         summed: NDArray[np.float64] = self.loads.sum(axis=0)
         return summed
-
-    @property
-    def named_counts(self) -> dict[str, NDArray[np.float64]]:
-        """Counts of work by leaf and worker, by name."""
-        return dict(zip(BY_LEAF, self.counts, strict=True))
 
     def of_leaf(self, leaf: int) -> dict[str, float]:
         """Return the counts of one leaf, by name."""
@@ -164,7 +158,8 @@ def read_leaf_loads(state: StateDir, manifest: Manifest) -> LeafLoads | None:
 
 COUNTS = ("objects", "candidates", "matches", "bytes", "busy_s")
 BY_WORKER = ("subscriptions", *COUNTS)
-Metric = tuple[str, str, dict[str, float]]
+WAITING = {"messages": "topic", "files": "folder", "bytes": "folder", "versions": "table"}
+Labels = tuple[tuple[str, str], ...]
 
 
 def describe_plan(plan: PlanEntry) -> dict[str, Any]:
@@ -237,110 +232,112 @@ def describe_status(status: StateStatus, most: int) -> dict[str, Any]:
     return facts
 
 
-class Families:
-    """Metrics in Prometheus' text format, one family after another."""
+class Exposition:
+    """Metric families in the Prometheus text format."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def add(self, name: str, kind: str, about: str, values: dict[str, float]) -> None:
-        self.lines.append(f"# HELP placewire_{name} {about}")
-        self.lines.append(f"# TYPE placewire_{name} {kind}")
-        self.lines += [f"placewire_{name}{labels} {value:.15g}" for labels, value in values.items()]
+    def add(self, name: str, kind: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        """Add a family with one value, or with one value per label set."""
+        full = f"placewire_{name}"
+        self.lines += [f"# HELP {full} {escape(about)}", f"# TYPE {full} {kind}"]
+        for labels, value in (values if isinstance(values, Mapping) else {(): values}).items():
+            inside = ",".join(f'{key}="{escape(text, quotes=True)}"' for key, text in labels)
+            self.lines.append(f"{full}{f'{{{inside}}}' if inside else ''} {format_value(value)}")
+
+    def counter(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        self.add(f"{name}_total", "counter", about, values)
+
+    def gauge(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
+        self.add(name, "gauge", about, values)
 
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
 
+def escape(text: str, quotes: bool = False) -> str:
+    """Escape help text or, with `quotes`, a label value."""
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text
+
+
+def format_value(value: float) -> str:
+    if math.isfinite(value):
+        return str(int(value)) if value == int(value) else repr(float(value))
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def labelled(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
+    return {((label, name),): value for name, value in values.items()}
+
+
 def format_metrics(status: StateStatus, most: int) -> str:
     """Format a status as Prometheus metrics."""
-    manifest = status.manifest
-    families = Families()
-    add = families.add
-    counters = manifest.counters
+    out = Exposition()
     for name in ("events", "objects", "results", "dead_letters"):
         about = f"{name.replace('_', ' ')} since the log began"
-        add(f"{name}_total", "counter", about, {"": float(getattr(counters, name))})
-    add("batch", "gauge", "the last committed batch", {"": float(manifest.batch)})
-    live = {f'{{kind="{kind}"}}': float(n) for kind, n in status.subscriptions.items()}
-    add("subscriptions", "gauge", "live subscriptions", live)
+        out.counter(name, about, getattr(status.manifest.counters, name))
+    out.gauge("batch", "number of the last committed batch", status.manifest.batch)
+    out.gauge("subscriptions", "live subscriptions", labelled("kind", status.subscriptions))
     if status.lag is not None:
-        for name, about, values in lag_metrics(status.lag):
-            add(name, "gauge", about, values)
-    add_loads(families, status, most)
-    return families.text()
+        add_lag(out, status.lag)
+    return out.text() + format_load_metrics(status, most)
 
 
 def format_load_metrics(status: StateStatus, most: int) -> str:
     """Format only plans, workers and leaves as Prometheus metrics."""
-    families = Families()
-    add_loads(families, status, most)
-    return families.text()
-
-
-def add_loads(families: Families, status: StateStatus, most: int) -> None:
-    """Add the metrics of plans, workers and leaves."""
-    add = families.add
-    versions = {
-        f'{{kind="{kind}"}}': float(plan.version) for kind, plan in status.manifest.plans.items()
-    }
-    add("plan_version", "gauge", "the plan in force", versions)
+    out = Exposition()
+    versions = {kind: plan.version for kind, plan in status.manifest.plans.items()}
+    out.gauge("plan_version", "version of the current plan", labelled("kind", versions))
     previous = status.manifest.leaf_plan.previous
-    older = {"": float(previous.subscriptions if previous is not None else 0)}
-    add("older_plan_subscriptions", "gauge", "go by an older plan beside the one in force", older)
+    older = previous.subscriptions if previous is not None else 0
+    out.gauge("older_plan_subscriptions", "subscriptions that still use an older plan", older)
     for count in BY_WORKER:
-        values = {
-            f'{{kind="{kind_numbered(entry.kind).name}",worker="{worker}"}}': float(value)
+        by_worker: dict[Labels, float] = {
+            (("kind", kind_numbered(entry.kind).name), ("worker", str(worker))): value
             for entry in status.workers
             for worker, value in enumerate(getattr(entry, count))
         }
-        add(f"worker_{count}", "gauge", f"{count} of a worker in the last batch", values)
+        out.gauge(f"worker_{count}", f"{count} of a worker in the last batch", by_worker)
     loads = status.loads
     if loads is not None:
         worst = imbalance(loads.by_worker)
-        add("imbalance", "gauge", "the largest load of a worker over the mean", {"": worst})
+        out.gauge("imbalance", "largest load of a worker divided by the mean", worst)
         shown = [
             (leaf, worker) for leaf in loads.heaviest(most) for worker in loads.workers_of(leaf)
         ]
-        for name, table in {"subscriptions": loads.held, **loads.named_counts}.items():
-            values = {
-                f'{{leaf="{leaf}",worker="{worker}"}}': float(table[leaf, worker])
+        counts = dict(zip(BY_LEAF, loads.counts, strict=True))
+        for name, table in {"subscriptions": loads.held, **counts}.items():
+            by_leaf: dict[Labels, float] = {
+                (("leaf", str(leaf)), ("worker", str(worker))): float(table[leaf, worker])
                 for leaf, worker in shown
             }
-            add(f"leaf_{name}", "gauge", f"{name} of a leaf at a worker in recent batches", values)
+            out.gauge(f"leaf_{name}", f"{name} of a leaf at a worker in recent batches", by_leaf)
+    return out.text()
 
 
-def lag_metrics(lag: Lag) -> Iterator[Metric]:
-    """Yield the name, the help text and the values of each metric of lag."""
-    for name, about in (
-        ("messages", "messages that wait in a topic"),
-        ("files", "files that wait in a folder"),
-        ("bytes", "bytes that wait in a folder"),
-        ("versions", "versions that wait in a table"),
-    ):
-        values = {
-            label(source=source.source): float(getattr(source, name))
+def add_lag(out: Exposition, lag: Lag) -> None:
+    """Add the lag of sources and sinks, as far as it is known."""
+    families: dict[tuple[str, str], dict[Labels, float]] = {
+        (f"source_waiting_{name}", f"{name} that are not yet read from a {where}"): {
+            (("source", source.source),): getattr(source, name)
             for source in lag.sources
             if getattr(source, name) is not None
         }
-        if values:
-            yield f"source_waiting_{name}", about, values
-    partitions = {
-        label(source=source.source, partition=partition): float(messages)
+        for name, where in WAITING.items()
+    }
+    families["partition_waiting_messages", "messages that are not yet read from a partition"] = {
+        (("source", source.source), ("partition", partition)): messages
         for source in lag.sources
         for partition, messages in source.partitions.items()
     }
-    if partitions:
-        yield "partition_waiting_messages", "messages that wait in a partition", partitions
-    lacking = {label(sink=name): float(batches) for name, batches in lag.sinks.items()}
-    if lacking:
-        yield "sink_lacking_batches", "committed batches that a sink lacks", lacking
-
-
-def label(**names: str) -> str:
-    """Format labels for Prometheus, quoted as in JSON."""
-    pairs = (f"{name}={msgspec.json.encode(value).decode()}" for name, value in names.items())
-    return "{" + ",".join(pairs) + "}"
+    families["sink_lacking_batches", "committed batches that are not yet in a sink"] = labelled(
+        "sink", lag.sinks
+    )
+    for (name, about), values in families.items():
+        if values:
+            out.gauge(name, about, values)
 
 
 def plan_facts(state: StateDir, status: StateStatus) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 
 from logs import BUILT_KINDS
 from oracle import replay
-from placewire.spark.java import find_java
+from placewire.spark.session import find_java
 from ports import free_port
 from run_config import EVENTS, SINKS, lines_of
 from streams import split_log

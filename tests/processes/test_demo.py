@@ -40,7 +40,7 @@ def test_it_plays_and_ends_by_itself() -> None:
     events, results = (int(count.replace(",", "")) for count in counts.groups())
     assert events > 200 + 100, told
     assert results > 5, told
-    rates = [int(rate.replace(",", "")) for rate in re.findall(r", ([\d,]+) texts/s", told)]
+    rates = [int(rate.replace(",", "")) for rate in re.findall(r", ([\d,]+) objects/s", told)]
     assert rates
     assert all(50 <= rate <= 130 for rate in rates), told  # texts alone, from the first line on
     assert "Traceback" not in told

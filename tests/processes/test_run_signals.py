@@ -73,7 +73,7 @@ def test_a_run_that_is_told_to_end_while_it_starts(
         kill(process.pid, signal.SIGTERM)
         told = process.stderr.read() if process.stderr else ""
         process.wait(120)
-    assert told.splitlines()[-1] == "ended before it had started"
+    assert told.splitlines()[-1] == "stopped before it started"
     assert process.returncode == 0
     assert "Traceback" not in told
     until(lambda: not any(map(is_running, java.split())), "Spark has ended")

@@ -55,4 +55,4 @@ def test_seconds_count_from_when_it_is_ready(part: str, tmp_path: Path) -> None:
     assert failed.returncode == 2
     assert "ledger: PostgreSQL" in failed.stderr
     done = serve()
-    assert (done.returncode, "Placewire is at" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "Listening on" in done.stderr) == (0, True), done.stderr

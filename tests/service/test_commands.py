@@ -169,7 +169,9 @@ def test_a_file_that_has_grown_gives_its_new_lines(
     feed.write_text(line("other") + "".join(line(f"grown{n}") for n in range(1, 9)))
     told = shell(*words)
     assert told.code == 2
-    assert told.err.startswith("placewire: idempotency-key: 3 lines from line 1 on were sent")
+    assert told.err.startswith(
+        "placewire: idempotency-key: lines from line 1 on differ from the 3 that were sent"
+    )
     assert "other" not in journal_ids(service.root)
 
 
@@ -202,7 +204,7 @@ def test_one_object_under_a_name_is_one(shell: Shell, service: Service) -> None:
     first, again = shell(*words, *at), shell(*words, *at)
     assert first.json == again.json
     other = shell("publish", "--text", "cocoa", "--lon", "1", "--lat", "2", *at)
-    assert (other.code, "are others now" in other.err) == (2, True)
+    assert (other.code, "use another name" in other.err) == (2, True)
 
 
 def test_many_subscriptions_come_from_a_file(shell: Shell, service: Service) -> None:
@@ -255,9 +257,9 @@ def test_every_kind_can_be_typed(shell: Shell, service: Service, tmp_path: Path)
 WRONG = [
     (["publish", "x.jsonl"], "x.jsonl: cannot be read: no such file"),
     (["publish", "/"], "/: cannot be read: is a directory"),
-    (["publish"], "give a FILE (- for standard input) or --text"),
-    (["publish", "-", "--text", "a"], "one of them"),
-    (["publish", "-", "--lon", "1"], "--lon goes with --text"),
+    (["publish"], "give either a FILE (- for standard input) or --text"),
+    (["publish", "-", "--text", "a"], "give either"),
+    (["publish", "-", "--lon", "1"], "--lon needs --text"),
     (["publish", "--text", "a"], "--text needs --lon and --lat"),
     (["publish", "--text", "a", "--lon", "nan", "--lat", "0"], "--lon: must be a number"),
     (["publish", "--text", "a", "--lon", "0", "--lat", "91"], "--lat: must be a number, -90..90"),
@@ -271,7 +273,7 @@ WRONG = [
     (["subscribe", "s", "--polygon", "nowhere.json"], "polygon nowhere.json: cannot be read"),
     (["subscribe", "s", "--json-body", "[1]"], "json-body: must be one JSON object, got list"),
     (["subscribe", "s", "--json-body", '{"a":NaN}'], "must be finite, got NaN"),
-    (["subscribe", "s", "--where", "a", "--json-body", "{}"], "one of them"),
+    (["subscribe", "s", "--where", "a", "--json-body", "{}"], "give either"),
     (["subscribe", "s", "--kind", "none", "--where", "a"], "kind"),
     (["subscribe", "s", "--where", "AND"], "where"),
     (["unsubscribe", "nobody"], "subscription 'nobody': is not known"),
@@ -333,9 +335,9 @@ def test_a_state_that_cannot_be_served_is_said_before_anything_starts(
     assert shell("replay", str(log), *words).code == 0
     served = str(service.root)
     for words, why in (
-        (("--state", served), f"state {served}: is served already, at {service.url}"),
+        (("--state", served), f"state {served}: is already served at {service.url}"),
         (("--state", str(tmp_path / "notes")), "is not a placewire state directory"),
-        (("--state", str(replayed)), "is of a replay or a run, which cannot be served"),
+        (("--state", str(replayed)), "belongs to a replay or a run and cannot be served"),
         (("--state", str(tmp_path / "new"), "--ledger", "mysql://me:secret@host/x"),
          "ledger: must be a postgresql:// URL, or left out for a file in the state, got mysql://."),
         (("--state", str(tmp_path / "new"), "--ledger", "sqlite:///x"), "got sqlite://..."),
@@ -360,7 +362,7 @@ def test_what_was_mistyped_is_said_in_ones_own_words(shell: Shell, service: Serv
     for words, why in (
         (("--json-body", '{"king":"boolean","where":"x"}'), "`king`, did you mean `kind`?"),
         (("--json-body", '{"kind":"boolaen","where":"x"}'), "got 'boolaen'"),
-        (('{"kind":"boolean","where":"x"}',), "JSON goes with --json-body"),
+        (('{"kind":"boolean","where":"x"}',), "pass JSON as --json-body"),
     ):
         told = shell("subscribe", *words, *at)
         assert (told.code, why in told.err) == (2, True), told.err
@@ -394,7 +396,7 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
         began = time.monotonic()
         told = shell(*words, "--server", url, typed=line("a"))
         assert told.code == 2
-        assert f"server {url}: cannot be reached: connection refused; `placewire serve" in told.err
+        assert f"server {url}: cannot be reached: connection refused; start one with" in told.err
         assert time.monotonic() - began < 60
 
 
@@ -416,16 +418,16 @@ def test_a_server_that_is_something_else(shell: Shell) -> None:
         for words in (["status"], ["subscribe", "s", "--where", "a"], ["tail"]):
             told = shell(*words, "--server", url)
             assert told.code == 2
-            assert "does not answer as Placewire does, got 200 OK" in told.err
+            assert "is not a Placewire server, got 200 OK" in told.err
 
 
 def test_where_to_is_said_once(
     shell: Shell, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = shell("tail")
-    assert "where to? give --server URL or --state DIR" in told.err
+    assert "needs --server URL or --state DIR" in told.err
     told = shell("tail", "--server", service.url, "--state", str(service.root))
-    assert "give --server or --state, one of them" in told.err
+    assert "give --server or --state, not both" in told.err
     monkeypatch.setenv("PLACEWIRE_SERVER", service.url)
     assert shell("subscriptions").code == 0
     # What is typed counts, whatever the environment says.
@@ -439,14 +441,14 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     root = str(tmp_path / "state")
     made = shell("keys", "add", "root", "--role", "admin", "--state", root)
     assert (made.code, made.out.startswith("pw_")) == (0, True)
-    assert "shown this once" in made.err
+    assert "shown only once" in made.err
     again = shell("keys", "add", "root", "--role", "admin", "--state", root)
     assert "key 'root': is there already" in again.err
     with serving(Path(root), require_keys=True) as service:
         at = ("--server", service.url)
         told = shell("status", *at)
         assert told.code == 2
-        assert "a key is needed, got none; --key or PLACEWIRE_KEY gives one" in told.err
+        assert "a key is needed, got none; set --key or PLACEWIRE_KEY" in told.err
         told = shell("status", "--key", "pw_wrong", *at)
         assert (told.code, "pw_wrong" in told.err) == (2, False)
         told = shell("status", "--key", "schlüssel", *at)
@@ -511,7 +513,7 @@ def test_the_state_of_a_replay_takes_no_events(shell: Shell, tmp_path: Path) -> 
     told = shell(*words, "--state", state, "--runner", "local", "--json")
     assert (told.json["events"], told.json["dead_letters"]) == (1, 0)
     told = shell("publish", "-", "--state", state, typed=line("b"))
-    assert (told.code, "is of a replay or a run" in told.err) == (2, True)
+    assert (told.code, "belongs to a replay or a run" in told.err) == (2, True)
     assert not (tmp_path / "state" / "journal").exists()
     told = shell("tail", "--state", state)
     assert "has no ledger" in told.err
@@ -608,16 +610,16 @@ def test_an_interrupted_command_ends_with_130(service: Service) -> None:
 def test_bench_runs_where_the_benchmarks_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from placewire.cli.commands import inspection
+    from placewire.cli import commands
 
     told = shell("bench", "--only", "nothing-like-this")
     assert (told.code, "unknown experiment 'nothing-like-this'" in told.err) == (2, True)
     told = shell("bench", "--only", "kernel", "--data", str(tmp_path))
     assert (told.code, "posts_us.parquet, which is missing" in told.err) == (2, True)
-    monkeypatch.setattr(inspection.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
     told = shell("bench")
     assert told.code == 2
-    assert "the benchmarks are not here" in told.err
+    assert "no benchmarks found" in told.err
 
 
 def test_help_is_quick_and_completion_knows_names(

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from placewire.cli.startup import ready_kernels
 from placewire.model.events import SubscribeEvent
+from placewire.serve.http import results
 from placewire.serve.http.connection import Connection, ConnectionLimits
-from placewire.serve.http.routes import results
 from profiles import examples
 from service import COFFEE, Events, Service, serving, thing
 from waits import WAIT_S

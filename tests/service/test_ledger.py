@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from placewire.model.errors import Unusable
+from placewire.serve import Unavailable
 from placewire.serve.auth import make_key
-from placewire.serve.errors import Unavailable
 from placewire.serve.ledger import (
     Account,
     Ledger,

@@ -61,7 +61,7 @@ def test_a_lost_ledger_is_refused_and_begins_again_if_asked(tmp_path: Path) -> N
         OfflineWriter(root)
     with serving(root, renew_ledger=True) as service:
         assert service.gateway is not None
-        assert "begins again" in service.gateway.renewed
+        assert "restarts with batch" in service.gateway.renewed
         shown = service.http.get("/v1/subscriptions/s").json()
         assert (shown["owner"], shown["status"]) == ("local", "live")
         service.caught_up()
@@ -90,17 +90,17 @@ def test_a_lost_ledger_is_noticed_before_anything_is_swept(tmp_path: Path) -> No
         publish(service, "o1", "o2")
     lose(root)
     for make in (False, True):
-        with pytest.raises(Unusable, match=r"has had.*keys and webhooks.*--renew-ledger"):
+        with pytest.raises(Unusable, match=r"is missing.*keys and webhooks.*--renew-ledger"):
             OfflineReader(root, make=make)
     with pytest.raises(Unusable, match="--renew-ledger"):
         OfflineWriter(root)
     assert not (root / LEDGER_FILE).exists()
     for _ in range(2):  # what a start that was refused has left is no ledger of the state's
-        with pytest.raises(Unusable, match=r"has had.*--renew-ledger"):
+        with pytest.raises(Unusable, match=r"is missing.*--renew-ledger"):
             Service(root).start_gateway()
     with serving(root, renew_ledger=True) as service:
         assert service.gateway is not None
-        assert "keys, webhooks" in service.gateway.renewed
+        assert "keys and webhooks" in service.gateway.renewed
         service.caught_up()
         service.until(lambda: len(service.results("s")) == 2)
     with serving(root) as service:

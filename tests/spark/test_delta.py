@@ -21,7 +21,7 @@ from placewire.demo import CityLife, write_log
 from placewire.model.times import parse_timestamp
 from placewire.spark import runner as running
 from placewire.spark.config import read_config
-from placewire.spark.delta_source import read_delta, read_file
+from placewire.spark.datasource import read_delta, read_file
 from placewire.spark.runner import Run
 from placewire.storage.delta_tables import (
     DeltaLog,
@@ -221,7 +221,7 @@ def test_what_is_gone_is_told(tmp_path: Path) -> None:
         read_all(path, log_of(path), 9, at)
     [*_, file] = path.glob("*.parquet")
     file.unlink()
-    with pytest.raises(Unusable, match=r"posts: part-.* is gone before it was read"):
+    with pytest.raises(Unusable, match=r"posts: part-.* was deleted before it was read"):
         read_all(path, log_of(path))
     shutil.rmtree(path)
     write_deltalake(path, table_of(0))

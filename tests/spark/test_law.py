@@ -28,8 +28,8 @@ from placewire.plans.planners import USUAL_REBALANCE
 from placewire.plans.rebalance.rebalancer import RebalanceRule, read_rebalance
 from placewire.plans.sample.sampler import SAMPLE_EVENTS
 from placewire.sinks.files import FileSink
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import count_hosts, count_machines
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest, committed_batches, read_latest
 from placewire.storage.runtime_files import request_plan

@@ -168,9 +168,9 @@ def test_what_cannot_be_matched_is_refused(spark: SparkSession) -> None:
 
     with pytest.raises(Unusable, match="parenthes"):
         match(objects, subscribe("(tea"))
-    with pytest.raises(Unusable, match="is not there"):
+    with pytest.raises(Unusable, match="does not exist"):
         match(objects, subscribe("tea"), keep=["nothing"])
-    with pytest.raises(Unusable, match="keep: column 'text' is there twice"):
+    with pytest.raises(Unusable, match="keep: column 'text' is given twice"):
         match(objects, subscribe("tea"), keep=["text", "text"])
     with pytest.raises(Unusable, match="keep: 'object' is a column of every match"):
         match(objects.withColumn("object", F.lit(1)), subscribe("tea"), keep=["object"])

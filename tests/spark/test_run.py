@@ -121,7 +121,7 @@ def test_what_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
         go(spark, write_config(tmp_path, EVENTS))
     (tmp_path / "source").mkdir()
     parquet = EVENTS.replace("jsonl", "parquet").replace("events", "objects")
-    with pytest.raises(Unusable, match="give its schema"):
+    with pytest.raises(Unusable, match="set its schema"):
         go(spark, write_config(tmp_path, parquet))
     with pytest.raises(Unusable, match=r"source: schema: .*STRIN"):
         go(spark, write_config(tmp_path, parquet + 'schema = "id strin"\n'))
@@ -142,7 +142,7 @@ def test_who_waits_for_the_end_does_not_wait_for_ever(
     source += 'schema = "id string, ts timestamp, lon double, lat double, text string"\n'
     config = read_config(write_config(tmp_path, source + SINKS))
     told: list[str] = []
-    with pytest.raises(Unusable, match=r"given up after 3 failures in a row: .*bad\.parquet"):
+    with pytest.raises(Unusable, match=r"gave up after 3 consecutive failures: .*bad\.parquet"):
         Run(spark, config, lambda what, _: told.append(what)).go(available=True)
     assert told.count("failed") == 2
     (tmp_path / "posts" / "bad.parquet").unlink()

@@ -235,9 +235,9 @@ def test_what_cannot_be_a_stream_is_refused(spark: SparkSession, tmp_path: Path)
         stream.start(objects.drop("ts"))
     with pytest.raises(Unusable, match="lon and lat, or point"):
         stream.start(objects.drop("lat"))
-    with pytest.raises(Unusable, match="'when' for 'ts' is not there"):
+    with pytest.raises(Unusable, match="'when' for 'ts' does not exist"):
         stream.start(objects, object_columns={"ts": "when"})
-    with pytest.raises(Unusable, match="'time' is no column of theirs"):
+    with pytest.raises(Unusable, match="'time' is not a field"):
         stream.start(objects, object_columns={"time": "ts"})
     with pytest.raises(Unusable, match="point must be GEOMETRY"):
         stream.start(objects, object_columns={"point": "text"})
@@ -295,7 +295,7 @@ def test_a_state_without_its_checkpoint_is_refused(spark: SparkSession, tmp_path
         stream = Stream(spark, state=tmp_path / "state")
         events = follow(spark, tmp_path / "source")
         if turn:
-            with pytest.raises(Unusable, match="its checkpoint is gone"):
+            with pytest.raises(Unusable, match="its checkpoint is missing"):
                 stream.start(events=events)
             return
         query = stream.start(events=events, trigger={"availableNow": True})

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_jars import find_jars
-from placewire.spark.java import find_java
+from placewire.spark.session import find_java
 from ports import free_ports
 from waits import WAIT_S, until
 

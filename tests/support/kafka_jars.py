@@ -19,7 +19,7 @@ import pyspark
 
 from checkout import ROOT
 from placewire.model.errors import Unusable
-from placewire.spark.java import find_java
+from placewire.spark.session import find_java
 
 SECONDS = 240  # for a resolver that gets no answer
 BROKER = ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36")

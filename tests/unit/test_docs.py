@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import Stemmer
 import typer
+from typer.testing import CliRunner
 
 import placewire
 from bench.catalog import CATALOG
@@ -111,6 +112,15 @@ def test_every_option_of_every_command_is_documented() -> None:
     assert {name.split()[0] for name in commands()} == set(parts)
     own = [flag for option in typer.main.get_command(app).params for flag in option.opts]
     assert [flag for flag in own if f"placewire {flag}" not in text] == []
+
+
+def test_the_help_of_every_command_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ["", *commands()]:
+        told = CliRunner().invoke(app, [*name.split(), "--help"]).stdout.splitlines()
+        assert "Options:" in told, name
+        assert len(told) <= 40, name
+        assert max(map(len, told)) <= 80, name
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -162,7 +162,7 @@ def test_a_plan_that_does_not_cut_has_no_leaves(states: Path, tmp_path: Path) ->
     assert "leaves" not in told
     found = ask("--state", str(states / "shared"), "--map", str(tmp_path / "m.png"))
     assert isinstance(found.exception, Unusable)
-    assert "no load by leaf" in str(found.exception)
+    assert "no load per leaf" in str(found.exception)
 
 
 def test_what_is_no_state_is_told(tmp_path: Path) -> None:

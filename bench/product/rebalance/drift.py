@@ -29,8 +29,8 @@ from placewire.model.settings import Settings
 from placewire.plans.cost.model import Prices
 from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.rebalance.rebalancer import ADJUSTERS, Readings, RebalanceRule
-from placewire.spark.replay import replay_on_spark
 from placewire.spark.session import make_session
+from placewire.spark.stages import replay_on_spark
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import Manifest
 

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx
 import msgspec
 from rich.console import Console
 
 from placewire.cli.options import check_runner
 from placewire.cli.output import CommandSummary, ProgressLine
+from placewire.cli.pubsub import format_result
+from placewire.cli.service_commands import DemoOptions
 from placewire.cli.startup import ready_kernels, set_on_signals
 from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
 from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
+from placewire.serve.client import Client, Declined, connect
+from placewire.serve.client.client import NDJSON
 
 PORT = 7878
 CHAPTER_S = 600.0  # of city life generated at a time
@@ -35,20 +39,6 @@ START_TIMEOUT_S = 180.0
 TRENDING_PACE = {"window": "PT2M", "every": "PT10S"}  # so that a demo shows reports
 # Function words would be trending all the time.
 SETTINGS = f'stop_words = {json.dumps(stop_words())}\n[window]\ntime = "PT10M"\n'
-JSON_LINES = {"content-type": "application/x-ndjson"}
-
-
-class DemoOptions(NamedTuple):
-    """The options of the command."""
-
-    rate: int
-    subscriptions: int
-    seed: int
-    workers: int
-    runner: str
-    port: int | None
-    seconds: float | None
-    json: bool = False
 
 
 class EventHead(msgspec.Struct):
@@ -73,8 +63,8 @@ def run_demo(options: DemoOptions) -> None:
     stopping = threading.Event()
     set_on_signals(stopping)
     where = "Spark" if options.runner == "spark" else "one core"
-    console.print(f"Placewire demo: {options.rate:,} texts a second from 150 cities, matched with")
-    console.print(f"{options.subscriptions:,} standing subscriptions on {where}.")
+    console.print(f"Placewire demo: {options.rate:,} objects/s from 150 cities, matched with")
+    console.print(f"{options.subscriptions:,} subscriptions on {where}.")
     ready_kernels()
     with tempfile.TemporaryDirectory(prefix="placewire-demo-") as folder:
         settings = Path(folder) / "settings.toml"
@@ -93,16 +83,16 @@ def run_demo(options: DemoOptions) -> None:
         supervisor = threading.Thread(target=run_children)
         supervisor.start()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-                play(console, http, options, seconds, stopping)
-        except httpx.HTTPError as error:
+            with connect(f"http://127.0.0.1:{port}", patience_s=0.0) as client:
+                play(console, client, options, seconds, stopping)
+        except Declined as error:
             if not stopping.is_set():
                 raise Unusable(f"demo: the service does not answer: {error}") from None
         finally:
             stopping.set()
             supervisor.join()
         if any(codes):
-            raise Unusable("demo: the service could not run, see above")
+            raise Unusable("demo: the service failed, see above")
 
 
 def find_port() -> int:
@@ -120,58 +110,57 @@ def find_port() -> int:
 
 def play(
     console: Console,
-    http: httpx.Client,
+    client: Client,
     options: DemoOptions,
     seconds: float | None,
     stopping: threading.Event,
 ) -> None:
     """Subscribe, then publish in real time, printing figures every few seconds."""
-    if not wait_until_up(http, stopping, lambda health: True):
+    if not wait_until_up(client, stopping, 0):
         return
-    console.print(f"\n  [bold]{str(http.base_url).rstrip('/')}[/]  shows it; Ctrl-C ends it\n")
-    subscribe(http, options)
-    if not wait_until_up(http, stopping, lambda health: health["committed_seq"] > 0):
+    console.print(f"\n  Live map: [bold]{client.calls.url}[/]  (Ctrl-C stops the demo)\n")
+    subscribe(client, options)
+    if not wait_until_up(client, stopping, 1):
         return
     ends_s = time.monotonic() + seconds if seconds is not None else float("inf")
     next_line_s = time.monotonic() + LINE_EVERY_S
-    reader = threading.Thread(target=print_results, args=(console, http, stopping), daemon=True)
-    reader.start()
+    threading.Thread(target=print_results, args=(console, client, stopping), daemon=True).start()
     for lines in objects_in_time(options):
         if stopping.is_set() or time.monotonic() >= ends_s:
             break
-        http.post("/v1/objects", content=b"\n".join(lines), headers=JSON_LINES).raise_for_status()
+        send(client, "objects", lines)
         if time.monotonic() >= next_line_s:
             next_line_s += LINE_EVERY_S
-            console.print(format_figures(http), style="dim")
-    console.print("\n" + format_figures(http))
+            console.print(format_figures(client.status(0)["service"]), style="dim")
+    service = client.status(0)["service"]
+    console.print("\n" + format_figures(service))
     if options.json:
-        print(json.dumps(http.get("/v1/status").json()["service"]))
+        print(json.dumps(service))
 
 
-def wait_until_up(
-    http: httpx.Client, stopping: threading.Event, holds: Callable[[dict[str, Any]], bool]
-) -> bool:
-    """Wait until a condition on its health holds; false if stopped first. Raises Unusable."""
+def wait_until_up(client: Client, stopping: threading.Event, committed: int) -> bool:
+    """Wait until so many events are committed; false if stopped first. Raises Unusable."""
     ends_s = time.monotonic() + START_TIMEOUT_S
     while not stopping.wait(0.1):
-        try:
-            if holds(http.get("/health").json()):
+        with contextlib.suppress(Declined):
+            if client.health()["committed_seq"] >= committed:
                 return True
-        except httpx.TransportError:
-            pass
         if time.monotonic() > ends_s:
             raise Unusable(f"demo: the service did not start within {START_TIMEOUT_S:g} s")
     return False
 
 
-def subscribe(http: httpx.Client, options: DemoOptions) -> None:
+def send(client: Client, what: str, lines: list[bytes]) -> None:
+    client.calls.ask("POST", f"/v1/{what}", content=b"\n".join(lines), headers=NDJSON)
+
+
+def subscribe(client: Client, options: DemoOptions) -> None:
     """Subscribe to the readable subscriptions, and under another key to generated ones."""
     own = [
-        {**event, **(TRENDING_PACE if event["kind"] == "trending" else {})}
+        msgspec.json.encode(event | (TRENDING_PACE if event["kind"] == "trending" else {}))
         for event in readable_subscriptions()[: options.subscriptions]
     ]
-    body = b"\n".join(msgspec.json.encode(event) for event in own)
-    http.post("/v1/subscriptions", content=body, headers=JSON_LINES).raise_for_status()
+    send(client, "subscriptions", own)
     crowd = [
         line
         for block in blocks(city_life(options, options.seed, 0.0))
@@ -179,11 +168,10 @@ def subscribe(http: httpx.Client, options: DemoOptions) -> None:
         if msgspec.json.decode(line, type=EventHead).type == "subscribe"
     ][len(own) :]
     if crowd:
-        made = http.post("/v1/keys", json={"name": "crowd", "roles": ["subscribe"]})
-        headers = {**JSON_LINES, "authorization": f"Bearer {made.raise_for_status().json()['key']}"}
-        for first in range(0, len(crowd), 5_000):
-            some = b"\n".join(crowd[first : first + 5_000])
-            http.post("/v1/subscriptions", content=some, headers=headers).raise_for_status()
+        key = client.add_key("crowd", ["subscribe"])["key"]
+        with connect(client.calls.url, key) as other:
+            for first in range(0, len(crowd), 5_000):
+                send(other, "subscriptions", crowd[first : first + 5_000])
 
 
 def city_life(options: DemoOptions, seed: int, rate: float) -> CityLife:
@@ -216,49 +204,25 @@ def objects_in_time(options: DemoOptions) -> Iterator[list[bytes]]:
         seed += 1
 
 
-def print_results(console: Console, http: httpx.Client, stopping: threading.Event) -> None:
-    """Print a result in words every few seconds."""
-    try:
-        with http.stream("GET", "/v1/events?after=latest&objects=1") as stream:
-            last_s = 0.0
-            for line in stream.iter_lines():
-                if stopping.is_set():
-                    return
-                if line.startswith("data: ") and time.monotonic() - last_s > LINE_EVERY_S / 3:
-                    shown = format_result(msgspec.json.decode(line[6:]))
-                    if shown:
-                        last_s = time.monotonic()
-                        console.print(shown, soft_wrap=True, markup=False)
-    except httpx.HTTPError:
-        return
+def print_results(console: Console, client: Client, stopping: threading.Event) -> None:
+    """Print a result that has words every few seconds."""
+    last_s = 0.0
+    with contextlib.suppress(Declined):
+        for got in client.tail(objects=True):
+            if stopping.is_set():
+                return
+            has_words = got.get("objects") or got["result"].get("terms")
+            if has_words and time.monotonic() - last_s > LINE_EVERY_S / 3:
+                last_s = time.monotonic()
+                console.print(" ", format_result(got, alone=False), soft_wrap=True)
 
 
-def format_result(got: dict[str, Any]) -> str:
-    """Format a result on one line."""
-    result = got["result"]
-    name = got["subscription"]
-    if result["type"] == "report":
-        terms = ", ".join(f"{term} {count}" for term, count in result["terms"][:5])
-        return f"  {name}: {terms}" if terms else ""
-    texts = [facts["text"] for facts in got.get("objects", {}).values()]
-    if not texts:
-        return ""
-    added = result.get("add", [])
-    measure = ""
-    if added and "distance_m" in added[0]:
-        measure = f", {added[0]['distance_m'] / 1000:.1f} km away"
-    elif added:
-        measure = f", score {added[0]['score']:.2f}"
-    return f"  {name}: “{texts[0]}”{measure}"
-
-
-def format_figures(http: httpx.Client) -> str:
+def format_figures(service: dict[str, Any]) -> str:
     """Format the figures of the service on one line."""
-    service = http.get("/v1/status").json()["service"]
     took = service["latency_ms"]["p50"]
     line = f"{service['seq']:,} events, {service['results']:,} results"
-    line += f", {service['objects_per_s']:,.0f} texts/s"
-    return line + (f", {took / 1000:.2f} s from text to result" if took is not None else "")
+    line += f", {service['objects_per_s']:,.0f} objects/s"
+    return line + (f", latency p50 {took / 1000:.2f} s" if took is not None else "")
 
 
 def run_generate(life: CityLife, log: Path) -> CommandSummary:

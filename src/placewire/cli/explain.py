@@ -1,9 +1,13 @@
-"""`placewire explain`: print why an object did or did not match a subscription."""
+"""`placewire explain` and `placewire query`, on a state directory or a server."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from placewire.cli.connection import CommandTarget, open_client
+from placewire.cli.options import CommandTarget, open_client
 from placewire.cli.output import count_noun
 from placewire.explainer.explain import describe_region, explain
 from placewire.kinds.explanation import format_metres, join_words, quote_term
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.kinds import kind_named
 from placewire.model.settings import read_settings
-from placewire.queries.snapshot import decode_object
+from placewire.queries.answer import encode_line
+from placewire.queries.snapshot import Snapshot, decode_object
+from placewire.serve.client import Client, Declined
 from placewire.status import open_state
 
 MAX_TERMS = 40  # of an object
@@ -36,7 +42,7 @@ def run_explain(
 ) -> None:
     """Print the explanation of a pair; raises Unusable for invalid input."""
     try:
-        pair = read_object(object), read_subscription(subscription)
+        pair = read_object(object), read_pair_part(subscription, "the subscription")
         facts = fetch_explanation(target, pair, settings)
     except InvalidEvent as error:
         raise Unusable(str(error)) from None
@@ -62,27 +68,16 @@ def fetch_explanation(
 
 
 def read_object(text: str) -> dict[str, Any] | int | str:
-    """Read JSON, a seq or an id; an id of digits is written as a JSON string."""
-    if text.isascii() and text.isdecimal():
-        return int(text)
+    """Read a seq, JSON or an id; an id of digits is written as a JSON string."""
+    return int(text) if text.isascii() and text.isdecimal() else read_pair_part(text, "the object")
+
+
+def read_pair_part(text: str, what: str) -> dict[str, Any] | str:
+    """Read JSON or an id, which may be written as a JSON string."""
     if text.startswith('"'):
-        return unquote(text)
-    return decode_object(text, "the object") if text.lstrip().startswith("{") else text
-
-
-def read_subscription(text: str) -> dict[str, Any] | str:
-    """Read JSON or an id."""
-    if text.startswith('"'):
-        return unquote(text)
-    return decode_object(text, "the subscription") if text.lstrip().startswith("{") else text
-
-
-def unquote(text: str) -> str:
-    """Read an id written as a JSON string; any other text is the id itself."""
-    try:
-        return msgspec.json.decode(text, type=str)
-    except (msgspec.DecodeError, UnicodeError):
-        return text
+        with suppress(msgspec.DecodeError, UnicodeError):
+            return msgspec.json.decode(text, type=str)
+    return decode_object(text, what) if text.lstrip().startswith("{") else text
 
 
 def print_explanation(console: Console, facts: dict[str, Any]) -> None:
@@ -185,7 +180,7 @@ def print_nearest(console: Console, facts: dict[str, Any]) -> None:
 
 def format_weight(term: dict[str, Any]) -> str:
     """Format the weight of a term, with a note if the lexicon lacks it."""
-    note = "" if term.get("in_lexicon", True) else ", as of a word that is not in the lexicon"
+    note = "" if term.get("in_lexicon", True) else ", not in the lexicon"
     return f"idf {term['idf']:.6g}{note}"
 
 
@@ -215,7 +210,7 @@ def print_relevant(console: Console, facts: dict[str, Any]) -> None:
 def print_trending(console: Console, facts: dict[str, Any]) -> None:
     """Print which reports of a trending subscription count the object."""
     if facts["reports"] is None:
-        console.print("[bold]reports[/] not known: that takes the times of both")
+        console.print("[bold]reports[/] unknown: needs the times of both")
         return
     line = f"[bold]reports[/] whose window has its time: {facts['reports']}"
     if facts["first_due"]:
@@ -258,12 +253,11 @@ def cost_lines(cost: dict[str, Any], kind: str) -> list[str]:
 
 
 def format_cell(post: dict[str, Any]) -> str:
-    """Format the cell of a posting."""
     if "cell" not in post:
         return ""
     cell = post["cell"]
     if cell["level"] == 0:
-        return " in the cell that is the world"
+        return " in the cell of the whole world"
     box = ", ".join(f"{edge:.6g}" for edge in cell["box"])
     return f" in cell {cell['code']} of level {cell['level']} ({box})"
 
@@ -294,3 +288,91 @@ PRINTERS = {
     "relevant": print_relevant,
     "trending": print_trending,
 }
+
+
+def run_query(query: str, target: CommandTarget, with_data: bool, timing: bool) -> int:
+    """Answer one query, or with `-` each line of standard input; return the exit code.
+
+    An invalid line is reported on standard error and does not stop the others.
+    """
+    many = query == "-"
+    with open_answerer(target, many, with_data, timing) as ask:
+        if not many:
+            try:
+                ask(query)
+            except InvalidEvent as error:
+                raise Unusable(str(error)) from None
+            return 0
+        if sys.stdin is None:
+            raise Unusable("standard input is closed")
+        code = 0
+        for number, line in enumerate(iter(sys.stdin.buffer.readline, b""), 1):
+            try:
+                ask(line)
+            except InvalidEvent as error:
+                print(f"placewire: line {number}: {error}", file=sys.stderr, flush=True)
+                code = 1
+        return code
+
+
+@contextmanager
+def open_answerer(
+    target: CommandTarget, many: bool, with_data: bool, timing: bool
+) -> Iterator[Callable[[str | bytes], None]]:
+    """Yield a function that answers a query from a state or a server and prints the answer."""
+    if target.state is None:
+        with open_client(target) as client:
+            yield partial(print_server_answer, client, with_data=with_data, timing=timing)
+        return
+    with Snapshot(target.state) as snapshot:
+        if snapshot.manifest is None:
+            print("placewire: nothing is committed yet", file=sys.stderr)
+
+        def ask(query: str | bytes) -> None:
+            if many:
+                snapshot.refresh()
+            print_state_answer(snapshot, query, with_data, timing)
+
+        yield ask
+
+
+def print_server_answer(client: Client, query: str | bytes, with_data: bool, timing: bool) -> None:
+    """Print a server's answer; raises InvalidEvent for a query that it rejects."""
+    asked = decode_object(query)
+    started = time.perf_counter()
+    try:
+        answer = client.query(asked, with_data)
+    except Declined as error:
+        if error.status != 422:
+            raise
+        raise InvalidEvent(str(error)) from None
+    took_ms = 1_000 * (time.perf_counter() - started)
+    print_answer(encode_line(answer))
+    if timing:
+        print(f"answered in {took_ms:.2f} ms, including the round trip", file=sys.stderr)
+
+
+def print_state_answer(
+    snapshot: Snapshot, query: str | bytes, with_data: bool, timing: bool
+) -> None:
+    times_ms = []
+    for _ in range(2 if timing else 1):
+        started = time.perf_counter()
+        line = snapshot.answer_line(query, with_data)
+        times_ms.append(1_000 * (time.perf_counter() - started))
+    print_answer(line)
+    if timing:
+        objects = sum(section.retained.total for section in snapshot.sections)
+        print(
+            f"answered in {times_ms[1]:.2f} ms from {objects:,} objects in"
+            f" {len(snapshot.sections)} files ({times_ms[0]:.0f} ms the first time)",
+            file=sys.stderr,
+        )
+
+
+def print_answer(line: bytes) -> None:
+    """Write one line to standard output at once."""
+    if sys.stdout is None:
+        raise Unusable("standard output is closed")
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()

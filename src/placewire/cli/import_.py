@@ -27,7 +27,7 @@ from placewire.importers import (
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.times import format_timestamp, parse_timestamp
 
-SOURCES = ("elasticsearch", "opensearch", "tile38")
+SOURCES = {"elasticsearch": "queries", "opensearch": "queries", "tile38": "fences"}
 SOME_NOT_TRANSLATED = 1
 UPDATE_EVERY = 1 << 20  # bytes read
 
@@ -47,7 +47,7 @@ def run_import(
     with input_path(file) as path:
         for written in (out, report_path):
             if written is not None and written != "-" and is_same(Path(written), path):
-                raise Unusable(f"{written}: is the file that is imported")
+                raise Unusable(f"{written}: is also the input file")
         if report_path is not None and str(report_path) == out:
             raise Unusable(f"{out}: --out and --report must be two files")
         with ProgressLine("import", count_passes(source, options) * size_of(path)) as progress:
@@ -63,13 +63,15 @@ def run_import(
             outcomes = run(path, options, show_progress)
             first = next(outcomes, None)  # reject a bad file before an old output is truncated
             if first is None:
-                raise Unusable(f"{file}: has no {source_noun(source)}")
-            with open_events(out) as events, open_report(report_path) as report:
+                raise Unusable(f"{file}: has no {SOURCES[source]}")
+            with contextlib.ExitStack() as files:
+                events = files.enter_context(open_events(out))
+                report = files.enter_context(open_output(report_path)) if report_path else None
                 for outcome in chain([first], outcomes):
                     write_outcome(outcome, counts, events, report)
     took = time.monotonic() - started
     if as_json:
-        facts = {**counts.as_facts(), "throughout": list(differences(source))}
+        facts = {**counts.as_facts(), "throughout": DIFFERENCES[SOURCES[source]]}
         print(json.dumps(facts), file=sys.stderr if out == "-" else sys.stdout)
     else:
         for line in format_summary(counts, source, took):
@@ -117,7 +119,7 @@ def format_summary(counts: ImportReport, source: str, took_s: float) -> Iterator
     facts = counts.as_facts()
     noted = f", {counts.noted:,} of them with notes" if counts.noted else ""
     yield (
-        f"{source_noun(source)} {counts.queries:,}, translated {counts.translated:,}{noted},"
+        f"{SOURCES[source]} {counts.queries:,}, translated {counts.translated:,}{noted},"
         f" not translated {counts.refused:,}; subscriptions {counts.subscriptions:,},"
         f" {took_s:.1f} s"
     )
@@ -128,8 +130,8 @@ def format_summary(counts: ImportReport, source: str, took_s: float) -> Iterator
             yield f"{reason['queries']:>9,}  {shorten(reason['what'])}"
             yield f"{'':11}{'; '.join(map(format_sample, reason['samples']))}"
     if counts.translated:
-        yield "in all of them:"
-        for difference in differences(source):
+        yield "for all of them:"
+        for difference in DIFFERENCES[SOURCES[source]]:
             yield f"{'':11}{difference}"
 
 
@@ -144,16 +146,6 @@ def shorten(text: str) -> str:
     """Shorten a text to one printable line."""
     text = "".join(each if each.isprintable() else "?" for each in text)
     return text if len(text) <= 120 else text[:117] + "..."
-
-
-def source_noun(source: str) -> str:
-    """Return what a source calls its standing queries."""
-    return "fences" if source == "tile38" else "queries"
-
-
-def differences(source: str) -> tuple[str, ...]:
-    """Return how all translated queries of a source differ from the original."""
-    return DIFFERENCES[source_noun(source)]
 
 
 @contextlib.contextmanager
@@ -180,16 +172,6 @@ def open_events(out: str) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     with open_output(Path(out)) as file:
-        yield file
-
-
-@contextlib.contextmanager
-def open_report(path: Path | None) -> Iterator[BinaryIO | None]:
-    """Open the report, if one is wanted."""
-    if path is None:
-        yield None
-        return
-    with open_output(path) as file:
         yield file
 
 

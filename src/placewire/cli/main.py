@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import cast
 
 import typer
 
-from placewire.cli.commands import app
+# Help shows commands and panels in the order in which they are declared.
+import placewire.cli.service_commands  # isort: skip
+import placewire.cli.commands  # noqa: F401  # isort: skip
+from placewire.cli.options import app
 from placewire.model.errors import Unusable
-
-# In the order in which help shows their panels.
-for group in ("service", "logs", "inspection"):
-    import_module(f"placewire.cli.commands.{group}")
 
 # Typer's base class of usage errors, which it does not export: it bundles its own click.
 UsageProblem = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
 UNUSABLE = 2
-NEEDS_KEY, KEY_HINT = 401, "; --key or PLACEWIRE_KEY gives one"
+NEEDS_KEY, KEY_HINT = 401, "; set --key or PLACEWIRE_KEY"
 INTERRUPTED = 130  # the exit code that Typer gives Ctrl-C
 
 

@@ -1,24 +1,145 @@
-"""Options that several commands share: types, checks of numbers and shell completion."""
+"""What commands share: the application, options, shell completion, and the target of a command.
+
+A target is a server or a state directory; `open_client`, `open_reader` and `open_writer` open it.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import wraps
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 from typer import Option
 
-from placewire.cli.connection import SERVER_VARIABLE, STATE_VARIABLE, find_target, read_target
 from placewire.model.errors import Unusable
+
+if TYPE_CHECKING:
+    from placewire.serve.client import Client
+    from placewire.serve.offline import OfflineReader, OfflineWriter
+
+SERVER_VARIABLE, STATE_VARIABLE = "PLACEWIRE_SERVER", "PLACEWIRE_STATE"
+
+
+class CommandTarget(NamedTuple):
+    """The server or the state directory that a command uses; one of them is None."""
+
+    server: str | None
+    state: Path | None
+    key: str | None = None
+    ledger: str = ""
+
+
+def read_target(
+    server: str | None, state: Path | None, key: str | None = None, ledger: str = ""
+) -> CommandTarget:
+    """Return the target of the options, or of the environment if they name none.
+
+    Raises Unusable unless exactly one server or state directory is given.
+    """
+    if server is None and state is None:
+        server = os.environ.get(SERVER_VARIABLE) or None
+        from_environment = os.environ.get(STATE_VARIABLE)
+        state = Path(from_environment) if from_environment else None
+        if server is None and state is None:
+            raise Unusable(
+                f"needs --server URL or --state DIR, or {SERVER_VARIABLE} or {STATE_VARIABLE}"
+            )
+        if server is not None and state is not None:
+            raise Unusable(
+                f"{SERVER_VARIABLE} and {STATE_VARIABLE} are both set: give --server or --state"
+            )
+    if server is not None and state is not None:
+        raise Unusable("give --server or --state, not both")
+    return CommandTarget(server, state, key, ledger)
+
+
+def find_target(server: str | None, state: Path | None, key: str | None) -> CommandTarget | None:
+    """Like `read_target`, but return None if neither options nor environment name a target."""
+    in_environment = os.environ.get(SERVER_VARIABLE) or os.environ.get(STATE_VARIABLE)
+    if server is None and state is None and not in_environment:
+        return None
+    return read_target(server, state, key)
+
+
+@contextmanager
+def open_client(target: CommandTarget) -> Iterator[Client]:
+    """Open a client of the target's server; raises Unusable."""
+    from placewire.serve.client import connect
+
+    with connect(target.server or "", target.key) as client:
+        yield client
+
+
+@contextmanager
+def open_reader(target: CommandTarget, make: bool = False) -> Iterator[Client | OfflineReader]:
+    """Open a reader of subscriptions, results and keys; raises Unusable.
+
+    With `make`, create the state and its ledger if they do not exist.
+    """
+    if target.state is not None:
+        from placewire.serve.offline import OfflineReader
+
+        with (
+            ledger_errors_unusable(),
+            closing(OfflineReader(target.state, target.ledger, make)) as reader,
+        ):
+            yield reader
+        return
+    with open_client(target) as client:
+        yield client
+
+
+@contextmanager
+def open_writer(target: CommandTarget) -> Iterator[Client | OfflineWriter]:
+    """Open a writer of objects and subscriptions; raises Unusable.
+
+    While a server runs on a state directory, writes go through that server.
+    """
+    if target.state is not None:
+        from placewire.status import open_state
+        from placewire.storage.runtime_files import find_server
+
+        url = find_server(open_state(target.state))
+        if not url:
+            from placewire.serve.offline import OfflineWriter
+
+            with (
+                ledger_errors_unusable(),
+                closing(OfflineWriter(target.state, target.ledger)) as writer,
+            ):
+                yield writer
+            return
+        target = target._replace(server=url)
+    with open_client(target) as client:
+        yield client
+
+
+@contextmanager
+def ledger_errors_unusable() -> Iterator[None]:
+    """Raise Unusable for a ledger that is not available."""
+    from placewire.serve import Unavailable
+
+    try:
+        yield
+    except Unavailable as error:
+        raise Unusable(str(error)) from None
+
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 ROLES = ("publish", "subscribe", "admin")
 MAX_COMPLETED_IDS = 200
 COMPLETION_TIMEOUT_S = 0.5
+
 
 Command = Callable[..., None]
 
@@ -29,15 +150,12 @@ ServerOption = Annotated[
     Option(
         "--server",
         metavar="URL",
-        help="A running service, such as http://127.0.0.1:7878;"
-        f" by default that of {SERVER_VARIABLE}.",
+        help=f"Server, such as http://127.0.0.1:7878. Default: ${SERVER_VARIABLE}.",
     ),
 ]
 StateOption = Annotated[
     Path | None,
-    Option(
-        "--state", metavar="DIR", help=f"A state directory; by default that of {STATE_VARIABLE}."
-    ),
+    Option("--state", metavar="DIR", help=f"State directory. Default: ${STATE_VARIABLE}."),
 ]
 KeyOption = Annotated[
     str | None,
@@ -45,7 +163,8 @@ KeyOption = Annotated[
         "--key",
         metavar="KEY",
         envvar="PLACEWIRE_KEY",
-        help="The API key for the server.",
+        show_envvar=False,
+        help="API key for the server. Default: $PLACEWIRE_KEY.",
         show_default=False,
     ),
 ]
@@ -54,10 +173,24 @@ LedgerOption = Annotated[
     Option(
         "--ledger",
         metavar="URL",
-        help="The state's ledger, if it is in PostgreSQL.",
+        help="Ledger of the state, if it is in PostgreSQL.",
         show_default=False,
     ),
 ]
+
+
+def with_options(command: Callable[[Any], None]) -> Command:
+    """Decorate a command whose parameter is a NamedTuple: each field becomes an option."""
+    (parameter,) = inspect.signature(command, eval_str=True).parameters.values()
+    options = parameter.annotation
+    hints = get_type_hints(options, include_extras=True)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(options(**given))
+
+    defaults = options._field_defaults
+    return set_parameters(run, [keyword(name, hints[name], defaults) for name in options._fields])
 
 
 def with_target(ledger: bool = False, optional: bool = False) -> Callable[[Command], Command]:
@@ -76,23 +209,28 @@ def with_target(ledger: bool = False, optional: bool = False) -> Callable[[Comma
         def run(**given: Any) -> None:
             command(target=find(**{name: given.pop(name) for name in added}), **given)
 
-        given_as = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                annotation=option,
-                default="" if name == "ledger" else None,
-            )
-            for name, option in added.items()
-        ]
+        defaults = {name: "" if name == "ledger" else None for name in added}
+        target = [keyword(name, option, defaults) for name, option in added.items()]
         parameters: list[inspect.Parameter] = []
         for one in signature.parameters.values():
-            parameters += given_as if one.name == "target" else [one]
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        return run
+            parameters += target if one.name == "target" else [one]
+        return set_parameters(run, parameters)
 
     return wrap
+
+
+def keyword(name: str, option: Any, defaults: dict[str, Any]) -> inspect.Parameter:
+    default = defaults.get(name, inspect.Parameter.empty)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=default
+    )
+
+
+def set_parameters(run: Command, parameters: list[inspect.Parameter]) -> Command:
+    """Set the signature of a command from which Typer takes its options."""
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
 def check_runner(runner: str) -> None:
@@ -132,29 +270,23 @@ def number_option(
 
 
 def with_prefix(words: tuple[str, ...] | list[str], prefix: str) -> list[str]:
-    """Return the words that start with a prefix."""
     return [word for word in words if word.startswith(prefix)]
 
 
 def complete_kind(incomplete: str) -> list[str]:
-    """Complete the kind of a subscription."""
     from placewire.model.kinds import kind_names
 
     return with_prefix(kind_names(), incomplete)
 
 
 def complete_role(incomplete: str) -> list[str]:
-    """Complete the role of an API key."""
     return with_prefix(ROLES, incomplete)
 
 
 def complete_plan(incomplete: str) -> list[str]:
-    """Complete the name of a plan of any kind."""
     from placewire.plans.names import PLANS
 
-    return with_prefix(
-        list(dict.fromkeys(name for names in PLANS.values() for name in names)), incomplete
-    )
+    return with_prefix([*dict.fromkeys(chain(*PLANS.values()))], incomplete)
 
 
 def complete_boolean_plan(incomplete: str) -> list[str]:
@@ -165,7 +297,6 @@ def complete_boolean_plan(incomplete: str) -> list[str]:
 
 
 def complete_rebalance(incomplete: str) -> list[str]:
-    """Complete the name of a rebalancing strategy."""
     from placewire.plans.rebalance.rebalancer import REBALANCERS
 
     return with_prefix(REBALANCERS, incomplete)
@@ -204,3 +335,29 @@ def read_ledger_ids(path: Path, prefix: str) -> list[str]:
     finally:
         connection.close()
     return [str(row[0]) for row in rows]
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and exit."""
+    if wanted:
+        print(f"placewire {version('placewire')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def placewire(
+    context: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """A wire service for places: standing subscriptions over a stream of geo-tagged texts."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def exit_with(code: int) -> None:
+    """Exit with the code of a command that failed in part; zero lets it return."""
+    if code:
+        raise typer.Exit(code)

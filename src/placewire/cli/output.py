@@ -172,7 +172,6 @@ def format_distance(distance_m: float) -> str:
 
 
 def format_point(lon: float, lat: float) -> str:
-    """Format a position."""
     return f"({lon:.3f}, {lat:.3f})"
 
 
@@ -215,7 +214,6 @@ def format_lag(lag: Lag) -> str:
 
 
 def format_source_lag(source: SourceLag) -> str:
-    """Format the lag of one source."""
     if source.messages is not None:
         worst = max(source.partitions, key=source.partitions.__getitem__, default=None)
         several = len(source.partitions) > 1 and source.messages and worst is not None

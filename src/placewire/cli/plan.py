@@ -15,8 +15,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.maps import can_draw, draw_plan
+from placewire.cli.options import CommandTarget, open_client
 from placewire.cli.output import Heading, ProgressLine, format_figure, format_request, print_table
 from placewire.ingest.log import detect_format
 from placewire.model.errors import Unusable
@@ -56,14 +56,9 @@ NONE = "-"
 MAX_CELLS = 20
 TOP_KEYWORDS = 10  # their share of all shows how skewed keywords are
 STATISTICS_HEADINGS = (
-    ("cell: lon", "and lat"),
-    ("objects", ""),
-    ("obj.", "%"),
-    ("asking", "%"),
-    ("key-", "words"),
-    ("top 10", "%"),
-    ("wordless", "%"),
-)
+    ("cell: lon", "and lat"), ("objects", ""), ("obj.", "%"), ("asking", "%"), ("key-", "words"),
+    ("top 10", "%"), ("wordless", "%"),
+)  # fmt: skip
 LOAD = ("load", "")
 LOAD_UNITS = {  # the heading and the size of the unit of each cost model
     "load": ("ms", 1e6),
@@ -71,19 +66,10 @@ LOAD_UNITS = {  # the heading and the size of the unit of each cost model
     SSTD.name: ("", 1.0),
 }
 PLAN_HEADINGS = (
-    ("plan", ""),
-    ("leaves", ""),
-    ("copies", "a sub."),
-    ("copies", "an obj."),
-    ("drop", "%"),
-    LOAD,
-    ("Lmax/", "Lmin"),
-    ("router", "MB"),
-    ("build", "s"),
-    ("ns an", "obj."),
-    ("ns a", "sub."),
+    ("plan", ""), ("leaves", ""), ("copies", "a sub."), ("copies", "an obj."), ("drop", "%"), LOAD,
+    ("Lmax/", "Lmin"), ("router", "MB"), ("build", "s"), ("ns an", "obj."), ("ns a", "sub."),
     ("cost", "ns"),
-)
+)  # fmt: skip
 
 
 class PlanOptions(NamedTuple):
@@ -298,7 +284,6 @@ def show_plan(target: CommandTarget, most: int, as_json: bool) -> None:
 
 
 def leaf_row(leaf: dict[str, Any]) -> list[str]:
-    """Return the row of a leaf."""
     return [
         str(leaf["leaf"]),
         *(f"{edge:.2f}" for edge in leaf["box"]),

@@ -7,10 +7,10 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import NamedTuple
 
 from placewire.batch.resize import read_workers
 from placewire.cli.options import check_runner
+from placewire.cli.service_commands import ServeOptions
 from placewire.cli.startup import ready_kernels, set_after, set_on_signals
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import read_settings
@@ -22,30 +22,6 @@ from placewire.warm import warm_kernels
 
 PARTS = ("all", "gateway", "pipeline")
 FAILED = 1
-
-
-class ServeOptions(NamedTuple):
-    """The options of the command."""
-
-    state: Path
-    host: str
-    port: int
-    settings: Path | None
-    runner: str
-    plan: str
-    workers: str
-    rebalance: str
-    ledger: str
-    require_keys: bool
-    rate: float
-    keep: str
-    allow_private: bool  # webhooks
-    seconds: float | None
-    part: str
-    held: bool  # stop with the parent process
-    quiet: bool
-    json: bool = False
-    renew_ledger: bool = False
 
 
 def run_serve(options: ServeOptions, given: list[str]) -> int:
@@ -106,9 +82,8 @@ def read_keep(text: str) -> int:
 
 
 def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-untyped-def]
-    """Return the options of the gateway."""
+    from placewire.serve.auth import is_loopback
     from placewire.serve.gateway import GatewayOptions
-    from placewire.serve.processes import needs_keys
 
     return GatewayOptions(
         state=options.state,
@@ -116,11 +91,11 @@ def gateway_options(options: ServeOptions, keep_us: int):  # type: ignore[no-unt
         host=options.host,
         port=options.port,
         ledger=options.ledger,
-        require_keys=options.require_keys or needs_keys(options.host),
+        require_keys=options.require_keys or not is_loopback(options.host),
         rate=options.rate,
         keep_us=keep_us,
         hosts=(options.host,),
-        allow_private=options.allow_private,
+        allow_private=options.allow_private_webhooks,
         renew_ledger=options.renew_ledger,
     )
 
@@ -136,7 +111,7 @@ def serve_gateway(options: ServeOptions, keep_us: int, stopping: threading.Event
             facts = {"ready": True, "url": url, "state": str(options.state)}
             print(json.dumps(facts), flush=True)
         elif not options.quiet:
-            say(f"Placewire is at {url}, its state in {options.state}")
+            say(f"Listening on {url}, state in {options.state}")
 
     run_gateway(gateway_options(options, keep_us), stopping, ready)
     return 0

@@ -59,12 +59,12 @@ def start_configured_session(config: RunConfig) -> Any:
     """Start Spark as a configuration file says; raises Unusable."""
     from pyspark.errors import PySparkRuntimeError
 
-    from placewire.spark.java import find_java
-    from placewire.spark.session import KAFKA_PACKAGE, local_master, make_session
+    from placewire.spark.session import KAFKA_PACKAGE, find_java, local_master, make_session
 
     more = dict(config.spark)
     packages = list(config.packages)
-    if "kafka" in config.formats and not packages and not more.keys() & JAR_SETTINGS:
+    formats = {one.format for one in config.source} | {one.format for one in config.sink}
+    if "kafka" in formats and not packages and not more.keys() & JAR_SETTINGS:
         packages.append(KAFKA_PACKAGE)
     if packages:
         more["spark.jars.packages"] = ",".join(packages)

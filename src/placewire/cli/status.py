@@ -1,21 +1,34 @@
-"""`placewire status`: print the status of a state directory or a server."""
+"""`placewire status` and `placewire rebalance`: show the plans of a state or server, change one."""
 
 from __future__ import annotations
 
 import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
-from placewire.cli.connection import CommandTarget, open_client
 from placewire.cli.maps import can_draw, draw_load_map
-from placewire.cli.output import Heading, format_figure, format_lag, format_request, print_table
+from placewire.cli.options import CommandTarget, open_client
+from placewire.cli.output import (
+    CommandSummary,
+    Heading,
+    ProgressLine,
+    format_figure,
+    format_lag,
+    format_request,
+    print_table,
+)
 from placewire.model.errors import Unusable
-from placewire.status import StateStatus, describe_status, format_metrics, read_status
-from placewire.storage.runtime_files import Lag
+from placewire.plans.boolean.methods import METHODS
+from placewire.plans.names import PLANS
+from placewire.status import StateStatus, describe_status, format_metrics, open_state, read_status
+from placewire.storage.manifest import LeafPlanEntry, read_latest
+from placewire.storage.runtime_files import Lag, read_request, request_plan
 
 Facts = dict[str, Any]
 
@@ -39,7 +52,7 @@ def run_status(
 ) -> None:
     """Print the status of a state or a server; raises Unusable."""
     if as_json and metrics:
-        raise Unusable("status: --json and --metrics are two ways to print, give one")
+        raise Unusable("status: give --json or --metrics, not both")
     if target.state is None and map_path is not None:
         raise Unusable("status: --map needs a state directory, not a server")
     status = None if target.state is None else read_status(target.state)
@@ -62,8 +75,8 @@ def draw_loads(path: Path, status: StateStatus) -> None:
     """Draw the load of each leaf; raises Unusable."""
     if status.loads is None:
         raise Unusable(
-            f"{path}: there is no load by leaf to draw: it needs a boolean plan that cuts,"
-            " --rebalance other than off, and a batch since the plan was adjusted last"
+            f"{path}: no load per leaf to draw: it needs a boolean plan with leaves,"
+            " --rebalance other than off, and a batch after the last plan change"
         )
     if not can_draw():
         raise Unusable(f"{path}: needs matplotlib, which is not installed: pip install matplotlib")
@@ -105,8 +118,8 @@ def print_status(console: Console, facts: Facts) -> None:
         print("\nno counts by leaf yet: the plan has just been adjusted")
     if facts.get("leaves"):
         print(
-            f"\nheaviest of {facts['leaves_in_all']:,} leaves recently; the busiest worker has"
-            f" {facts['imbalance']:.2f} x the mean load:"
+            f"\nheaviest of {facts['leaves_in_all']:,} leaves in recent batches; the busiest worker"
+            f" has {facts['imbalance']:.2f}x the mean load:"
         )
         print_table(console, LEAF_HEADINGS, [leaf_row(leaf) for leaf in facts["leaves"]])
 
@@ -128,7 +141,7 @@ def print_plan_entry(kind: str, entry: Facts) -> None:
     line = f"plan {kind}={entry.get('by_hand') or entry['name']}: version {entry['version']}"
     line += f" for {entry['workers']} worker{'s' if entry['workers'] > 1 else ''}"
     if entry.get("method") == "stripes":
-        line += ", by stripes until a sample of the log is full"
+        line += ", with stripes until a sample of the log is full"
     if "changed" in entry:
         line += f", adjusted after batch {entry['changed']}"
     if entry.get("sized"):
@@ -164,7 +177,6 @@ def worker_rows(did: Facts) -> list[list[str]]:
 
 
 def leaf_row(leaf: Facts) -> list[str]:
-    """Return the row of a leaf."""
     counts = ("subscriptions", "objects", "candidates", "matches", "bytes")
     return [
         str(leaf["leaf"]),
@@ -196,3 +208,94 @@ def history_rows(history: list[Facts]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+POLL_EVERY_S = 0.1
+UNCHANGED, IN_FORCE, REQUESTED = "there already", "in force", "asked for"
+
+
+def run_rebalance(
+    target: CommandTarget, plan: str | None, workers: int | None, wait_s: float
+) -> CommandSummary:
+    """Request a plan or workers, wait until they are in force, and summarize; raises Unusable."""
+    if (plan is None) == (workers is None):
+        raise Unusable("rebalance: give either --plan or --workers")
+    if plan not in (None, "shared", *METHODS):
+        raise Unusable(f"plan: must be one of {', '.join([*METHODS, 'shared'])}, got {plan!r}")
+    what = f"plan {plan}" if plan else f"a run with {workers} worker{'s' if workers != 1 else ''}"
+    asked = {"plan": plan} if plan else {"workers": workers}
+    if target.state is not None:
+        said, batch = ask_state(target.state, plan, workers, wait_s)
+    else:
+        said, batch = ask_server(target, plan, workers, wait_s)
+    if said == UNCHANGED:
+        line = f"already at {workers} workers; nothing is requested"
+    elif said == IN_FORCE:
+        line = f"{what} is in force, batch {batch}"
+    else:
+        line = (
+            f"{what} is requested; it takes effect two batches after the pipeline resumes,"
+            " which needs new events; `placewire status` shows pending requests"
+        )
+    return CommandSummary(line, {"asked": asked, "outcome": said, "batch": batch})
+
+
+def ask_state(
+    root: Path, plan: str | None, workers: int | None, wait_s: float
+) -> tuple[str, int | None]:
+    """Leave the request in a state and wait; return the outcome and its first batch."""
+    state = open_state(root)
+    before = read_latest(state)
+    entry = LeafPlanEntry() if before is None else before.leaf_plan
+    if workers is not None and entry.name and entry.name not in PLANS["boolean"]:
+        raise Unusable(f"workers: the saved plan is for {entry.workers}, got {workers}")
+    note = read_request(state)
+    resizes = entry.next is not None and entry.next.workers is not None
+    waiting = resizes or (note is not None and note.id != entry.asked)
+    if workers is not None and entry.workers == workers and not waiting:
+        return UNCHANGED, None
+    asked = request_plan(state, plan or "", workers or 0)
+
+    def first_batch() -> int | None:
+        latest = read_latest(state)
+        if latest is None:
+            return None
+        entry = latest.leaf_plan
+        done = entry.asked == asked.id and entry.next is None
+        if workers is not None:
+            done = done and entry.workers == workers
+        return latest.batch if done else None
+
+    return poll(first_batch, wait_s)
+
+
+def ask_server(
+    target: CommandTarget, plan: str | None, workers: int | None, wait_s: float
+) -> tuple[str, int | None]:
+    """Send the request to a server and wait; return the outcome and its first batch."""
+    with open_client(target) as client:
+        before = client.plan()
+        if workers is not None and before["workers"] == workers:
+            return UNCHANGED, None
+        client.ask_plan(plan or "", workers or 0)
+
+        def first_batch() -> int | None:
+            now = client.plan()
+            done = now["workers"] == workers if plan is None else now["name"] == plan
+            done = done and (now["version"] != before["version"] or plan is None)
+            return int(client.status(0)["batch"]) if done else None
+
+        return poll(first_batch, wait_s)
+
+
+def poll(first_batch: Callable[[], int | None], wait_s: float) -> tuple[str, int | None]:
+    """Poll until `first_batch` returns a batch; return the outcome and that batch."""
+    ends = time.monotonic() + wait_s
+    with ProgressLine("rebalance", max(int(wait_s), 1)) as progress:
+        while time.monotonic() < ends:
+            batch = first_batch()
+            if batch is not None:
+                return IN_FORCE, batch
+            progress.update(int(wait_s - (ends - time.monotonic())), "waiting for two commits")
+            time.sleep(POLL_EVERY_S)
+    return REQUESTED, None

@@ -5,9 +5,9 @@ a storm crosses London and a metro line stops in Istanbul. Others hold subscript
 kinds around the same places and words, and ask queries. Equal descriptions give equal bytes.
 
 The words, places, incidents and readable subscriptions are data files in `data/`, which
-`vocabulary`, `places` and `subscriptions` load. `templates` compiles the words to arrays,
-`objects` draws posts, `subscriptions` what subscriptions and queries ask for, `generator` orders
-the lines. `lines` has weighted choice and parts of lines.
+`vocabulary`, `places` and `subscriptions` load. `vocabulary` compiles words and templates to
+arrays, `objects` draws posts, `subscriptions` what subscriptions and queries ask for, `generator`
+orders the lines. `lines` has weighted choice, data files and parts of lines.
 
     from placewire.demo import CityLife, write_log
     write_log(CityLife(objects=100_000, subscriptions=10_000), "hour.jsonl")

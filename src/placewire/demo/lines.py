@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib import resources
 from typing import NamedTuple
 
 import msgspec
@@ -106,3 +107,8 @@ def format_decimals(numbers: Floats, decimals: int) -> list[str]:
 def malformed_line(number: int, timestamp: str) -> str:
     """The `number`-th malformed line; the mistakes take turns."""
     return MALFORMED[number % len(MALFORMED)].format(n=number, ts=timestamp)
+
+
+def read_data(name: str) -> bytes:
+    """The content of a file in `data/`."""
+    return resources.files("placewire.demo").joinpath("data", name).read_bytes()

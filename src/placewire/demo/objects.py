@@ -12,17 +12,18 @@ import numpy as np
 
 from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals
 from placewire.demo.places import population, scatter
-from placewire.demo.templates import (
+from placewire.demo.vocabulary import (
     CLOSER,
     EMOJI,
     FIRST_LITERAL,
     FIRST_PLACE,
+    LANGUAGE_CODES,
     OPENER,
     PAD,
     TAG,
     compile_templates,
+    incidents,
 )
-from placewire.demo.vocabulary import LANGUAGE_CODES, incidents
 
 OPENER_SHARE, CLOSER_SHARE, EMOJI_SHARE, TAG_SHARE = 0.16, 0.3, 0.14, 0.1
 LOWER_SHARE, UPPER_SHARE = 0.15, 0.02
@@ -41,7 +42,6 @@ class PostContexts(NamedTuple):
     lat: Floats
 
     def take(self, rows: Ints) -> PostContexts:
-        """Some of the rows."""
         component, language, subject, lon, lat = self
         return PostContexts(component[rows], language[rows], subject[rows], lon[rows], lat[rows])
 

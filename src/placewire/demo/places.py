@@ -13,8 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.demo.lines import Floats, Ints, WeightedGroups
-from placewire.demo.vocabulary import read_data
+from placewire.demo.lines import Floats, Ints, WeightedGroups, read_data
 
 METRES_PER_DEGREE = 111_195.0
 HOT_SPOT_SHARE = 0.4

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals
+from placewire.demo.lines import Floats, Ints, Period, choose, format_decimals, read_data
 from placewire.demo.objects import PostContexts, draw_contexts
 from placewire.demo.places import METRES_PER_DEGREE, population, wrap_longitudes
-from placewire.demo.templates import COMMON, NAME, WORD, compile_templates
-from placewire.demo.vocabulary import read_data
+from placewire.demo.vocabulary import COMMON, NAME, WORD, compile_templates
 
 Forms = tuple[tuple[str, float], ...]
 DrawCriteria = Callable[[PostContexts, np.random.Generator], list[str]]
@@ -63,9 +62,7 @@ WITHIN_SHARE = 0.4
 WITHIN_M = (500.0, 50_000.0)
 RELEVANT_KS = np.array([1, 2, 3, 5, 8, 10, 12, 15, 20])
 RELEVANT_K_WEIGHTS = np.array([10.0, 5.0, 20.0, 30.0, 5.0, 20.0, 2.0, 3.0, 5.0])
-ALPHAS = np.array(
-    [0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.0, 1.0]
-)  # the last two: only text, only distance
+ALPHAS = np.array([0.5, 0.3, 0.7, 0.4, 0.6, 0.2, 0.8, 0.0, 1.0])  # last: only text, only distance
 ALPHA_WEIGHTS = np.array([30.0, 16.0, 16.0, 10.0, 10.0, 8.0, 8.0, 1.0, 1.0])
 REACH_SHARE = 0.85
 REACH_M = (2_000.0, 50_000.0)
@@ -350,7 +347,6 @@ def unsubscribe_line(number: int, timestamp: str) -> str:
 
 
 def query_lines(numbers: range, timestamps: list[str], random: np.random.Generator) -> list[str]:
-    """The lines of the queries of the given numbers."""
     size = len(numbers)
     posts = draw_contexts(size, population().weight, random)
     kinds = choose(QUERY_KIND_WEIGHTS, random.random(size))

@@ -225,7 +225,6 @@ def rings_bounds(rings: tuple[Ring, ...]) -> Box:
 
 
 def bounds(area: Area) -> Box:
-    """The bounding box of the area."""
     if isinstance(area, Box):
         return area
     if isinstance(area, Circle):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from placewire.importers import report
 from placewire.importers.alternatives import (
     EVERYTHING,
     NOTHING,
@@ -25,15 +26,7 @@ from placewire.importers.alternatives import (
 )
 from placewire.importers.areas import Circle
 from placewire.importers.report import (
-    ANALYZER,
-    BOOST,
-    CASE,
-    FOLDED,
-    NAMED,
     NO_COUNTERPART,
-    OPTIONAL,
-    PHRASE,
-    WORDS,
     ImportNote,
     Untranslatable,
     shown,
@@ -129,9 +122,9 @@ class ElasticsearchReader:
                 continue
             if name == "boost":
                 if value != 1:
-                    self.add_note(BOOST, f"{where}.{name}")
+                    self.add_note(report.BOOST, f"{where}.{name}")
             elif name == "_name":
-                self.add_note(NAMED, f"{where}.{name}")
+                self.add_note(report.NAMED, f"{where}.{name}")
             else:
                 raise Untranslatable("an unknown parameter", f"{where}.{name}")
 
@@ -211,7 +204,7 @@ def read_bool(reader: ElasticsearchReader, body: Body, where: str) -> Alternativ
     if least:
         needed.append(at_least(least, reader.clauses(body, "should", where)))
     elif count:
-        reader.add_note(OPTIONAL, f"{where}.should")
+        reader.add_note(report.OPTIONAL, f"{where}.should")
     if excluded and not needed and body.get("adjust_pure_negative") is False:
         return NOTHING
     # Exclusions come last, when the area in which they are a hole is known.
@@ -230,14 +223,14 @@ def read_dis_max(reader: ElasticsearchReader, body: Body, where: str) -> Alterna
 
 def read_boosting(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     reader.check(body, where, ("positive", "negative", "negative_boost"))
-    reader.add_note(BOOST, f"{where}.negative")
+    reader.add_note(report.BOOST, f"{where}.negative")
     return reader.clause(body.get("positive"), f"{where}.positive")
 
 
 def read_function_score(reader: ElasticsearchReader, body: Body, where: str) -> Alternatives:
     if "min_score" in body:
         raise Untranslatable(f"min_score {NO_COUNTERPART}", f"{where}.min_score")
-    reader.add_note(BOOST, where)
+    reader.add_note(report.BOOST, where)
     return reader.clause(body["query"], f"{where}.query") if "query" in body else EVERYTHING
 
 
@@ -287,7 +280,7 @@ def match_term(
         raise Untranslatable("a term that is not one word never meets an analysed text", where,
                              shown(value))  # fmt: skip
     if not folded and words[0].lowered != written:
-        reader.add_note(CASE, where)
+        reader.add_note(report.CASE, where)
     return match_words(reader, words, where)[0]
 
 
@@ -335,7 +328,7 @@ def match_phrase(reader: ElasticsearchReader, options: Body, where: str) -> Alte
                 where,
                 shown(options["query"]),
             )
-        reader.add_note(PHRASE, where)
+        reader.add_note(report.PHRASE, where)
     return all_of(match_words(reader, words, where))
 
 
@@ -350,7 +343,7 @@ def read_multi_match(reader: ElasticsearchReader, body: Body, where: str) -> Alt
         name, boost, _ = field.partition("^")
         reader.require_field(name, reader.fields.text, f"{where}.fields[{n}]")
         if boost:
-            reader.add_note(BOOST, f"{where}.fields[{n}]")
+            reader.add_note(report.BOOST, f"{where}.fields[{n}]")
     match_type = body.get("type", "best_fields")
     own = ("fields", "type")
     if match_type in SAME_AS_MATCH:
@@ -367,7 +360,7 @@ def read_words(reader: ElasticsearchReader, options: Body, where: str) -> list[W
     if not isinstance(text, str | int | float) or isinstance(text, bool):
         raise Untranslatable("a match must have a text", where, shown(text))
     if "analyzer" in options:
-        reader.add_note(ANALYZER, where)
+        reader.add_note(report.ANALYZER, where)
     return reader.words.read(str(text), where)
 
 
@@ -375,9 +368,9 @@ def match_words(
     reader: ElasticsearchReader, words: Sequence[Word], where: str
 ) -> list[Alternatives]:
     if not all(word.is_same for word in words):
-        reader.add_note(WORDS, where)
+        reader.add_note(report.WORDS, where)
     if any(word.is_folded for word in words):
-        reader.add_note(FOLDED, where)
+        reader.add_note(report.FOLDED, where)
     return [from_text(word.node) for word in words]
 
 
@@ -441,26 +434,14 @@ def read_geo_polygon(reader: ElasticsearchReader, body: Body, where: str) -> Alt
     return from_areas([reader.shapes.polygon([ring], f"{at}.points")])
 
 
-PLACE_CLAUSES: dict[str, ClauseReader] = {
-    "geo_bounding_box": read_geo_bounding_box,
-    "geo_distance": read_geo_distance,
-    "geo_shape": read_geo_shape,
-    "geo_polygon": read_geo_polygon,
-}
+def by_name(*readers: ClauseReader) -> dict[str, ClauseReader]:
+    """Return the functions `read_*` by the clauses that they read."""
+    return {read.__name__.removeprefix("read_"): read for read in readers}
 
-CLAUSES: dict[str, ClauseReader] = {
-    "bool": read_bool,
-    "constant_score": read_constant_score,
-    "dis_max": read_dis_max,
-    "boosting": read_boosting,
-    "function_score": read_function_score,
-    "match_all": read_match_all,
-    "match_none": read_match_none,
-    "exists": read_exists,
-    "term": read_term,
-    "terms": read_terms,
-    "match": read_match,
-    "match_phrase": read_match_phrase,
-    "multi_match": read_multi_match,
-    **PLACE_CLAUSES,
-}
+
+PLACE_CLAUSES = by_name(read_geo_bounding_box, read_geo_distance, read_geo_shape, read_geo_polygon)
+CLAUSES = PLACE_CLAUSES | by_name(
+    read_bool, read_constant_score, read_dis_max, read_boosting, read_function_score,
+    read_match_all, read_match_none, read_exists, read_term, read_terms, read_match,
+    read_match_phrase, read_multi_match,
+)  # fmt: skip

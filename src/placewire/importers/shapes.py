@@ -308,7 +308,6 @@ def make_circle(lon: float, lat: float, radius_m: float) -> Area:
 
 
 def point_box(lon: float, lat: float) -> Box:
-    """A box that is a single point."""
     return Box(lon, lat, lon, lat)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from placewire.importers import report
 from placewire.importers.alternatives import Alternatives, from_areas
 from placewire.importers.areas import Area, Box
 from placewire.importers.json_files import (
@@ -26,15 +27,7 @@ from placewire.importers.json_files import (
     read_lines,
     read_values,
 )
-from placewire.importers.report import (
-    EVERY_INSIDE,
-    IGNORED,
-    NO_COUNTERPART,
-    ONLY_INSIDE,
-    ImportNote,
-    Untranslatable,
-    shown,
-)
+from placewire.importers.report import NO_COUNTERPART, ImportNote, Untranslatable, shown
 from placewire.importers.shapes import (
     ShapeReader,
     geohash_box,
@@ -197,23 +190,20 @@ def resp_number(line: bytes, sign: bytes, most: int) -> int:
 
 def read_answer(number: int, value: Any) -> Iterator[Fence | Unreadable]:
     """Yield the hooks or channels in an answer of the server; other answers have none."""
-    if isinstance(value, list):
-        for each in value:
+    found: Any = value
+    if isinstance(value, dict):
+        found = value.get("hooks", value.get("chans"))
+        if found is None and "command" in value and "name" in value:
+            found = [value]
+        if found is None and "ok" in value:
+            return
+    if isinstance(found, list):
+        for each in found:
             yield from read_hook(number, each)
-        return
-    if not isinstance(value, dict):
-        yield Unreadable(number, f"an answer must be an object, got {shown(value)}")
-        return
-    found = value.get("hooks", value.get("chans"))
-    if found is None and "command" in value and "name" in value:
-        found = [value]
-    if found is None and "ok" in value:
-        return
-    if not isinstance(found, list):
+    elif isinstance(value, dict):
         yield Unreadable(number, f"no hooks or chans in it, got {shown(value)}")
-        return
-    for each in found:
-        yield from read_hook(number, each)
+    else:
+        yield Unreadable(number, f"an answer must be an object, got {shown(value)}")
 
 
 def read_hook(number: int, value: Any) -> Iterator[Fence | Unreadable]:
@@ -345,11 +335,11 @@ class FenceReader:
                 if "set" not in self.option_value().lower().split(","):
                     raise Untranslatable(f"COMMANDS without set {NO_COUNTERPART}", verb)
             elif option == "NODWELL":
-                self.add_note(IGNORED, option)
+                self.add_note(report.IGNORED, option)
             elif option in REFUSED_OPTIONS:
                 raise Untranslatable(f"{option} {NO_COUNTERPART}", verb)
             elif option == "BOUNDS" or option in OUTPUT_OPTIONS:
-                self.add_note(IGNORED, option)
+                self.add_note(report.IGNORED, option)
                 self.at += OUTPUT_OPTIONS.get(option, 0)
                 self.require_word()
             else:
@@ -378,22 +368,19 @@ class FenceReader:
 
     def note_detected(self, detected: set[str] | None, verb: str) -> None:
         if detected is None:
-            self.add_note(ONLY_INSIDE, verb)
-        elif "inside" in detected:
-            if len(detected) > 1:
-                self.add_note(ONLY_INSIDE, "DETECT")
-        elif "enter" in detected:
-            self.add_note(EVERY_INSIDE, "DETECT")
-            if len(detected) > 1:
-                self.add_note(ONLY_INSIDE, "DETECT")
-        else:
+            self.add_note(report.ONLY_INSIDE, verb)
+            return
+        if not detected & {"inside", "enter"}:
             wanted = ", ".join(sorted(detected))
             raise Untranslatable(
                 f"DETECT without inside or enter {NO_COUNTERPART}", "DETECT", wanted
             )
+        if "inside" not in detected:
+            self.add_note(report.EVERY_INSIDE, "DETECT")
+        if len(detected) > 1:
+            self.add_note(report.ONLY_INSIDE, "DETECT")
 
     def area(self, verb: str) -> list[Area]:
-        """Read the area of a fence."""
         area = self.take("an area").upper()
         if verb == "NEARBY":
             if area == "ROAM":

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from placewire.importers import report
 from placewire.importers.alternatives import Alternatives, to_where
 from placewire.importers.areas import EVERYWHERE, has_excluded_edges, to_region
 from placewire.importers.elasticsearch import ElasticsearchReader, QueryFields
@@ -22,13 +23,6 @@ from placewire.importers.elasticsearch_documents import (
 )
 from placewire.importers.json_files import ReadProgress, Unreadable
 from placewire.importers.report import (
-    EDGE,
-    EXPIRES,
-    META,
-    NO_ID,
-    OTHER_FIELDS,
-    REPEATED,
-    SPLIT,
     ImportNote,
     ImportOutcome,
     Untranslatable,
@@ -112,7 +106,11 @@ class SubscriptionWriter:
             raise Untranslatable(NOTHING_FITS)
         split = len(query.alternatives) > 1
         ids = part_ids(query.id, len(query.alternatives)) if split else [query.id]
-        check_id(query.id if not split else ids[-1])
+        longest = len(ids[-1])
+        if not 1 <= longest <= MOST_ID_CHARACTERS:
+            raise Untranslatable(
+                f"an id must have 1 to {MOST_ID_CHARACTERS} characters", got=str(longest)
+            )
         before = self.look_up(query)
         if split:
             kept = before.parts if before is not None else 0
@@ -134,11 +132,11 @@ class SubscriptionWriter:
             self.check(event)
             events.append(event)
         if split:
-            notes.append(ImportNote(SPLIT, ""))
+            notes.append(ImportNote(report.SPLIT, ""))
         if any(has_excluded_edges(area) for area, _ in query.alternatives):
-            notes.append(ImportNote(EDGE, ""))
+            notes.append(ImportNote(report.EDGE, ""))
         if before is not None and before.parts != ENDED:
-            notes.append(ImportNote(REPEATED, ""))
+            notes.append(ImportNote(report.REPEATED, ""))
         stale = self.stale_ids(query.id, before, set(ids))
         self.claim(query.id, query.index_name, len(ids) if split else 0)
         return [self.end_event(name) for name in stale] + events
@@ -208,19 +206,8 @@ def part_ids(name: str, parts: int) -> list[str]:
     return [f"{name}#{n + 1}" for n in range(parts)]
 
 
-def check_id(name: str) -> None:
-    if not 1 <= len(name) <= MOST_ID_CHARACTERS:
-        raise Untranslatable(
-            f"an id must have 1 to {MOST_ID_CHARACTERS} characters", got=str(len(name))
-        )
-
-
-def ignore_progress(_: int) -> None:
-    """Discard the progress of reading."""
-
-
 def import_queries(
-    path: Path, options: ImportOptions, moved: ReadProgress = ignore_progress
+    path: Path, options: ImportOptions, moved: ReadProgress = lambda _: None
 ) -> Iterator[ImportOutcome]:
     """Translate percolator queries; raises Unusable.
 
@@ -257,7 +244,6 @@ def translate_document(
     writer: SubscriptionWriter,
     options: ImportOptions,
 ) -> ImportOutcome:
-    """Translate one document with a query."""
     assert document.source is not None
     query, rest = source.query_of(document.source)
     name = document.id if document.id is not None else f"query-{document.line}"
@@ -269,9 +255,9 @@ def translate_document(
         alternatives = reader.read(query)
         notes = list(reader.notes)
         if document.id is None:
-            notes.append(ImportNote(NO_ID, ""))
+            notes.append(ImportNote(report.NO_ID, ""))
         if rest and not options.with_data:
-            notes.append(ImportNote(OTHER_FIELDS, ""))
+            notes.append(ImportNote(report.OTHER_FIELDS, ""))
         data = rest if rest and options.with_data else UNSET
         events = writer.subscribe(
             TranslatedQuery(name, document.index_name, alternatives, None, data), notes
@@ -284,7 +270,7 @@ def translate_document(
 
 
 def import_fences(
-    path: Path, options: ImportOptions, moved: ReadProgress = ignore_progress
+    path: Path, options: ImportOptions, moved: ReadProgress = lambda _: None
 ) -> Iterator[ImportOutcome]:
     """Translate Tile38 fences; raises Unusable."""
     key, begun = options.key, 0
@@ -309,20 +295,19 @@ def import_fences(
 def translate_fence(
     fence: Fence, reader: FenceReader, writer: SubscriptionWriter, options: ImportOptions
 ) -> ImportOutcome:
-    """Translate one fence."""
     name = fence.name if fence.name is not None else f"fence-{fence.line}"
     try:
         alternatives: Alternatives = reader.read(fence)
         notes = list(reader.notes)
         if fence.name is None:
-            notes.append(ImportNote(NO_ID, ""))
+            notes.append(ImportNote(report.NO_ID, ""))
         if fence.meta and not options.with_data:
-            notes.append(ImportNote(META, ""))
+            notes.append(ImportNote(report.META, ""))
         data = fence.meta if fence.meta and options.with_data else UNSET
         expires = None
         if fence.ttl_s is not None:
             expires = expiry_after(options.ts, fence.ttl_s)
-            notes.append(ImportNote(EXPIRES, "EX"))
+            notes.append(ImportNote(report.EXPIRES, "EX"))
         events = writer.subscribe(TranslatedQuery(name, "", alternatives, expires, data), notes)
     except Untranslatable as refusal:
         return ImportOutcome(fence.line, fence.name, writer.unsubscribe(name, ""), [], refusal)

@@ -73,8 +73,9 @@ class WordReader:
     """Splits texts; words repeat, so each is looked at once."""
 
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.analyse: Callable[[str], tuple[str, ...]] = lru_cache(32_768)(self._analyse)
+        self.analyse: Callable[[str], tuple[str, ...]] = lru_cache(32_768)(
+            lambda word: tuple(tokens(word))
+        )
 
     def read(self, text: str, where: str) -> list[Word]:
         """The words of a text, in order; raises Untranslatable."""
@@ -99,9 +100,6 @@ class WordReader:
                     raise Untranslatable(UNSTABLE, where, shown(written))
             found.append(Word(written, terms[0] if len(terms) == 1 else (ALL, terms)))
         return found
-
-    def _analyse(self, word: str) -> tuple[str, ...]:
-        return tuple(self.tokens(word))
 
     @staticmethod
     @lru_cache(8_192)

@@ -8,7 +8,33 @@ journal, the pipeline writes manifests. Both resume from the last commit after a
 Events enter through `intake` (validation) and `group_commit` (journal writes). The `ledger` package
 records who owns each subscription and numbers every result. `http` has the routes and result
 streams, `webhooks` the deliveries, `auth` keys, roles and rate limits, `metrics` the Prometheus
-metrics. `queries` answers snapshot queries.
+metrics.
 
 `client` is the Python client. `offline` does the same work on a state directory without a server.
+The errors here are what clients get.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Unavailable(Exception):
+    """A resource is temporarily unavailable, such as the ledger or a full disk."""
+
+
+class Refused(Exception):
+    """A rejected request: its HTTP status and the reason."""
+
+    def __init__(
+        self,
+        status: int,
+        why: str,
+        headers: dict[str, str] | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+        self.headers = headers or {}
+        self.facts = facts or {}  # further fields of the error body

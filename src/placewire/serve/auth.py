@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from placewire.serve.errors import Refused
+from placewire.serve import Refused
 from placewire.serve.ledger import ApiKey, Ledger
 
 ROLES = ("publish", "subscribe", "admin")

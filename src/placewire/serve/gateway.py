@@ -1,11 +1,14 @@
-"""The gateway: all parts that serve requests, assembled over one state directory."""
+"""The gateway: the parts that serve requests, on one state directory; snapshot queries."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import math
+import threading
 import time
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +21,11 @@ from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings, complete_settings
 from placewire.model.times import DAY_US, format_timestamp
+from placewire.objects.sections import find_latest
+from placewire.queries.snapshot import Snapshot
 from placewire.segments.segment import SubscriptionCounts
+from placewire.serve import Refused, Unavailable
 from placewire.serve.auth import KEY_CACHE_S, LOCAL, Authenticator, Caller, RateLimiter
-from placewire.serve.errors import Refused, Unavailable
 from placewire.serve.group_commit import NO_KEY, GroupCommitter, IdempotencyKey, WriteRequest
 from placewire.serve.http.connection import DEFAULT_LIMITS, ConnectionLimits
 from placewire.serve.http.live_feed import LiveFeed
@@ -32,20 +37,84 @@ from placewire.serve.ledger import (
     ResultEntry,
     SubscriptionChange,
     SubscriptionRow,
+    bind_ledger,
     is_postgres,
     open_ledger,
 )
-from placewire.serve.ledger.identity import bind_ledger
 from placewire.serve.ledger.recorder import ResultRecorder
+from placewire.serve.ledger.rows import read_head
 from placewire.serve.metrics import LatencyMeter, RateMeter, RejectionCounts
 from placewire.serve.pipeline import heartbeat_path
-from placewire.serve.queries import SnapshotQueries
 from placewire.serve.webhooks.dispatcher import RetryPolicy, WebhookDispatcher
 from placewire.serve.webhooks.sender import Sender
-from placewire.storage.journal import JournalWriter, journal_folder
+from placewire.storage.journal import JournalReader, JournalWriter, journal_folder
 from placewire.storage.layout import StateDir, keep_lexicon, open_lexicon
 from placewire.storage.manifest import Manifest, read_latest
 from placewire.storage.runtime_files import Server, make_url, write_server
+
+MAX_DETAILS = 100  # ids per lookup
+
+
+class SnapshotQueries:
+    """Reads the latest manifest that the gateway knows. Call it in threads; it locks."""
+
+    def __init__(self, state: StateDir, latest: Callable[[], Manifest | None]) -> None:
+        self.state = state
+        self.latest = latest
+        self._journal = JournalReader(journal_folder(state))
+        self._snapshot: Snapshot | None = None
+        self._lock = threading.Lock()
+
+    def answer(self, query: dict[str, Any], with_data: bool) -> dict[str, Any]:
+        """Answer a query; raises InvalidEvent."""
+        with self._lock:
+            return self._open().answer(query, with_data)
+
+    def details(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Position and text of objects by id, for the first ids that are kept.
+
+        If several objects share an id, the latest counts.
+        """
+        with self._lock:
+            found = find_latest(self._open().sections, islice(names, MAX_DETAILS))
+        details: dict[str, dict[str, Any]] = {}
+        for name, (seq, lon, lat) in found.items():
+            details[name] = {"seq": seq, "lon": lon, "lat": lat}
+            event = self.object_at(seq)
+            if event is not None:
+                details[name]["text"] = event["text"]
+        return details
+
+    def object_at(self, seq: int) -> dict[str, Any] | None:
+        """The object at an event, if the journal still has it."""
+        line = self._journal.read(seq)
+        try:
+            event = msgspec.json.decode(line) if line is not None else None
+        except msgspec.DecodeError:
+            return None
+        return event if isinstance(event, dict) and event.get("type") == "object" else None
+
+    def objects_of(self, entry: ResultEntry) -> dict[str, Any]:
+        """Position and text of the objects that a result adds, as far as they are kept."""
+        names = read_head(entry.body).new_objects
+        found: dict[str, Any] = {}
+        event = self.object_at(entry.seq) if names else None
+        if event is not None and event["id"] in names:
+            facts = {name: event[name] for name in ("lon", "lat", "text")}
+            found[event["id"]] = {"seq": entry.seq, **facts}
+        # Objects from before: a subscription has just started, or another one left the window.
+        earlier = [name for name in names if name not in found]
+        return found | (self.details(earlier) if earlier else {})
+
+    def _open(self) -> Snapshot:
+        latest = self.latest()
+        if self._snapshot is None:
+            self._snapshot = Snapshot(self.state.root)
+        seen = self._snapshot.manifest
+        if latest is not None and (seen is None or seen.batch < latest.batch):
+            self._snapshot.refresh()
+        return self._snapshot
+
 
 START_TIMEOUT_S = 120.0  # a pipeline without a heartbeat is starting until then
 HEARTBEAT_TIMEOUT_S = 10.0  # a pipeline without a heartbeat is away after that

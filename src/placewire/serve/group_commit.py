@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from placewire.model.errors import one_line
 from placewire.model.events import UNSET, SubscribeEvent, UnsubscribeEvent, decode_event
 from placewire.model.times import parse_timestamp
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.ledger import Ledger, SubscriptionChange, SubscriptionRow
 from placewire.storage.journal import JournalWriter, Note, list_files, read_entries, read_notes
 
@@ -124,7 +124,8 @@ class GroupCommitter:
                 if group:
                     self._write_all(group)
                 elif self._pending_notes or self.failed:
-                    self._retry()
+                    self.writer.probe()
+                    self._update_ledger()
             except Exception as error:
                 self.failed = one_line(error)
                 for request in group:
@@ -204,11 +205,6 @@ class GroupCommitter:
         for request, reply in answers:
             late = why and (request.changes or request.key)
             resolve(request, Refused(503, f"{why}; written as {reply['seq']}") if late else reply)
-
-    def _retry(self) -> None:
-        """Check, with nothing to write, whether the journal and the ledger work again."""
-        self.writer.probe()
-        self._update_ledger()
 
     def _update_ledger(self) -> str:
         """Apply pending changes to the ledger, then publish the lines; returns an error or ""."""
@@ -309,7 +305,6 @@ class IdOwners:
         self.now_us = ts_us if self.now_us is None else max(self.now_us, ts_us)
 
     def apply(self, change: SubscriptionChange) -> None:
-        """Apply a written change."""
         former = self._by_id.get(change.id)
         if not change.ends:
             self._by_id[change.id] = IdOwner(change.owner, change.expires_us, False)
@@ -333,24 +328,18 @@ class IdOwners:
         With `any_owner`, changes apply in the name of the current owner.
         """
         return [
-            change._replace(owner=self._owner_of_ended(change, owner, any_owner))
-            if change.ends
-            else change._replace(owner=self._owner_of_new(change, owner, any_owner))
-            for change in changes
+            change._replace(owner=self._owner_of(change, owner, any_owner)) for change in changes
         ]
 
-    def _owner_of_new(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
-        current = self.live_owner(change)
-        if current is None or current.owner == owner:
-            return owner
-        if not any_owner:
-            raise Refused(409, f"subscription {change.id!r}: the id is taken, choose another")
-        return current.owner
-
-    def _owner_of_ended(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
-        current = self._by_id.get(change.id)
-        if current is None:
+    def _owner_of(self, change: SubscriptionChange, owner: str, any_owner: bool) -> str:
+        current = self._by_id.get(change.id) if change.ends else self.live_owner(change)
+        if current is None and change.ends:
             raise Refused(404, f"subscription {change.id!r}: is not known")
-        if current.ended or not (any_owner or current.owner == owner):
+        if current is None:
+            return owner
+        allowed = any_owner or current.owner == owner
+        if change.ends and (current.ended or not allowed):
             raise Refused(404, f"subscription {change.id!r}: has ended")
+        if not allowed:
+            raise Refused(409, f"subscription {change.id!r}: the id is taken, choose another")
         return current.owner

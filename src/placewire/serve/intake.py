@@ -21,7 +21,7 @@ from placewire.model.events import (
     describe_surrogate,
 )
 from placewire.model.times import format_timestamp
-from placewire.serve.errors import Refused
+from placewire.serve import Refused
 from placewire.serve.group_commit import read_change
 from placewire.serve.ledger import SubscriptionChange
 from placewire.storage.journal import read_entries

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import bisect
-import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from placewire import __version__
-from placewire.serve.errors import Unavailable
+from placewire.serve import Unavailable
 from placewire.serve.ledger import Ledger, ResultEntry
+from placewire.status import Exposition, labelled
 
 if TYPE_CHECKING:
     from placewire.serve.gateway import Gateway
@@ -20,56 +20,9 @@ if TYPE_CHECKING:
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = {"p50": "0.5", "p99": "0.99"}
 
-Labels = tuple[tuple[str, str], ...]
 WINDOW_S = 10.0  # the window of rates and latencies
 MAX_SAMPLES = 4_096
 MAX_WRITES = 65_536
-
-
-class Exposition:
-    """Metric families in the Prometheus text format."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def add(self, name: str, kind: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        """Add a family with one value, or with one value per label set."""
-        full = f"placewire_{name}"
-        self._lines.append(f"# HELP {full} {escape(about)}")
-        self._lines.append(f"# TYPE {full} {kind}")
-        given = values if isinstance(values, Mapping) else {(): values}
-        for labels, value in given.items():
-            inside = ",".join(f'{key}="{escape(text, quotes=True)}"' for key, text in labels)
-            self._lines.append(f"{full}{{{inside}}} {number(value)}" if inside else
-                               f"{full} {number(value)}")  # fmt: skip
-
-    def counter(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        self.add(f"{name}_total", "counter", about, values)
-
-    def gauge(self, name: str, about: str, values: Mapping[Labels, float] | float) -> None:
-        self.add(name, "gauge", about, values)
-
-    def text(self) -> str:
-        return "\n".join(self._lines) + "\n"
-
-
-def escape(text: str, quotes: bool = False) -> str:
-    """Escape help text or, with `quotes`, a label value."""
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
-
-
-def number(value: float) -> str:
-    """Format a value."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def labelled(label: str, values: Mapping[str, float]) -> dict[Labels, float]:
-    return {((label, name),): value for name, value in values.items()}
 
 
 class LedgerCounts(NamedTuple):
@@ -100,28 +53,32 @@ def render_metrics(gateway: Gateway, counted: LedgerCounts | None) -> str:
 def add_gateway(out: Exposition, gateway: Gateway) -> None:
     """Add the gateway's own metrics, counted since it started."""
     health = gateway.health()
-    out.gauge("info", "what runs", {(("version", __version__),): 1})
-    out.gauge("up", "1 if everything is well", health["status"] == "ok")
-    out.gauge("pipeline_up", "1 if the pipeline lives", health["pipeline"] == "running")
-    out.counter("events_accepted", "events on disk and replied to", gateway.accepted.total)
-    out.counter("events_rejected", "events that were wrong", gateway.rejections.events)
+    out.gauge("info", "version of the service", {(("version", __version__),): 1})
+    out.gauge("up", "1 if the service is healthy", health["status"] == "ok")
+    out.gauge("pipeline_up", "1 if the pipeline is running", health["pipeline"] == "running")
+    out.counter(
+        "events_accepted", "events accepted and written to the journal", gateway.accepted.total
+    )
+    out.counter("events_rejected", "invalid events, rejected", gateway.rejections.events)
     refused = {str(status): n for status, n in sorted(gateway.rejections.requests.items())}
-    out.counter("requests_refused", "requests that were refused", labelled("status", refused))
-    out.gauge("journal_seq", "the seq that the next event gets", health["seq"])
-    out.gauge("committed_seq", "the seq up to which everything is committed", gateway.committed_seq)
-    out.gauge("lag_events", "events accepted and not committed", health["lag_events"])
+    out.counter("requests_refused", "rejected requests by HTTP status", labelled("status", refused))
+    out.gauge("journal_seq", "seq of the next event", health["seq"])
+    out.gauge("committed_seq", "seq up to which events are committed", gateway.committed_seq)
+    out.gauge("lag_events", "events accepted but not committed", health["lag_events"])
     committer = gateway.committer
-    out.counter("journal_writes", "groups of requests written and synced", committer.writes)
+    out.counter(
+        "journal_writes", "writes to the journal, each for a group of requests", committer.writes
+    )
     out.counter("journal_lines", "lines written to the journal", committer.lines)
     out.gauge("streams", "open streams and sockets", gateway.broadcaster.listeners)
     out.counter(
-        "stream_results", "results handed to streams and sockets", gateway.broadcaster.delivered
+        "stream_results", "results sent to streams and sockets", gateway.broadcaster.delivered
     )
-    out.gauge("webhooks_under_way", "webhooks being served now", gateway.webhooks.in_progress)
+    out.gauge("webhooks_under_way", "webhook deliveries in progress", gateway.webhooks.in_progress)
     latency = gateway.latency.quantiles_ms()
     took = {QUANTILES[name]: ms / 1e3 for name, ms in latency.items() if ms is not None}
     out.gauge(
-        "latency_seconds", "from an event on disk to its results in the ledger, recently",
+        "latency_seconds", "time from an event's write to its results in the ledger, last 10 s",
         labelled("quantile", took),
     )  # fmt: skip
 
@@ -141,18 +98,20 @@ def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]
     }
     out.counter(
         "results_dropped",
-        "results left out by a throttle, of a former owner, older than results are kept,"
-        " or waiting for a webhook that was ended",
+        "results dropped: by a throttle, of an unknown subscription, past their retention,"
+        " or waiting for a webhook that ended",
         labelled("why", dropped),
     )
-    out.gauge("webhooks", "webhooks that have not ended", webhooks["webhooks"])
-    out.counter("webhook_attempts", "bodies sent to webhooks", counted("webhook_attempts"))
-    out.counter("webhook_failures", "bodies not taken by webhooks", counted("webhook_failures"))
-    out.counter("webhook_results", "results taken by webhooks", counted("webhook_delivered"))
-    out.counter("webhook_given_up", "results given up", counted("webhook_given_up"))
+    out.gauge("webhooks", "active webhooks", webhooks["webhooks"])
+    out.counter("webhook_attempts", "webhook requests sent", counted("webhook_attempts"))
+    out.counter("webhook_failures", "webhook requests that failed", counted("webhook_failures"))
+    out.counter("webhook_results", "results delivered to webhooks", counted("webhook_delivered"))
+    out.counter(
+        "webhook_given_up", "results gave up after all retries", counted("webhook_given_up")
+    )
     out.gauge("webhook_pending", "results waiting for webhooks", webhooks["pending"])
-    out.gauge("dead_deliveries", "deliveries given up and kept", webhooks["dead_deliveries"])
-    out.gauge("dead_results", "results in these", webhooks["dead_results"])
+    out.gauge("dead_deliveries", "dead deliveries that are kept", webhooks["dead_deliveries"])
+    out.gauge("dead_results", "results in dead deliveries", webhooks["dead_results"])
 
 
 class RateMeter:

@@ -21,9 +21,9 @@ from placewire.ingest.admission import Admission
 from placewire.ingest.sources import identify_journal
 from placewire.model.errors import InvalidEvent, Unusable
 from placewire.model.settings import Settings
+from placewire.serve import Refused
 from placewire.serve.auth import LOCAL, make_key
 from placewire.serve.client.calls import Declined
-from placewire.serve.errors import Refused
 from placewire.serve.group_commit import (
     NO_KEY,
     GroupCommitter,
@@ -39,13 +39,17 @@ from placewire.serve.intake import (
     read_subscription,
     restore_clock,
 )
-from placewire.serve.ledger import LEDGER_FILE, Ledger, ResultEntry, SubscriptionChange, open_ledger
-from placewire.serve.ledger.identity import (
+from placewire.serve.ledger import (
+    LEDGER_FILE,
+    Ledger,
+    ResultEntry,
+    SubscriptionChange,
     bind_ledger,
     check_ledger,
     has_ledger,
     lost_ledger,
     mark_ledger,
+    open_ledger,
 )
 from placewire.serve.ledger.rows import RESULT_TYPES
 from placewire.status import open_state
@@ -195,7 +199,7 @@ class OfflineWriter:
         folder = journal_folder(self.state)
         manifest = read_latest(self.state)
         if manifest is not None and not folder.exists():
-            raise Unusable(f"state {root}: is of a replay or a run, which take no events like this")
+            raise Unusable(f"state {root}: belongs to a replay or a run, which accepts no events")
         settings = manifest.settings if manifest is not None else Settings()
         writer = JournalWriter(folder)
         try:

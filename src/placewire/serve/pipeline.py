@@ -116,8 +116,8 @@ def run_pipeline(
                     if stopping.is_set():
                         break
         else:
-            from placewire.spark.replay import replay_on_spark
             from placewire.spark.session import count_machines
+            from placewire.spark.stages import replay_on_spark
 
             spark = session()
             heartbeats.start()

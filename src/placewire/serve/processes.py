@@ -24,12 +24,10 @@ from placewire.batch.coordinator import check_same
 from placewire.ingest.sources import identify_journal
 from placewire.model.errors import Unusable
 from placewire.model.settings import complete_settings
-from placewire.serve.auth import is_loopback
 from placewire.serve.gateway import GatewayOptions, open_gateway
 from placewire.serve.http.app import make_app
 from placewire.serve.http.connection import configure, raise_file_limit
-from placewire.serve.ledger import LEDGER_FILE, is_postgres, open_ledger
-from placewire.serve.ledger.identity import check_ledger, is_ledger_of
+from placewire.serve.ledger import LEDGER_FILE, check_ledger, is_ledger_of, is_postgres, open_ledger
 from placewire.storage.journal import journal_folder
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import read_latest
@@ -64,13 +62,13 @@ def check_state(options: GatewayOptions) -> None:
     state.open()
     url = find_server(state)
     if url:
-        raise Unusable(f"state {options.state}: is served already, at {url}")
+        raise Unusable(f"state {options.state}: is already served at {url}")
     manifest = read_latest(state)
     if manifest is None:
         return
     folder = journal_folder(state)
     if not folder.exists():
-        raise Unusable(f"state {options.state}: is of a replay or a run, which cannot be served")
+        raise Unusable(f"state {options.state}: belongs to a replay or a run and cannot be served")
     check_same(state, manifest, complete_settings(options.settings), identify_journal(folder))
 
 
@@ -97,10 +95,6 @@ def check_exposure(options: GatewayOptions) -> None:
             )
     finally:
         ledger.close()
-
-
-def needs_keys(host: str) -> bool:
-    return not is_loopback(host)
 
 
 def run_gateway(
@@ -186,7 +180,7 @@ class Child:
         self.failures = 0 if now - self.started_s > STABLE_S else self.failures
         pause = PAUSES_S[min(self.failures, len(PAUSES_S) - 1)]
         self.failures += 1
-        log(f"{self.name}: ended with {code}; again in {pause:g} s")
+        log(f"{self.name}: exited with code {code}; restarting in {pause:g} s")
         self.process, self.restart_at_s = None, now + pause
         return None
 

@@ -136,7 +136,7 @@ class Delivery:
         if cursor.batch + 1 < oldest:
             raise Unusable(
                 f"sink {name}: lacks batches {cursor.batch + 1} to {oldest - 1}, which the state"
-                " no longer has; give it another name to continue without them"
+                " no longer has; rename the sink to continue without them"
             )
         return cursor
 

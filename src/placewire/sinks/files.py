@@ -51,7 +51,7 @@ class FileSink:
                 raise Unusable(f"state {state}: sink/cursor.json is damaged: {error}") from None
         if self.cursor.with_data != with_data:
             raise Unusable(
-                f"state {state}: results were begun"
+                f"state {state}: results were started"
                 f" {'with' if self.cursor.with_data else 'without'} --with-data"
             )
         for path, length in (
@@ -160,7 +160,7 @@ class FolderSink:
         except FileNotFoundError:
             found = ""
             if any(NUMBERED.fullmatch(name) for name in self.folder.list()):
-                found = "somebody else's"
+                found = "another owner's"
         if found and found != self._named(key):
             raise Unusable(
                 f"sink {self.name}: {self.folder} belongs to another sink or state;"

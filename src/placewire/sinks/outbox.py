@@ -36,46 +36,22 @@ NO_OFFSETS = read_only(np.empty(0, np.int64))
 LINES_AT_ONCE = 200_000
 NAMES = tuple(f".{name}" for name in NamedObjects._fields[1:])
 UPDATE_COLUMNS = (
-    "seq",
-    "scored",
-    "subscription_offsets",
-    "subscription_bytes",
-    "measure",
+    *("seq", "scored", "subscription_offsets", "subscription_bytes", "measure"),
     *(f"{way}{name}" for way in ("add", "drop") for name in ("s", *NAMES)),
 )
+TEXT, INT, FLOAT = pa.string(), pa.int64(), pa.float64()
 RANKED = pa.list_(
-    pa.struct(
-        [
-            pa.field("object", pa.string()),
-            pa.field("distance_m", pa.float64()),
-            pa.field("score", pa.float64()),
-            pa.field("data", pa.string()),
-        ]
-    )
+    pa.struct([("object", TEXT), ("distance_m", FLOAT), ("score", FLOAT), ("data", TEXT)])
 )
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("seq", pa.int64()),
-        pa.field("type", pa.string()),
-        pa.field("subscription", pa.string()),
-        pa.field("query", pa.string()),
-        pa.field("object", pa.string()),
-        pa.field("data", pa.string()),
-        pa.field("add", RANKED),
-        pa.field("drop", RANKED),
-        pa.field("objects", RANKED),
-        pa.field("total", pa.int64()),
-        pa.field("at", pa.timestamp("us", "UTC")),
-        pa.field(
-            "terms",
-            pa.list_(pa.struct([pa.field("term", pa.string()), pa.field("count", pa.int64())])),
-        ),
+        *[("id", TEXT), ("seq", INT), ("type", TEXT), ("subscription", TEXT), ("query", TEXT)],
+        *[("object", TEXT), ("data", TEXT), ("add", RANKED), ("drop", RANKED)],
+        *[("objects", RANKED), ("total", INT), ("at", pa.timestamp("us", "UTC"))],
+        ("terms", pa.list_(pa.struct([("term", TEXT), ("count", INT)]))),
     ]
 )
-DEAD_SCHEMA = pa.schema(
-    [pa.field("seq", pa.int64()), pa.field("error", pa.string()), pa.field("event", pa.string())]
-)
+DEAD_SCHEMA = pa.schema([("seq", INT), ("error", TEXT), ("event", TEXT)])
 
 
 class ResultLines(NamedTuple):
@@ -101,7 +77,6 @@ def cut_by_ends(lines: ResultLines, ends: list[int]) -> list[ResultLines | None]
 
 
 def cut_lines(lines: ResultLines, first: int, last: int) -> ResultLines:
-    """Return a range of the lines."""
     starts = lines.starts[first : last + 1]
     text = lines.text[starts[0] : starts[-1]]
     return ResultLines(lines.seq[first:last], starts - starts[0], text)
@@ -330,5 +305,4 @@ def other_row(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def dead_table(letters: list[dict[str, Any]]) -> pa.Table:
-    """Return dead letters as a table."""
     return pa.Table.from_pylist(letters, DEAD_SCHEMA)

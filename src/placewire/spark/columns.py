@@ -49,10 +49,10 @@ def find_columns(
     found = {name: name for name in names if name in frame.columns}
     for name, column in (given or {}).items():
         if name not in names:
-            raise Unusable(f"{what}: {name!r} is no column of theirs; these are {', '.join(names)}")
+            raise Unusable(f"{what}: {name!r} is not a field; fields are {', '.join(names)}")
         if column not in frame.columns:
             there = list_columns(frame)
-            raise Unusable(f"{what}: column {column!r} for {name!r} is not there, got {there}")
+            raise Unusable(f"{what}: column {column!r} for {name!r} does not exist, got {there}")
         found[name] = column
     return found
 
@@ -101,7 +101,10 @@ def select_objects(
         text.alias("text"),
         data.alias("data"),
         data_text.alias("data_text"),
-        *(select_non_number(place).alias(f"{name}_text") for name, place in places.items()),
+        *(  # values that are not numbers
+            F.when(place.try_cast("double").isNull(), place.cast("string")).alias(f"{name}_text")
+            for name, place in places.items()
+        ),
         *(frame[quote_column(name)] for name in carry),
     )
 
@@ -223,18 +226,12 @@ def check_plain(
         raise Unusable(f"{what}: {found['terms']} must be an array of terms, got {got}")
 
 
-def select_non_number(place: Column) -> Column:
-    """Select values that are not numbers as text, null for numbers."""
-    return F.when(place.try_cast("double").isNull(), place.cast("string"))
-
-
 def list_columns(frame: DataFrame) -> str:
     """List the columns of a frame for a message, without internal ones."""
     return ", ".join(name for name in frame.columns if not name.startswith(OWN_PREFIX)) or "none"
 
 
 def pick_column(frame: DataFrame, found: Mapping[str, str], name: str) -> Column:
-    """Return the column of a field."""
     return frame[quote_column(found[name])]
 
 
@@ -244,7 +241,6 @@ def quote_column(name: str) -> str:
 
 
 def type_of(frame: DataFrame, name: str) -> T.DataType:
-    """Return the type of a column."""
     return frame.schema[name].dataType
 
 

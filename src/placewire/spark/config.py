@@ -74,18 +74,14 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     spark: dict[str, str] = {}
     packages: list[str] = []
 
-    @property
-    def formats(self) -> set[str]:
-        """The formats of all sources and sinks."""
-        return {one.format for one in self.source} | {one.format for one in self.sink}
-
 
 def read_config(path: Path) -> RunConfig:
     """Read a configuration; its paths are relative to its folder. Raises Unusable."""
     try:
         config = msgspec.convert(read_toml(path, f"config {path}"), RunConfig)
     except msgspec.ValidationError as error:
-        raise Unusable(f"config {path}: {rewrite_error(str(error))}") from None
+        said = str(error).replace("Object", "Table").replace("`$.", "`").replace("`$", "`the file")
+        raise Unusable(f"config {path}: {said}") from None
     if not config.source:
         raise Unusable(f"config {path}: needs a [[source]], got none")
     for number, source in enumerate(config.source):
@@ -175,8 +171,3 @@ def read_run_settings(config: RunConfig) -> Settings:
     if isinstance(config.settings, str):
         return read_settings(Path(config.settings))
     return check_settings(config.settings)
-
-
-def rewrite_error(error: str) -> str:
-    """Rewrite an error of msgspec in the terms of TOML."""
-    return error.replace("Object", "Table").replace("`$.", "`").replace("`$", "`the file")

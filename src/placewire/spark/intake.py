@@ -94,7 +94,6 @@ def write_block(intake: Intake, table: pa.Table) -> IntakeBlock:
 
 
 def write_text(text: pa.Buffer, path: Path) -> None:
-    """Write lines as a file."""
     with open(path, "wb") as file:
         file.write(text)
         file.write(b"\n")

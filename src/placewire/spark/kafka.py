@@ -64,10 +64,9 @@ def read_kafka(
 
 def unsubscribe_line(key: Column, timestamp: Column) -> Column:
     """Write an unsubscribe event for a key, at the time of its message."""
+    # Independent of the session's time zone.
     epoch = F.lit("1970-01-01").cast("timestamp_ntz")
-    at = epoch + F.unix_millis(timestamp) * F.expr(
-        MILLISECOND
-    )  # independent of the session's time zone
+    at = epoch + F.unix_millis(timestamp) * F.expr(MILLISECOND)
     text = F.concat(F.regexp_replace(at.cast("string"), " ", "T"), F.lit("Z"))
     event = F.struct(
         F.lit("unsubscribe").alias("type"), key.cast("string").alias("id"), text.alias("ts")

@@ -128,11 +128,13 @@ def check_kept(objects: DataFrame, keep: Sequence[str]) -> None:
     """Reject columns to keep that are missing or clash with those of a match; raises Unusable."""
     for name in keep:
         if name not in objects.columns:
-            raise Unusable(f"keep: column {name!r} is not there, got {', '.join(objects.columns)}")
+            raise Unusable(
+                f"keep: column {name!r} does not exist, got {', '.join(objects.columns)}"
+            )
         if name.lower() in IDS:
             raise Unusable(f"keep: {name!r} is a column of every match; rename that of the objects")
         if list(keep).count(name) > 1:
-            raise Unusable(f"keep: column {name!r} is there twice")
+            raise Unusable(f"keep: column {name!r} is given twice")
 
 
 def refused_objects(

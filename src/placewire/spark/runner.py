@@ -28,7 +28,7 @@ from placewire.sinks.delta import DeltaSink
 from placewire.sinks.files import FolderSink, LineSink
 from placewire.spark.columns import select_changes, select_lines, select_objects
 from placewire.spark.config import RunConfig, SinkConfig, SourceConfig, read_run_settings
-from placewire.spark.delta_source import read_delta
+from placewire.spark.datasource import read_delta
 from placewire.spark.kafka import KafkaSink, read_kafka
 from placewire.spark.lag import LagMeter
 from placewire.spark.session import find_unusable, jvm_ended, summarize_error
@@ -91,11 +91,13 @@ class Run:
                 if mistake is not None:
                     raise mistake from None
                 if jvm_ended(self.spark):
-                    raise Unusable("Spark: its Java process has ended; start again") from None
+                    raise Unusable(
+                        "Spark: its Java process has exited; start the job again"
+                    ) from None
                 if available and self.failures + 1 >= MAX_FAILURES:
                     why = summarize_error(error)
                     raise Unusable(
-                        f"given up after {MAX_FAILURES} failures in a row: {why}"
+                        f"gave up after {MAX_FAILURES} consecutive failures: {why}"
                     ) from None
                 self._pause(error)
 
@@ -215,7 +217,10 @@ def open_source(spark: SparkSession, source: SourceConfig, extra: bool) -> DataF
     else:
         return select_lines(frame, kind=TYPES.get(source.takes))
     if source.takes == "events":
-        raise Unusable(f"source {source.format}: events are lines of JSON; takes must say what")
+        raise Unusable(
+            f"source {source.format}: events are lines of JSON; takes must be objects or"
+            " subscriptions"
+        )
     if source.takes == "objects":
         return select_objects(frame, source.columns, extra)
     return select_changes(frame, source.columns)
@@ -250,7 +255,7 @@ def read_files(spark: SparkSession, source: SourceConfig) -> DataFrame:
             schema = spark.read.format(source.format).options(**options).load(source.path).schema
         except PySparkException:
             raise Unusable(
-                f"source {source.path}: has no file to know its columns by yet; give its schema"
+                f"source {source.path}: has no file to infer columns from; set its schema"
             ) from None
     return (
         spark.readStream.format(source.format).schema(schema).options(**options).load(source.path)

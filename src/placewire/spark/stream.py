@@ -255,7 +255,7 @@ class MicroBatchRunner:
         last = self.intake.last()
         if last is not None and last >= 0 and not self.checkpoint.exists:
             raise Unusable(
-                f"state {self.coordinator.state}: its checkpoint is gone; begin a new state"
+                f"state {self.coordinator.state}: its checkpoint is missing; start a new state"
             )
 
     def run_batch(self, frame: DataFrame, number: int) -> None:

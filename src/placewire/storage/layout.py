@@ -13,7 +13,7 @@ ASKED.json           a plan request, see `storage/runtime_files.py`
 LAG.json             the last measured lag of a run
 WRITER.json          the writer of a state in an object store
 SERVER.json          the address of the server
-LEDGER               the ledger of the server, see `serve/ledger/identity.py`
+LEDGER               the ledger of the server, see `serve/ledger/__init__.py`
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_it_exits_0_if_all_is_translated(tmp_path: Path) -> None:
         (["--from", "elasticsearch", "--ts", "today"], "--ts: a time must be RFC 3339"),
         (["--from", "elasticsearch", "--key", "k"], "--key"),
         (["--from", "tile38", "--text-field", "t"], "no fields"),
-        (["--from", "elasticsearch", "--out", "{dump}"], "is the file that is imported"),
+        (["--from", "elasticsearch", "--out", "{dump}"], "is also the input file"),
         (["--from", "elasticsearch", "--out", "{dump}/x"], "cannot be written"),
         (["--from", "tile38"], "no hooks or chans"),
     ],

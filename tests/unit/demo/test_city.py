@@ -24,8 +24,7 @@ from placewire.demo import (
     write_log,
 )
 from placewire.demo.places import places
-from placewire.demo.templates import compile_templates
-from placewire.demo.vocabulary import languages, stop_words
+from placewire.demo.vocabulary import compile_templates, languages, stop_words
 from placewire.model.errors import Unusable
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from placewire.cli.output import format_lag
-from placewire.cli.run import RunLog
+from placewire.cli.replay import RunLog
 from placewire.spark.config import SourceConfig
 from placewire.spark.lag import (
     NO_FILES_TAKEN,
@@ -20,7 +20,7 @@ from placewire.spark.lag import (
     count_waiting_messages,
     count_waiting_versions,
 )
-from placewire.status import lag_metrics
+from placewire.status import Exposition, add_lag
 from placewire.storage.runtime_files import Lag, SourceLag
 
 LAG = Lag(
@@ -98,14 +98,19 @@ def test_a_lag_in_words_and_as_metrics() -> None:
         ' kafka "odd": unknown; delta posts: 2 files waiting, then 3 versions;'
         " sink lines lacks 3 batches"
     )
-    metrics = {name: values for name, _, values in lag_metrics(LAG)}
-    assert metrics["source_waiting_messages"] == {'{source="kafka posts"}': 1_200.0}
-    files = {'{source="jsonl in"}': 1.0, '{source="delta posts"}': 2.0}
-    assert metrics["source_waiting_files"] == files
-    assert metrics["source_waiting_versions"] == {'{source="delta posts"}': 3.0}
-    assert metrics["source_waiting_bytes"] == {'{source="jsonl in"}': 70.0}
-    assert metrics["partition_waiting_messages"]['{source="kafka posts",partition="posts-1"}'] == 1
-    assert metrics["sink_lacking_batches"] == {'{sink="table"}': 0.0, '{sink="lines"}': 3.0}
+    out = Exposition()
+    add_lag(out, LAG)
+    assert [line.removeprefix("placewire_") for line in out.lines if not line.startswith("#")] == [
+        'source_waiting_messages{source="kafka posts"} 1200',
+        'source_waiting_files{source="jsonl in"} 1',
+        'source_waiting_files{source="delta posts"} 2',
+        'source_waiting_bytes{source="jsonl in"} 70',
+        'source_waiting_versions{source="delta posts"} 3',
+        'partition_waiting_messages{source="kafka posts",partition="posts-0"} 1199',
+        'partition_waiting_messages{source="kafka posts",partition="posts-1"} 1',
+        'sink_lacking_batches{sink="table"} 0',
+        'sink_lacking_batches{sink="lines"} 3',
+    ]
 
 
 def test_the_progress_line_shows_it(capsys: pytest.CaptureFixture[str]) -> None:

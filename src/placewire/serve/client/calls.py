@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -111,7 +112,7 @@ class Calls:
         if isinstance(body, dict) and isinstance(body.get("error"), str):
             raise Declined(body["error"], status, body)
         raise Declined(
-            f"server {self.url}: does not answer as Placewire does,"
+            f"server {self.url}: is not a Placewire server,"
             f" got {status} {response.reason_phrase} for {response.request.url.path}",
             status,
         )
@@ -121,10 +122,10 @@ class Calls:
         why = one_line(error)
         why = why.partition("] ")[2].lower() if why.startswith("[Errno") else why
         if self.reached:
-            return Declined(f"server {self.url}: was lost: {why[:MAX_SHOWN]}")
+            return Declined(f"server {self.url}: connection lost: {why[:MAX_SHOWN]}")
         return Declined(
             f"server {self.url}: cannot be reached: {why[:MAX_SHOWN]};"
-            " `placewire serve --state DIR` starts one"
+            " start one with `placewire serve --state DIR`"
         )
 
 
@@ -133,7 +134,7 @@ class Backoff:
 
     def __init__(self, retry_s: float) -> None:
         self._ends = time.monotonic() + retry_s
-        self._pauses = pauses()
+        self._pauses = chain(PAUSES_S, repeat(PAUSES_S[-1]))
 
     def wait(self) -> bool:
         """Wait for the next attempt; false if no time is left."""
@@ -142,12 +143,6 @@ class Backoff:
             return False
         time.sleep(pause)
         return True
-
-
-def pauses() -> Iterator[float]:
-    yield from PAUSES_S
-    while True:
-        yield PAUSES_S[-1]
 
 
 def retry_after(response: httpx.Response) -> float:
@@ -207,7 +202,10 @@ class ResultFollower:
                 try:
                     got = self._got.get(timeout=min(max(left, MIN_POLL_S), POLL_S))
                 except queue.Empty:
-                    if left <= 0 and self._is_quiet():
+                    # Once it is quiet, the backlog from before the start has probably arrived.
+                    last_s = self._last_event_s
+                    quiet = last_s is not None and time.monotonic() - last_s >= SETTLE_S
+                    if left <= 0 and quiet:
                         return
                     continue
                 if isinstance(got, Declined):
@@ -215,10 +213,6 @@ class ResultFollower:
                 yield got
         finally:
             self._closed.set()
-
-    def _is_quiet(self) -> bool:
-        """Whether the backlog from before the stream started has probably arrived."""
-        return self._last_event_s is not None and time.monotonic() - self._last_event_s >= SETTLE_S
 
     def _work(self) -> None:
         tries = Backoff(self.calls.retry_s)

@@ -264,8 +264,8 @@ def send_rest(send: Send, lines: Sequence[bytes], name: str, before: int, sent: 
     """Send the lines after the first `sent` ones, which must be the same as before."""
     if not 0 < sent < len(lines):
         raise Declined(
-            f"idempotency-key: {sent:,} lines from line {before + 1:,} on were sent under {name!r}"
-            " before, and are others now: what has changed needs another name",
+            f"idempotency-key: lines from line {before + 1:,} on differ from the {sent:,} that were"
+            f" sent under {name!r} before; use another name",
             422,
         )
     first = send_chunk(send, lines[:sent], name, before)

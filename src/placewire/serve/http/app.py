@@ -17,10 +17,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from placewire.model.errors import InvalidEvent
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.gateway import Gateway
+from placewire.serve.http import events, results, service
 from placewire.serve.http.requests import gateway_of, reply
-from placewire.serve.http.routes import deliveries, events, results, service
 
 PAGE = Path(__file__).parents[1] / "page"
 POLICY = (
@@ -33,10 +33,7 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", POLICY.encode()),
 ]
-KEPT_ESCAPES = {
-    b"%2f": b"%2F",
-    b"%25": b"%25",
-}  # stay escaped in a path, so that ids can contain them
+KEPT_ESCAPES = {b"%2f": b"%2F", b"%25": b"%25"}  # in a path, so that ids can contain them
 
 log = logging.getLogger("placewire.serve")
 
@@ -52,11 +49,11 @@ ROUTES = [
     Route("/v1/subscriptions/{id}", events.end, methods=["DELETE"]),
     Route("/v1/subscriptions/{id}", events.get),
     Route("/v1/subscriptions/{id}/standing", events.standing),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.put, methods=["PUT"]),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.end, methods=["DELETE"]),
-    Route("/v1/subscriptions/{id}/delivery", deliveries.get),
-    Route("/v1/subscriptions/{id}/delivery/dead", deliveries.dead),
-    Route("/v1/subscriptions/{id}/delivery/dead/retry", deliveries.retry, methods=["POST"]),
+    Route("/v1/subscriptions/{id}/delivery", results.put_webhook, methods=["PUT"]),
+    Route("/v1/subscriptions/{id}/delivery", results.end_webhook, methods=["DELETE"]),
+    Route("/v1/subscriptions/{id}/delivery", results.get_webhook),
+    Route("/v1/subscriptions/{id}/delivery/dead", results.dead_deliveries),
+    Route("/v1/subscriptions/{id}/delivery/dead/retry", results.retry_dead, methods=["POST"]),
     Route("/v1/subscriptions/{id}/results", results.read),
     Route("/v1/subscriptions/{id}/events", results.events),
     Route("/v1/events", results.events),

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from placewire.serve.http.streams import (
-    HEADERS,
-    KEEPALIVE,
-    KEEPALIVE_S,
-    SEND_TIMEOUT_S,
-    wait_for_disconnect,
-)
+from placewire.serve.http.streams import KEEPALIVE, KEEPALIVE_S, send_events
 from placewire.serve.intake import JournalLine, now_text
 from placewire.status import name_in_force
 from placewire.storage.manifest import Manifest
@@ -121,25 +115,22 @@ class LiveFeedResponse:
         self.caller = caller
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         gone = asyncio.Event()
-        watcher = asyncio.create_task(wait_for_disconnect(receive, gone.set))
         page = self.gateway.live_feed.join(self.caller.name, gone.set)
         try:
-            while not gone.is_set():
-                try:
-                    async with asyncio.timeout(KEEPALIVE_S):
-                        text = await page.get()
-                except TimeoutError:
-                    text = KEEPALIVE
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({"type": "http.response.body", "body": text, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except (TimeoutError, OSError):
-            pass
+            await send_events(page_messages(page, gone), receive, send, gone.set)
         finally:
             self.gateway.live_feed.leave(page)
-            watcher.cancel()
+
+
+async def page_messages(page: asyncio.Queue[bytes], gone: asyncio.Event) -> AsyncIterator[bytes]:
+    while not gone.is_set():
+        try:
+            async with asyncio.timeout(KEEPALIVE_S):
+                text = await page.get()
+        except TimeoutError:
+            text = KEEPALIVE
+        yield text
 
 
 def plan_facts(manifest: Manifest) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
+from placewire.serve import Refused
 from placewire.serve.auth import Caller, check_role
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.group_commit import NO_KEY, IdempotencyKey, digest_request
 from placewire.serve.intake import BulkLines, decode_object, reject_nul
@@ -180,5 +180,4 @@ async def accept_bulk(
 
 
 def reply(body: Any, status: int = 200) -> Response:
-    """A JSON response."""
     return Response(msgspec.json.encode(body), status, media_type="application/json")

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from placewire.serve.errors import Refused, Unavailable
+from placewire.serve import Refused, Unavailable
 from placewire.serve.ledger import Account, ResultEntry
 
 if TYPE_CHECKING:
@@ -139,23 +139,15 @@ class EventStreamResponse:
         self._write: Callable[[bytes], bool] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-        watcher = asyncio.create_task(wait_for_disconnect(receive, self.stream.close))
         self._write = scope.get("extensions", {}).get(WRITE_EXTENSION, {}).get("write")
+        await send_events(self._messages(), receive, send, self.stream.close)
+
+    async def _messages(self) -> AsyncIterator[bytes]:
+        # The start position: a client that is cut off before the first result resumes there.
+        yield b"id: %d\n" % self.stream.after + KEEPALIVE
         direct = self._write is not None and self.encode is encode_result
-        try:
-            # The start position: a client that is cut off before the first result resumes there.
-            begun = b"id: %d\n" % self.stream.after + KEEPALIVE
-            await send({"type": "http.response.body", "body": begun, "more_body": True})
-            async for entries in self.stream.batches(self._write_waiting if direct else None):
-                text = await self._text(entries)
-                async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send({"type": "http.response.body", "body": text, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except (TimeoutError, OSError, Unavailable):
-            pass  # the client is gone, or reconnects when the ledger is back
-        finally:
-            watcher.cancel()
+        async for entries in self.stream.batches(self._write_waiting if direct else None):
+            yield await self._text(entries)
 
     def _write_waiting(self) -> bool:
         """Write buffered results from the broadcaster's call; false if the client is slow.
@@ -183,6 +175,23 @@ class EventStreamResponse:
         return (
             b"id: " + position_of + b"\nevent: " + kind + b"\ndata: " + self.encode(entry) + b"\n\n"
         )
+
+
+async def send_events(
+    messages: AsyncIterator[bytes], receive: Receive, send: Send, close: Callable[[], None]
+) -> None:
+    """Send server-sent events until they end; call `close` when the client disconnects."""
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    watcher = asyncio.create_task(wait_for_disconnect(receive, close))
+    try:
+        async for text in messages:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": text, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    except (TimeoutError, OSError, Unavailable):
+        pass  # the client is gone, or reconnects when the ledger is back
+    finally:
+        watcher.cancel()
 
 
 def head_response() -> Response:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from placewire.model.errors import Unusable, one_line
-from placewire.serve.errors import Unavailable
+from placewire.serve import Unavailable
 
 Row = Sequence[Any]
 VERSION = 3
@@ -71,8 +71,6 @@ ADD_META = (
     " ON CONFLICT (name) DO UPDATE SET value = meta.value + excluded.value"
 )
 BUSY_S = 30.0
-
-
 # Notice a lost server within seconds; the URL can override these.
 TIMEOUTS = {"connect_timeout": 5, "keepalives_idle": 10, "tcp_user_timeout": 10_000}
 
@@ -110,7 +108,6 @@ def get_meta(cursor: DatabaseCursor, name: str, otherwise: int) -> int:
 
 
 def add_meta(cursor: DatabaseCursor, counted: Counter[str]) -> None:
-    """Add to counters."""
     cursor.executemany(ADD_META, [(name, n) for name, n in sorted(counted.items()) if n])
 
 

@@ -78,7 +78,7 @@ class Ledger:
             if found != VERSION:
                 raise Unusable(
                     f"ledger: needs version {VERSION}, got {found}; move it away, and"
-                    " `placewire serve --renew-ledger` begins a new one"
+                    " start a new one with `placewire serve --renew-ledger`"
                 )
             cursor.execute(SET_META, ("version", VERSION))
             # An older ledger has history from now on.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from placewire.serve.errors import Unavailable
+from placewire.serve import Unavailable
 from placewire.serve.ledger import Account, Ledger, ResultEntry
 from placewire.serve.ledger.rows import FAILED, DeliveryReport, NextStep, WebhookDelivery
 from placewire.serve.webhooks.sender import Sender, encode_delivery

@@ -22,7 +22,7 @@ import msgspec
 
 from placewire import __version__
 from placewire.model.errors import one_line
-from placewire.serve.errors import Refused
+from placewire.serve import Refused
 from placewire.serve.ledger import ResultEntry
 from placewire.serve.ledger.rows import DELIVERED, FAILED, GONE, WebhookDelivery
 

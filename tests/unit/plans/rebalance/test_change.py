@@ -108,7 +108,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     assert asked is not None
     assert asked.workers == 3
     (state.root / REQUEST_FILE).unlink()
-    assert "there are 3 workers already" in ask("--workers", "3", "--wait", "0").stdout
+    assert "already at 3 workers" in ask("--workers", "3", "--wait", "0").stdout
     # A saved plan is for its own number of workers.
     survey = ["plan", "--objects", str(log), "--subscriptions", str(log), "--workers", "3"]
     made = CliRunner().invoke(app, [*survey, "--plan", "kdt", "--out", str(tmp_path)])
@@ -117,7 +117,7 @@ def test_a_plan_is_asked_for_by_a_command(tmp_path: Path) -> None:
     play(log, state, str(tmp_path / "kdt.plan"), "off")
     refused = ask("--workers", "12").exception
     assert isinstance(refused, Unusable)
-    assert "a saved plan has its own, 3, got 12" in str(refused)
+    assert "the saved plan is for 3, got 12" in str(refused)
     state = StateDir(tmp_path / "state")
     found = ask("--plan", "quite another")
     assert isinstance(found.exception, Unusable)

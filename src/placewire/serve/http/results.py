@@ -1,4 +1,4 @@
-"""Handlers of webhooks: set, show and end delivery, and retry dead deliveries."""
+"""Handlers of results: read or follow them, and deliver them to webhooks."""
 
 from __future__ import annotations
 
@@ -7,25 +7,120 @@ import secrets
 import time
 from typing import Any
 
-from starlette.requests import Request
+import msgspec
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.websockets import WebSocket
 
 from placewire.model.errors import InvalidEvent
 from placewire.model.times import format_duration, format_timestamp, parse_duration
-from placewire.serve.auth import Caller
-from placewire.serve.errors import Refused
+from placewire.serve import Refused, Unavailable
+from placewire.serve.auth import Caller, check_role
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.requests import (
     find_subscription,
+    gateway_of,
+    read_flag,
     read_number,
     read_object,
     reply,
     requires,
+    stream_key,
     subscription_id,
+)
+from placewire.serve.http.streams import (
+    SEND_TIMEOUT_S,
+    EventStreamResponse,
+    Listener,
+    ResultStream,
+    encode_result,
+    head_response,
+    make_encoder,
+    require_http11,
+    wait_for_disconnect,
 )
 from placewire.serve.ledger import SubscriptionRow
 from placewire.serve.ledger.rows import WebhookRow, WebhookSettings, describe_dead
 from placewire.serve.webhooks.sender import read_url
+
+MAX_RESULTS = 1_000
+
+
+@requires("subscribe")
+async def read(request: Request, gateway: Gateway, caller: Caller) -> Response:
+    """Results of a subscription after a number."""
+    subscription = await find_subscription(request, gateway, caller)
+    limit = read_number(request, "limit", 100, 1, MAX_RESULTS)
+    after = read_number(request, "after", 0, 0, subscription.numbers)
+    entries = await asyncio.to_thread(gateway.ledger.results_of, subscription.account, after, limit)
+    text = b",".join([encode_result(entry) for entry in entries])
+    following = entries[-1].number if entries else after
+    body = b'{"results":[' + text + b'],"next":%d}' % following
+    return Response(body, media_type="application/json")
+
+
+async def open_stream(connection: HTTPConnection, gateway: Gateway, caller: Caller) -> ResultStream:
+    """The stream that a client asks for, at its start position; raises Refused."""
+    one = "id" in connection.path_params
+    if one:
+        subscription = await find_subscription(connection, gateway, caller)
+        last = subscription.numbers
+        listener = Listener(subscription.id, subscription.owner, caller.name)
+    else:
+        last = await asyncio.to_thread(lambda: gateway.ledger.position)
+        listener = Listener(None, caller.scope, caller.name)
+    what, given = "last-event-id", connection.headers.get("last-event-id", "")
+    if not given:
+        what, given = "after", connection.query_params.get("after", "")
+    if given == "latest":
+        return ResultStream(gateway, listener, last)
+    number = given or "0"
+    if not (number.isascii() and number.isdecimal() and len(number) < 19):
+        raise Refused(422, f"{what}: must be a number or 'latest', got {given[:40]!r}")
+    if int(number) > last:
+        # A later cursor would silently skip the results up to it.
+        raise Refused(422, f"{what}: must be 0..{last} or 'latest', got {given}")
+    return ResultStream(gateway, listener, int(number))
+
+
+@requires("subscribe")
+async def events(request: Request, gateway: Gateway, caller: Caller) -> Any:
+    """Results as server-sent events."""
+    with_objects = read_flag(request, "objects")
+    require_http11(request)
+    stream = await open_stream(request, gateway, caller)
+    if request.method == "HEAD":
+        return head_response()
+    return EventStreamResponse(stream, make_encoder(gateway, with_objects))
+
+
+async def socket(websocket: WebSocket) -> None:
+    """Results over a WebSocket, one text message each."""
+    try:
+        gateway = gateway_of(websocket)
+        caller = await gateway.authenticator.identify(websocket.headers, stream_key(websocket))
+        check_role(caller, "subscribe")
+        stream = await open_stream(websocket, gateway, caller)
+    except (Refused, Unavailable) as error:
+        if isinstance(error, Unavailable):
+            error = Refused(503, str(error))
+        body = msgspec.json.encode({"error": error.why})
+        await websocket.send_denial_response(
+            Response(body, error.status, error.headers, media_type="application/json")
+        )
+        return
+    await websocket.accept()
+    watcher = asyncio.create_task(wait_for_disconnect(websocket.receive, stream.close))
+    try:
+        async for entries in stream.batches():
+            for entry in entries:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await websocket.send_text(encode_result(entry).decode())
+    except (TimeoutError, OSError, RuntimeError, Unavailable):
+        pass  # the client or the ledger is gone; the client can reconnect
+    finally:
+        watcher.cancel()
+
 
 LAST = (1 << 62) - 1
 MAX_DEAD = 1_000
@@ -34,7 +129,7 @@ SECRET_SIZES = range(16, 257)
 
 
 @requires("subscribe")
-async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
+async def put_webhook(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Create or change the webhook of a subscription."""
     name = subscription_id(request)
     given = await read_object(request)
@@ -54,14 +149,14 @@ async def put(request: Request, gateway: Gateway, caller: Caller) -> Response:
 
 
 @requires("subscribe")
-async def get(request: Request, gateway: Gateway, caller: Caller) -> Response:
+async def get_webhook(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """The webhook and its counters, without its secret."""
     subscription = await find_subscription(request, gateway, caller)
     return reply(describe_webhook(await find_webhook(gateway, subscription), subscription))
 
 
 @requires("subscribe")
-async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
+async def end_webhook(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """End the webhook; results stay in the ledger."""
     subscription = await find_subscription(request, gateway, caller)
     if not await asyncio.to_thread(gateway.ledger.deliveries.end, subscription.account):
@@ -70,7 +165,7 @@ async def end(request: Request, gateway: Gateway, caller: Caller) -> Response:
 
 
 @requires("subscribe")
-async def dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
+async def dead_deliveries(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Dead deliveries of the webhook."""
     limit = read_number(request, "limit", 100, 1, MAX_DEAD)
     after = read_number(request, "after", 0, 0, LAST)
@@ -84,7 +179,7 @@ async def dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
 
 
 @requires("subscribe")
-async def retry(request: Request, gateway: Gateway, caller: Caller) -> Response:
+async def retry_dead(request: Request, gateway: Gateway, caller: Caller) -> Response:
     """Retry each dead delivery once."""
     subscription = await find_subscription(request, gateway, caller)
     webhook = await find_webhook(gateway, subscription)

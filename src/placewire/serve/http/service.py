@@ -14,8 +14,8 @@ from placewire.explainer.explain import explain as explain_pair
 from placewire.explainer.subscription import SubscriptionHistory
 from placewire.model.errors import Unusable
 from placewire.plans.names import LEAF_METHODS
+from placewire.serve import Refused
 from placewire.serve.auth import Caller, make_key
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.http.live_feed import LiveFeedResponse
 from placewire.serve.http.openapi import encode_document
@@ -53,12 +53,10 @@ async def health(request: Request) -> Response:
 
 
 async def openapi(_: Request) -> Response:
-    """The OpenAPI document."""
     return Response(encode_document(), media_type="application/json")
 
 
 async def metrics(request: Request) -> Response:
-    """Prometheus metrics."""
     gateway = gateway_of(request)
     counted = await asyncio.to_thread(read_counts, gateway.ledger)
     loads = await asyncio.to_thread(read_loads, gateway)

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from placewire.model.kinds import kind_named
+from placewire.serve import Refused
 from placewire.serve.auth import Caller
-from placewire.serve.errors import Refused
 from placewire.serve.gateway import Gateway
 from placewire.serve.group_commit import read_change
 from placewire.serve.http.requests import (
@@ -30,7 +30,7 @@ from placewire.serve.http.requests import (
     subscription_id,
     with_details,
 )
-from placewire.serve.http.routes.deliveries import describe_webhook
+from placewire.serve.http.results import describe_webhook
 from placewire.serve.intake import (
     JournalLine,
     complete_event,
