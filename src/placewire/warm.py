@@ -1,23 +1,29 @@
-"""Compile every kernel of the pipeline before several processes need it at once.
+"""Compile every kernel of the pipeline ahead of its first use.
 
-Compiled kernels are cached on disk for each combination of argument types, and an array mapped
-from a file has another type than one made in memory. So a small log exercises every path of a large
-one: all regions, expressions and changes, ended rows, merged segments, reports, queries, a sliding
-window, a resumed run.
+A small log exercises every path of a large one: all regions, expressions and changes, ended rows,
+merged segments, reports, queries, a sliding window, a resumed run. `python -m placewire.warm`
+compiles with a process for each kind.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
+from placewire.kernels.cache import KernelCache, cache_directory, watch_compiling
 from placewire.model.kinds import kind_named, kind_names
 from placewire.model.settings import Settings
 from placewire.objects.score_layers import build_page_layers
@@ -38,11 +44,15 @@ STOP_WORD = "the"
 LEXICON = b'{"documents":2,"df":{"coffee":1}}'
 
 
-def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None:
+def warm_kernels(
+    plan: str = "shared", run: Settings = DEFAULT_SETTINGS, kinds: Sequence[str] = ()
+) -> None:
     """Compile and cache the kernels of a run under `plan`, or load them from the cache.
 
-    Only the analyzer of the settings matters to kernels.
+    Only the analyzer of the settings matters to kernels. `kinds` are the kinds to compile for, by
+    default all.
     """
+    names = tuple(kinds) or kind_names()
     with tempfile.TemporaryDirectory(prefix="placewire-warming-") as folder:
         log = Path(folder) / "log.jsonl"
         state = StateDir(Path(folder) / "state")
@@ -56,8 +66,8 @@ def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None
         )
         # The log grows in between: a resumed run maps arrays instead of making them.
         for rounds in (ROUNDS, ROUNDS + MORE_ROUNDS):
-            log.write_bytes(b"".join(map(make_round, range(rounds))))
-            run_rounds(state, settings, log, plan)
+            log.write_bytes(b"".join(make_round(number, names) for number in range(rounds)))
+            run_rounds(state, settings, log, plan, make_round(0, names).count(b"\n"))
         manifest = read_latest(state)
         assert manifest is not None
         for section in open_sections(state, manifest.store):
@@ -68,10 +78,10 @@ def warm_kernels(plan: str = "shared", run: Settings = DEFAULT_SETTINGS) -> None
                 touch(*WORLD, [open_segment(state.file(entry.name))])
 
 
-def make_round(number: int) -> bytes:
-    """Make events of every type: subscriptions, an end, objects, queries, a dead letter."""
+def make_round(number: int, names: Sequence[str]) -> bytes:
+    """Make events of every type: subscriptions to some kinds, objects, queries, a dead letter."""
     ts = f"2026-03-01T12:{number:02d}:00Z"
-    kinds = [(kind_named(name), kind_named(name).samples(number)) for name in kind_names()]
+    kinds = [(kind_named(name), kind_named(name).samples(number)) for name in names]
     wanted = [{"kind": kind.name, **one} for kind, some in kinds for one in some.subscriptions]
     asked = [{"kind": kind.name, **one} for kind, some in kinds for one in some.queries]
     lines: list[dict[str, Any]] = [
@@ -94,9 +104,8 @@ def make_round(number: int) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def run_rounds(state: StateDir, settings: Settings, log: Path, plan: str) -> None:
-    """Run the rest of the log, one batch per round, and write results with and without data."""
-    rows = make_round(0).count(b"\n")
+def run_rounds(state: StateDir, settings: Settings, log: Path, plan: str, rows: int) -> None:
+    """Run the rest of the log, `rows` lines a batch, and write results with and without data."""
     coordinator = Coordinator(state, settings, identify_log(log), plan)
     try:
         while True:
@@ -130,3 +139,32 @@ def run_like_spark(context: BatchContext, refs: list[BlockRef]) -> Ran:
                 value.flags.writeable = False
         pieces += match_routed(context, part.worker, [part])[0]
     return Ran([dispatched.summary for dispatched in done], pieces, [])
+
+
+def compile_in_parallel() -> None:
+    """Compile the kernels of each kind in a process of its own, with a progress bar."""
+    total = sum(not c.function.__module__.startswith("placewire.plans") for c in KernelCache.made)
+    columns = TextColumn("Compiling kernels"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task("", total=total)
+        reading, writing = os.pipe()
+        command = [sys.executable, "-m", "placewire.warm"]
+        children = [subprocess.Popen([*command, name], stdout=writing) for name in kind_names()]
+        os.close(writing)
+        with open(reading, "rb") as lines:
+            for _ in lines:
+                progress.advance(task)
+        failed = [child.args[-1] for child in children if child.wait() != 0]  # type: ignore[index]
+        watch_compiling(lambda name: progress.advance(task))
+        warm_kernels()  # what only several kinds together need, and what a child left out
+        progress.update(task, total=progress.tasks[task].completed)
+    where = f"Kernels are in {cache_directory()}"
+    print(where if not failed else f"{where}; compiled again after errors: {failed}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        watch_compiling(lambda name: print(name, flush=True))
+        warm_kernels(kinds=sys.argv[1:])
+    else:
+        compile_in_parallel()

@@ -17,11 +17,12 @@ import os
 import pickle
 import platform
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -37,6 +38,7 @@ SHIPPED = Path(__file__).parent / "compiled"
 SUFFIX = ".kernel"
 VARIABLE = "PLACEWIRE_KERNELS"
 FORMAT = 1
+LOCKED_FOR_S = 60.0  # no kernel takes so long
 # What a processor must have for a level of x86-64, highest first.
 V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 V3 = (*V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
@@ -67,13 +69,25 @@ def host_targets() -> tuple[str, ...]:
     return (flags, *levels)
 
 
+Watch = Callable[[str], None]
+_watches: list[Watch] = []
+
+
+def watch_compiling(watch: Watch) -> None:
+    """Call a function with the name of each kernel that is compiled in this process from now on."""
+    _watches.append(watch)
+
+
 class KernelCache(_Cache):  # type: ignore[misc]
     """The cache of one kernel, as its dispatcher uses it."""
+
+    made: ClassVar[list[KernelCache]] = []
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.function = function
         self.options = options
         self.enabled = True
+        self.made.append(self)
 
     @property
     def cache_path(self) -> str:
@@ -93,25 +107,86 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if not self.enabled:
             return None
         target_context.refresh()
+        payload = self._find(sig)
+        if payload is None and not claim(cache_directory() / self._name(sig, host_targets()[0])):
+            payload = self._find(sig)  # another process has compiled it meanwhile
+        if payload is not None:
+            return CompileResult._rebuild(target_context, *payload)
+        for watch in _watches:
+            watch(self.function.__name__)
+        return None
+
+    def _find(self, sig: Any) -> tuple[Any, ...] | None:
         for target in host_targets():
             name = self._name(sig, target)
             for directory in (cache_directory(), SHIPPED):
                 payload = read_payload(directory / name)
                 if payload is not None:
-                    return CompileResult._rebuild(target_context, *payload)
+                    return payload
         return None
 
     def save_overload(self, sig: Any, data: CompileResult) -> None:
         """Keep a compiled kernel; without a directory to write to, it lasts for this process."""
-        if self.enabled and not data.lifted and not data.library.has_dynamic_globals:
-            target = host_targets()[0]
-            write_payload(cache_directory() / self._name(sig, target), data._reduce())
+        if not self.enabled:
+            return
+        path = cache_directory() / self._name(sig, host_targets()[0])
+        if not data.lifted and not data.library.has_dynamic_globals:
+            write_payload(path, data._reduce())
+        with contextlib.suppress(OSError):
+            lock_of(path).unlink()
 
     def _name(self, sig: Any, target: str) -> str:
         options = repr(sorted(self.options.items()))
         parts = (content_of(self.function), options, signature_content(sig), target)
         digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         return f"{self.function.__name__}-{digest}{SUFFIX}"
+
+
+def lock_of(path: Path) -> Path:
+    """Return the file that says who is compiling a kernel."""
+    return path.with_suffix(".lock")
+
+
+def claim(path: Path) -> bool:
+    """Return true if this process is to compile a kernel; else after another one has done so.
+
+    Processes that start together would otherwise all compile the same kernels. A kernel waits only
+    for those that it calls, so processes never wait for each other in a circle.
+    """
+    lock = lock_of(path)
+    until = time.monotonic() + LOCKED_FOR_S
+    while time.monotonic() < until:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            with open(lock, "x") as file:
+                file.write(f"{platform.node()} {os.getpid()}")
+            return True
+        except FileExistsError:
+            if path.exists():
+                return False
+            if not lock_is_held(lock):
+                with contextlib.suppress(OSError):
+                    lock.unlink()
+            time.sleep(0.01)
+        except OSError:
+            return True  # no directory to share
+    return True
+
+
+def lock_is_held(lock: Path) -> bool:
+    """Whether another process may still be compiling what it has locked."""
+    try:
+        node, _, process = lock.read_text().partition(" ")
+        if time.time() - lock.stat().st_mtime > LOCKED_FOR_S:
+            return False
+        if node == platform.node() and process:
+            os.kill(int(process), 0)
+            return int(process) != os.getpid()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
 
 
 def read_payload(path: Path) -> tuple[Any, ...] | None:
