@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placewire.kernels.cache import VARIABLE, content_of
+from placewire.kernels.cache import VARIABLE, claim, content_of, lock_of
 
 SOURCE = '''
 from typing import NamedTuple
@@ -123,8 +126,8 @@ def test_kernels_run_without_a_directory_to_write_to(
     file = tmp_path / "file"
     file.write_bytes(b"")
     monkeypatch.setenv(VARIABLE, str(file / "inside"))
-    assert loads(SOURCE)[0] == 29
-    assert os.listdir(tmp_path / "copy0") == ["sample.py"]
+    for _ in range(2):
+        assert loads(SOURCE) == (29, {"sum_scaled": 1, "scaled": 1, "first_of": 1})
 
 
 def test_content_covers_callees_of_callees() -> None:
@@ -132,3 +135,28 @@ def test_content_covers_callees_of_callees() -> None:
 
     contents = {content_of(k.py_func) for k in (bytes_hash, rotated, slices_hash)}  # type: ignore[attr-defined]
     assert len(contents) == 3
+
+
+def test_one_of_two_processes_compiles(tmp_path: Path) -> None:
+    path = tmp_path / "k.kernel"
+    waiting = (
+        "import sys; from pathlib import Path; from placewire.kernels.cache import claim;"
+        f" sys.exit(claim(Path({str(path)!r})))"
+    )
+    assert claim(path)
+    with subprocess.Popen([sys.executable, "-c", waiting]) as other:
+        with pytest.raises(subprocess.TimeoutExpired):
+            other.wait(3)
+        path.write_bytes(b"")
+        assert other.wait(60) == 0  # it need not compile
+
+
+@pytest.mark.parametrize("owner", ["", "999999999", "elsewhere"])
+def test_a_lock_of_a_dead_process_is_taken(tmp_path: Path, owner: str) -> None:
+    path = tmp_path / "k.kernel"
+    lock = lock_of(path)
+    lock.write_text(f"{'gone' if owner == 'elsewhere' else platform.node()} {owner}")
+    if owner != "999999999":
+        os.utime(lock, (0, 0))  # too old to be held
+    assert claim(path)
+    assert lock.read_text() == f"{platform.node()} {os.getpid()}"
