@@ -55,6 +55,10 @@ def column_dtypes(structure: type) -> tuple[np.dtype[Any], ...]:
     )
 
 
+# Of functions that only kernels call, and that neither make nor return arrays.
+CALLED_BY_KERNELS = {"_nrt": False, "no_cpython_wrapper": True}
+
+
 def kernel(function: F) -> F:
     """Compile `function` (arrays and scalars in, arrays and scalars out)."""
     return compile_lazily(function)
@@ -68,7 +72,7 @@ def subkernel(function: F) -> F:
     `inline="never"` keeps numba from typing the function again in each caller. LLVM inlines it all
     the same.
     """
-    return compile_lazily(function, inline="never", _nrt=False)
+    return hide_from_python(compile_lazily(function, inline="never", **CALLED_BY_KERNELS))
 
 
 def inlined_subkernel(function: F) -> F:
@@ -77,7 +81,28 @@ def inlined_subkernel(function: F) -> F:
     For functions whose call costs more than their body: an array is passed as seven values. Without
     this LLVM decides by size, and `relevant` candidates take 25% longer to score.
     """
-    return compile_lazily(function, inline="never", forceinline=True, _nrt=False)
+    options = {"inline": "never", "forceinline": True, **CALLED_BY_KERNELS}
+    return hide_from_python(compile_lazily(function, **options))
+
+
+def hide_from_python(function: F) -> F:
+    """Reject calls of a subkernel by Python, with a message instead of a crash.
+
+    It is compiled without the code that would convert Python's arguments, which for small functions
+    takes longer to compile than the function.
+    """
+    dispatcher: Any = function
+    python = dispatcher.py_func
+
+    def add_overload(result: Any) -> None:
+        dispatcher.overloads[tuple(result.signature.args)] = result
+
+    def reject(*args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{python.__name__}: only kernels call this; use {python.__name__}.py_func")
+
+    dispatcher.add_overload = add_overload
+    dispatcher._compile_for_args = reject
+    return function
 
 
 def array_subkernel(function: F) -> F:

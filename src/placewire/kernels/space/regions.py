@@ -15,7 +15,7 @@ from placewire.kernels.jit import kernel, subkernel
 from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
 
 
-@subkernel
+@kernel
 def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
     """Great-circle distance in metres, rounded to millimetres as the spec says."""
     phi_a = math.radians(lat_a)
@@ -27,7 +27,7 @@ def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
     return float(np.rint(1000.0 * d) / 1000.0)
 
 
-@subkernel
+@kernel
 def box_contains_point(box: np.ndarray, lon: float, lat: float) -> bool:
     """Closed on all sides; west > east crosses the antimeridian."""
     if lat < box[1] or lat > box[3]:

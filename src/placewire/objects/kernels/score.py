@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placewire.kernels.blocks import ranks_before
-from placewire.kernels.jit import subkernel
+from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 
 BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object beside its seq
@@ -74,7 +74,7 @@ class ScoredObjects(NamedTuple):
     kept: np.ndarray  # i64
 
 
-@subkernel
+@kernel
 def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
     """The score of the specification's section 7 in billionths."""
     spatial = max(0.0, 1.0 - distance / reach_m)

@@ -282,14 +282,14 @@ def cheapest_sizes(ks: np.ndarray, looked: np.ndarray, growth: float) -> np.ndar
     return sizes
 
 
-@subkernel
+@kernel
 def buffer_cost(n: float, k: float, looked: float, growth: float) -> float:
     keeping = n * k * (1.0 + np.log(n / k))
     searching = SEARCH_STEP * (looked + SEARCH_BASE)
     return keeping + searching * n / steps_down(n - k + 1.0, n, growth)
 
 
-@subkernel
+@kernel
 def steps_down(above: float, n: float, growth: float) -> float:
     """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
 

@@ -118,7 +118,7 @@ def postings_exceeding_at(
         excess[i] = text - facts[base + i] - far
 
 
-@subkernel
+@kernel
 def count_postings(
     facts: np.ndarray,
     base: int,
