@@ -36,7 +36,8 @@ def hashes_to_numbers(hashes: np.ndarray) -> tuple:  # type: ignore[type-arg]
         if table[at + np.uint64(1)] == EMPTY:
             if known == distinct.size:
                 wider = np.empty(4 * known, np.uint64)
-                wider[:known] = distinct
+                for k in range(known):  # assigning a slice takes long to compile
+                    wider[k] = distinct[k]
                 distinct = wider
                 table = np.full(16 * known, EMPTY, np.uint64)
                 for k in range(known):

@@ -56,6 +56,19 @@ def count_section(section: Section, region: SearchRegion, span: Span) -> Counted
     return Counted(retained, terms, counts, int(objects))
 
 
+def least_count(counted: Sequence[Counted], k: int) -> int:
+    """Return the count that one of the k most frequent terms of all files has in some file.
+
+    The sums of these k are at least the k-th count of the largest file, so each has in some file at
+    least its share of that.
+    """
+    largest = max(counted, key=lambda one: one.terms.size).counts
+    if largest.size <= k:
+        return 1
+    reached = int(np.partition(largest, largest.size - k)[largest.size - k])
+    return max(1, -(-reached // len(counted)))
+
+
 def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
     """The most frequent terms of all files together, those of equal count in code-point order."""
     hashes = np.concatenate(
@@ -65,7 +78,7 @@ def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
         return []
     counts = np.concatenate([c.counts for c in counted])
     offsets = lengths_to_offsets(np.array([c.terms.size for c in counted]))
-    first, sums = most_frequent(hashes, counts, offsets, k)
+    first, sums = most_frequent(hashes, counts, least_count(counted, k))
     picked = np.arange(sums.size)
     if k < sums.size:
         least = np.partition(sums, sums.size - k)[sums.size - k]

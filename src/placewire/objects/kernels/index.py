@@ -104,7 +104,8 @@ def codes_to_nodes(codes: np.ndarray, part_rows: np.ndarray, least: int) -> np.n
             if 2 * (end - begin) <= above:
                 if count == nodes.shape[0]:
                     wider = np.empty((2 * count, 2), np.int64)
-                    wider[:count] = nodes
+                    for n in range(count):  # assigning a slice takes long to compile
+                        wider[n, 0], wider[n, 1] = nodes[n, 0], nodes[n, 1]
                     nodes = wider
                 nodes[count, 0], nodes[count, 1] = begin, end
                 count += 1

@@ -214,22 +214,12 @@ def terms_counted(
 
 
 @kernel
-def most_frequent(hashes: np.ndarray, counts: np.ndarray, offsets: np.ndarray, k: int) -> tuple:  # type: ignore[type-arg]
+def most_frequent(hashes: np.ndarray, counts: np.ndarray, least: int) -> tuple:  # type: ignore[type-arg]
     """Those of terms counted in several files that may be among the k most frequent of all.
 
-    The terms u64 and counts i64 of file f are offsets[f]:offsets[f + 1]. A term that is in no file
-    as frequent as its share of what k terms of one file reach is not looked at. Gives the first
-    place of each term and its sum over all files; of sums below the k-th none is missing above.
+    Takes the terms u64 of all files with their counts i64. Terms whose counts are all below `least`
+    are skipped. Returns the first place of each other term and its sum over all files.
     """
-    files = offsets.size - 1
-    largest = 0
-    for f in range(files):
-        if offsets[f + 1] - offsets[f] > offsets[largest + 1] - offsets[largest]:
-            largest = f
-    own = counts[offsets[largest] : offsets[largest + 1]]
-    least = np.int64(1)
-    if own.size > k:
-        least = max(least, -(-np.partition(own, own.size - k)[own.size - k] // files))
     candidates = 0
     for i in range(counts.size):
         if counts[i] >= least:
