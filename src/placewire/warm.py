@@ -2,7 +2,7 @@
 
 A small log exercises every path of a large one: all regions, expressions and changes, ended rows,
 merged segments, reports, queries, a sliding window, a resumed run. `python -m placewire.warm`
-compiles with a process for each kind.
+compiles each kind in a separate process.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def run_like_spark(context: BatchContext, refs: list[BlockRef]) -> Ran:
 
 
 def compile_in_parallel() -> None:
-    """Compile the kernels of each kind in a process of its own, with a progress bar."""
+    """Compile the kernels of each kind in a separate process, with a progress bar."""
     total = sum(not c.function.__module__.startswith("placewire.plans") for c in KernelCache.made)
     columns = TextColumn("Compiling kernels"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
