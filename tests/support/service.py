@@ -140,7 +140,8 @@ def serving(root: Path, pipeline: bool = True, **options: Any) -> Iterator[Servi
         service.stop_pipeline()
         service.stop_gateway()
         service.http.close()
-    assert not service.problems
+    if service.problems:
+        raise service.problems[0]
 
 
 class Events:

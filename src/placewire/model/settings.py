@@ -1,4 +1,4 @@
-"""Settings that change results (spec, section 10), read from a TOML file and checked."""
+"""Settings that change results, read from a TOML file and checked."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def set_window(settings: Settings, window: Any) -> Settings:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the tokens of a text as the specification defines them, in order, with repeats."""
+    """Return the tokens of a text of the default analyzer, in order, with repeats."""
     return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
 
 

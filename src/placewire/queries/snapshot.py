@@ -94,7 +94,7 @@ class Snapshot:
     def answer(
         self, query: dict[str, Any] | str | bytes, with_data: bool = False
     ) -> dict[str, Any]:
-        """Return the answer as in the specification, without a seq; raises InvalidEvent."""
+        """Return the answer without a seq; raises InvalidEvent."""
         head, answer = self._answer(query, with_data)
         for named in answer.get("objects", ()):
             if isinstance(named.get("data"), Json):

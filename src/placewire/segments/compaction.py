@@ -1,7 +1,7 @@
 """Compaction: merge segments by size tier and drop ended rows.
 
-`Rewrites` holds segments that were rewritten in the background and replace theirs with the next
-commit.
+`live` decides when to merge. `Rewrites` holds segments that were rewritten for another division of
+their rows, until a commit swaps them in.
 """
 
 from __future__ import annotations

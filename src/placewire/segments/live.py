@@ -1,6 +1,6 @@
 """The live segments of the writer: tombstones, results, and compaction in the background.
 
-All of it can be rebuilt from the last manifest. Compaction runs in a thread, and its result is
+All of it can be rebuilt from the last manifest. Small merges run in the batch, large ones in a thread, whose result is
 swapped in at a later commit.
 """
 

@@ -46,7 +46,7 @@ class Delivered:
         return result_table(self.state, self.manifest, self.with_data)
 
     def lines(self) -> Iterator[memoryview]:
-        """Yield JSON Lines in the order of the specification, in chunks of whole lines."""
+        """Yield JSON Lines in result order, in chunks of whole lines."""
         if self.dead:
             yield memoryview(dead_letter_lines(self.state, self.manifest))
         else:

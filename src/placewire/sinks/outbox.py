@@ -83,7 +83,7 @@ def cut_lines(lines: ResultLines, first: int, last: int) -> ResultLines:
 
 
 def result_lines(state: StateDir, manifest: Manifest, with_data: bool) -> Iterator[memoryview]:
-    """Yield the batch's results as JSON Lines in the order of the specification, by block.
+    """Yield the batch's results as JSON Lines in result order, by block.
 
     At one seq types are in the order of their names: answer, match, report, update.
     """
@@ -220,7 +220,7 @@ def dead_letter_lines(state: StateDir, manifest: Manifest) -> bytes:
 
 
 def result_table(state: StateDir, manifest: Manifest, with_data: bool) -> pa.Table:
-    """Return the results of a batch in the order of the specification."""
+    """Return the results of a batch in result order."""
     by_block: dict[int, list[PieceEntry]] = {}
     for piece in manifest.pieces:
         by_block.setdefault(piece.block, []).append(piece)

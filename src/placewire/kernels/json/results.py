@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from placewire.kernels.jit import kernel, subkernel
 
 SEQ = np.frombuffer(b'{"seq":', np.uint8).copy()
-SUBSCRIPTION = np.frombuffer(b',"type":"match","subscription":"', np.uint8).copy()
+MATCH = np.frombuffer(b',"type":"match","subscription":"', np.uint8).copy()
 OBJECT = np.frombuffer(b'","object":"', np.uint8).copy()
 DATA = np.frombuffer(b'","data":', np.uint8).copy()
 END = np.frombuffer(b'"}\n', np.uint8).copy()
@@ -154,7 +154,7 @@ def matches_to_lines(
         starts[k] = at
         at = put_bytes(out, at, SEQ)
         at = put_number(out, at, seqs[m])
-        at = put_bytes(out, at, SUBSCRIPTION)
+        at = put_bytes(out, at, MATCH)
         at = put_escaped(
             out, at, subscription_bytes, subscription_offsets[m], subscription_offsets[m + 1]
         )
