@@ -1,7 +1,7 @@
 """The live segments of the writer: tombstones, results, and compaction in the background.
 
-All of it can be rebuilt from the last manifest. Small merges run in the batch, large ones in a thread, whose result is
-swapped in at a later commit.
+All of it can be rebuilt from the last manifest. Small merges run in the batch, large ones in a
+thread, whose result is swapped in at a later commit.
 """
 
 from __future__ import annotations
