@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import httpx
 import msgspec
 from rich.console import Console
 
@@ -25,6 +24,9 @@ from placewire.demo import CityLife, blocks, count_events, readable_subscription
 from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
+
+if TYPE_CHECKING:
+    import httpx
 
 PORT = 7878
 CHAPTER_S = 600.0  # of city life generated at a time
@@ -60,6 +62,8 @@ class EventHead(msgspec.Struct):
 
 def run_demo(options: DemoOptions) -> None:
     """Start the service, publish city life to it, and stop it; raises Unusable."""
+    import httpx
+
     from placewire.serve.processes import Child, listen, say, supervise
 
     check_runner(options.runner)
@@ -152,6 +156,8 @@ def wait_until_up(
     http: httpx.Client, stopping: threading.Event, holds: Callable[[dict[str, Any]], bool]
 ) -> bool:
     """Wait until a condition on its health holds; false if stopped first. Raises Unusable."""
+    import httpx
+
     ends_s = time.monotonic() + START_TIMEOUT_S
     while not stopping.wait(0.1):
         try:
@@ -218,6 +224,8 @@ def objects_in_time(options: DemoOptions) -> Iterator[list[bytes]]:
 
 def print_results(console: Console, http: httpx.Client, stopping: threading.Event) -> None:
     """Print a result in words every few seconds."""
+    import httpx
+
     try:
         with http.stream("GET", "/v1/events?after=latest&objects=1") as stream:
             last_s = 0.0
