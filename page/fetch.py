@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 VENDOR = ROOT / "src/placewire/serve/page/vendor"
-MADE_FROM = VENDOR / "made-from.sha256"
+MADE_FROM = VENDOR / "made-from.txt"
 FAILED = HERE / ".fetch-failed"  # why the last attempt failed; browser tests are then skipped
 OLDEST_NODE = 18
 NPM_CI = ("ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
@@ -38,7 +38,11 @@ def digest() -> str:
 
 
 def is_current() -> bool:
-    return MADE_FROM.is_file() and MADE_FROM.read_text().strip() == digest()
+    """Whether all files are there and were made from the present sources."""
+    if not MADE_FROM.is_file():
+        return False
+    made_from, *files = MADE_FROM.read_text().splitlines()
+    return made_from == digest() and all((VENDOR / file).is_file() for file in files)
 
 
 def find_node() -> list[list[str]] | None:
@@ -110,7 +114,8 @@ def fetch() -> None:
     print("Fetching the libraries of the live map with npm", flush=True)
     run([*npm, *NPM_CI], "npm could not fetch the packages")
     run([*node, str(HERE / "vendor.mjs")], "vendor.mjs failed")
-    MADE_FROM.write_text(digest() + "\n")
+    files = sorted(str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file())
+    MADE_FROM.write_text("\n".join([digest(), *files]) + "\n")
     shutil.rmtree(HERE / "node_modules", ignore_errors=True)
 
 

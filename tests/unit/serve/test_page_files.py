@@ -25,7 +25,8 @@ LOCK = (ROOT / "page/package-lock.json").read_text()
 
 NODE = """#!/bin/sh
 [ "$1" = --version ] && echo v20.0.0 && exit
-mkdir -p ../src/placewire/serve/page/vendor && echo "$1" >> vendor-runs
+vendor=../src/placewire/serve/page/vendor
+rm -rf $vendor && mkdir -p $vendor && touch $vendor/library.js && echo "$1" >> vendor-runs
 """
 NPM = """#!/bin/sh
 echo "$@" >> npm-runs
@@ -132,6 +133,9 @@ def test_libraries_are_fetched_when_their_lock_file_changes(checkout: Checkout) 
             file.write("\n")
         assert checkout.fetch("--optional").returncode == 0
         assert (checkout.runs("npm"), checkout.runs("vendor")) == (number, number)
+    (checkout.root / VENDOR / "library.js").unlink()
+    assert checkout.fetch().returncode == 0
+    assert checkout.runs("vendor") == 4
 
 
 def test_libraries_that_cannot_be_fetched_are_a_warning_in_setup(checkout: Checkout) -> None:
