@@ -1,6 +1,6 @@
 // Copies the libraries and outlines of the live map into the package, with their licences.
-// Run by `make page`; what it writes is committed, so nobody needs npm to use Placewire.
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// Run by fetch.py after `npm ci`.
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { feature, mesh } from "topojson-client";
@@ -8,7 +8,9 @@ import { filter, filterWeight, presimplify, simplify } from "topojson-simplify";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const modules = join(here, "node_modules");
-const vendor = join(here, "../src/placewire/serve/page/vendor");
+const target = join(here, "../src/placewire/serve/page/vendor");
+// Written here first, so that the target is complete or absent.
+const vendor = join(modules, ".vendor");
 
 // Square degrees: what of the outlines is smaller than this is left out.
 const SMALLEST = 0.0008;
@@ -37,12 +39,12 @@ function copyLibraries() {
   for (const [name, files] of Object.entries(FILES)) {
     mkdirSync(join(vendor, name), { recursive: true });
     for (const [from, to] of files) {
-      const target = join(vendor, name, to);
-      copyFileSync(join(modules, name, from), target);
+      const copy = join(vendor, name, to);
+      copyFileSync(join(modules, name, from), copy);
       if (/\.m?js$/.test(to)) {
         // The maps of the sources stay behind, so nothing may ask for them.
-        const text = readFileSync(target, "utf8");
-        writeFileSync(target, text.replace(/\n?\/\/# sourceMappingURL=\S+\s*$/, "\n"));
+        const text = readFileSync(copy, "utf8");
+        writeFileSync(copy, text.replace(/\n?\/\/# sourceMappingURL=\S+\s*$/, "\n"));
       }
     }
   }
@@ -108,3 +110,5 @@ rmSync(vendor, { recursive: true, force: true });
 copyLibraries();
 writeOutlines();
 writeReadme();
+rmSync(target, { recursive: true, force: true });
+renameSync(vendor, target);

@@ -17,9 +17,10 @@ from bench.catalog import CATALOG, markdown_list
 from bench.figures import BarPlot, Figures, LinePlot, Table
 from bench.harness import DEFAULT, FULL, QUICK, Experiment, Setup, run_experiments, select
 from checkout import ROOT
+from peers import need_peers
 from placewire.model.errors import Unusable
 
-pytest.importorskip("duckdb")
+need_peers("duckdb", "matplotlib")
 
 
 def count_up(setup: Setup, size: int = 3, step: float = 0.5) -> Figures:

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("matplotlib")
+from peers import need_peers
+
+need_peers("matplotlib")
 from bench import workload as workloads
 from bench.clock import processor_seconds
 from bench.harness import Setup

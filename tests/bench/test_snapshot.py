@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-pytest.importorskip("duckdb")
+from peers import need_peers
+
+need_peers("duckdb", "tantivy")
 from bench.harness import Setup
 from bench.papers.sstd.data import GAUSSIAN, HOUR_US, REAL, UNIFORM, RetainedObjects, retain
 from bench.papers.sstd.queries import (
@@ -112,7 +114,6 @@ def test_duckdb_answers_as_the_scan(retained: RetainedObjects, tmp_path: Path) -
 def test_tantivy_answers_as_the_scan(
     retained: RetainedObjects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("tantivy")
     from bench.peers import tantivy_snapshots as snapshot_tantivy
 
     engine = snapshot_tantivy.Tantivy(retained, tmp_path / "tantivy")

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("duckdb")
+from peers import need_peers
+
+need_peers("duckdb")
 from bench.harness import Setup
 from bench.papers.sstd import continuous
 from bench.papers.sstd import plans as snapshot_plans

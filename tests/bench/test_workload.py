@@ -11,8 +11,9 @@ import pytest
 
 from bench import workload as workloads
 from bench.workload import Workload, analyze, settle_text
+from peers import need_peers
 
-pytest.importorskip("duckdb")
+need_peers("duckdb")
 from bench.peers import duckdb_sql as duck
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from kafka_jars import find_jars
 from logs import BUILT_KINDS
 from oracle import Outcome, replay
+from peers import need_peers
 from placewire import Stream
 from placewire.demo import CityLife, write_log
 from placewire.model.times import parse_timestamp
@@ -32,7 +33,7 @@ from waits import until
 
 if not find_jars("broker"):
     pytest.skip("Kafka's jars are not there: make kafka", allow_module_level=True)
-pytest.importorskip("confluent_kafka")
+need_peers("confluent_kafka")
 
 from kafka_broker import Broker
 

@@ -18,6 +18,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from page_libraries import need_libraries
 from placewire import run
 from placewire.model.settings import Settings
 from placewire.serve import auth
@@ -25,6 +26,7 @@ from placewire.serve.auth import make_key
 from placewire.serve.client import Client
 from placewire.serve.client.calls import Declined
 from placewire.serve.gateway import HEARTBEAT_TIMEOUT_S
+from placewire.serve.http import live_map
 from placewire.serve.offline import OfflineReader
 from placewire.serve.pipeline import PipelineOptions, run_pipeline
 from placewire.storage.journal import journal_folder, read_entries
@@ -442,14 +444,37 @@ def test_a_pair_is_explained(service: Service) -> None:
 
 
 def test_the_page_is_served_with_a_strict_policy(service: Service) -> None:
+    need_libraries()
     page = service.http.get("/")
     assert page.status_code == 200
     assert "<title>" in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    for path in re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text):
-        assert service.http.get(path).status_code == 200, path
+    check_files_of(page, service)
     for path in ("/static/..%2f..%2fapp.py", "/static/%2e%2e/app.py", "/static/"):
         assert service.http.get(path).status_code == 404, path
+
+
+def check_files_of(page: httpx.Response, service: Service) -> None:
+    files = re.findall(r'(?:src|href)="(static/[^"]+)"', page.text)
+    assert len(files) >= 4
+    for file in files:
+        assert service.http.get(f"/{file}").status_code == 200, file
+
+
+def test_a_page_without_its_libraries_says_so(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_map, "LIBRARIES", {"uPlot": "missing.js", "world-atlas": "none.json"})
+    page = service.http.get("/")
+    assert page.status_code == 503
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["cache-control"] == "no-cache"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "<li>uPlot</li><li>world-atlas</li>" in page.text
+    assert "make page" in page.text
+    assert "<script" not in page.text
+    check_files_of(page, service)
+    assert service.http.get("/health").status_code == 200
 
 
 def test_a_subscription_that_changes_its_kind_stops_nobody(tmp_path: Path) -> None:

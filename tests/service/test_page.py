@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from page_libraries import need_libraries
 from placewire.serve import gateway as gateways
 from placewire.serve.auth import make_key
 from service import Service, serving
@@ -21,6 +22,7 @@ from service import Service, serving
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("Chromium is not installed: no chromium on the path", allow_module_level=True)
+need_libraries()
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",

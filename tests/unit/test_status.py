@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from peers import need_peers
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log, run_blocks
 from placewire.cli.main import app
@@ -152,7 +153,9 @@ def test_metrics_are_lines_of_a_name_and_a_number(states: Path) -> None:
             float(value)
 
 
+@pytest.mark.slow  # only `make test-rest` installs matplotlib
 def test_the_map_is_a_picture(states: Path, tmp_path: Path) -> None:
+    need_peers("matplotlib")
     assert ask("--state", str(states / "kdt"), "--map", str(tmp_path / "m.png")).exit_code == 0
     assert (tmp_path / "m.png").read_bytes()[1:4] == b"PNG"
 

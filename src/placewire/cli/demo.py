@@ -13,22 +13,22 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
 
 from placewire.cli.options import check_runner
 from placewire.cli.output import CommandSummary, ProgressLine
-from placewire.cli.pubsub import format_result
 from placewire.cli.service_commands import DemoOptions
 from placewire.cli.startup import ready_kernels, set_on_signals
 from placewire.demo import CityLife, blocks, count_events, readable_subscriptions, write_log
 from placewire.demo.vocabulary import stop_words
 from placewire.model.errors import Unusable
 from placewire.model.times import parse_timestamp
-from placewire.serve.client import Client, Declined, connect
-from placewire.serve.client.client import NDJSON
+
+if TYPE_CHECKING:
+    from placewire.serve.client import Client
 
 PORT = 7878
 CHAPTER_S = 600.0  # of city life generated at a time
@@ -50,6 +50,7 @@ class EventHead(msgspec.Struct):
 
 def run_demo(options: DemoOptions) -> None:
     """Start the service, publish city life to it, and stop it; raises Unusable."""
+    from placewire.serve.client import Declined, connect
     from placewire.serve.processes import Child, listen, say, supervise
 
     check_runner(options.runner)
@@ -140,6 +141,8 @@ def play(
 
 def wait_until_up(client: Client, stopping: threading.Event, committed: int) -> bool:
     """Wait until so many events are committed; false if stopped first. Raises Unusable."""
+    from placewire.serve.client import Declined
+
     ends_s = time.monotonic() + START_TIMEOUT_S
     while not stopping.wait(0.1):
         with contextlib.suppress(Declined):
@@ -151,11 +154,16 @@ def wait_until_up(client: Client, stopping: threading.Event, committed: int) -> 
 
 
 def send(client: Client, what: str, lines: list[bytes]) -> None:
+    """Post lines of objects or subscriptions."""
+    from placewire.serve.client.client import NDJSON
+
     client.calls.ask("POST", f"/v1/{what}", content=b"\n".join(lines), headers=NDJSON)
 
 
 def subscribe(client: Client, options: DemoOptions) -> None:
     """Subscribe to the readable subscriptions, and under another key to generated ones."""
+    from placewire.serve.client import connect
+
     own = [
         msgspec.json.encode(event | (TRENDING_PACE if event["kind"] == "trending" else {}))
         for event in readable_subscriptions()[: options.subscriptions]
@@ -206,6 +214,9 @@ def objects_in_time(options: DemoOptions) -> Iterator[list[bytes]]:
 
 def print_results(console: Console, client: Client, stopping: threading.Event) -> None:
     """Print a result that has words every few seconds."""
+    from placewire.cli.pubsub import format_result
+    from placewire.serve.client import Declined
+
     last_s = 0.0
     with contextlib.suppress(Declined):
         for got in client.tail(objects=True):

@@ -16,6 +16,9 @@ from placewire.model.errors import Unusable
 # Typer's base class of usage errors, which it does not export: it bundles its own click.
 UsageProblem = cast(type[typer.BadParameter], typer.BadParameter.__mro__[2])
 
+# What `serve` and `demo` import; the packages of other extras are checked where they are used.
+SERVER_PACKAGES = {"httpcore", "httpx", "starlette", "uvicorn", "websockets"}
+
 UNUSABLE = 2
 NEEDS_KEY, KEY_HINT = 401, "; set --key or PLACEWIRE_KEY"
 INTERRUPTED = 130  # the exit code that Typer gives Ctrl-C
@@ -29,6 +32,12 @@ def main() -> None:
         # File names and messages of the system can contain line breaks.
         hint = KEY_HINT if getattr(error, "status", 0) == NEEDS_KEY else ""
         print("placewire: " + " ".join(str(error).split()) + hint, file=sys.stderr)
+        sys.exit(UNUSABLE)
+    except ModuleNotFoundError as error:
+        if error.name not in SERVER_PACKAGES:
+            raise
+        how = f"this command needs {error.name}: pip install 'placewire[serve]'"
+        print(f"placewire: {how}", file=sys.stderr)
         sys.exit(UNUSABLE)
     except UsageProblem as error:
         print(f"placewire: {error.format_message()}", file=sys.stderr)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,9 +19,9 @@ from placewire.model.errors import InvalidEvent
 from placewire.serve import Refused, Unavailable
 from placewire.serve.gateway import Gateway
 from placewire.serve.http import events, results, service
+from placewire.serve.http.live_map import PAGE, show_page
 from placewire.serve.http.requests import gateway_of, reply
 
-PAGE = Path(__file__).parents[1] / "page"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
     " connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none';"
@@ -99,10 +98,6 @@ def make_app(open_gateway: Callable[[], Gateway]) -> Starlette:
     app.state.gateway = None
     app.add_middleware(RequestGuard)
     return app
-
-
-async def show_page(_: Request) -> Response:
-    return FileResponse(PAGE / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def refuse(_: Request, error: Exception) -> Response:

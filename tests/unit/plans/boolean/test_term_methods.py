@@ -46,7 +46,6 @@ def plan_streamed(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
 
 def plan_with_metis(sample: Sample, workers: int, cost: LoadModel) -> Leaves:
     """The hypergraph cut by METIS, however few terms there are."""
-    pytest.importorskip("pymetis")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(term_methods, "TERMS_PER_PART", 4)
         return plan_hypergraph(sample, workers, cost)
