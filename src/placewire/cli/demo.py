@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from placewire.cli.options import check_runner
 from placewire.cli.output import CommandSummary, ProgressLine
@@ -121,8 +122,10 @@ def play(
         return
     console.print(f"\n  Live map: [bold]{client.calls.url}[/]  (Ctrl-C stops the demo)\n")
     subscribe(client, options)
-    if not wait_until_up(client, stopping, 1):
-        return
+    what = "Starting Spark" if options.runner == "spark" else "Starting the pipeline"
+    with elapsed(console, what):
+        if not wait_until_up(client, stopping, 1):
+            return
     ends_s = time.monotonic() + seconds if seconds is not None else float("inf")
     next_line_s = time.monotonic() + LINE_EVERY_S
     threading.Thread(target=print_results, args=(console, client, stopping), daemon=True).start()
@@ -137,6 +140,33 @@ def play(
     console.print("\n" + format_figures(service))
     if options.json:
         print(json.dumps(service))
+
+
+@contextlib.contextmanager
+def elapsed(console: Console, what: str) -> Iterator[None]:
+    """Show how long a phase has taken: as a running clock, or as lines without a terminal."""
+    if console.is_terminal:
+        columns = TextColumn(f"  {what}"), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True) as progress:
+            progress.add_task("")
+            yield
+        return
+    done = threading.Event()
+
+    def report() -> None:
+        while True:
+            console.print(f"  {what}  {int(time.monotonic() - started_s):02d} s")
+            if done.wait(LINE_EVERY_S):
+                return
+
+    started_s = time.monotonic()
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        reporter.join()
 
 
 def wait_until_up(client: Client, stopping: threading.Event, committed: int) -> bool:
