@@ -28,7 +28,7 @@ from sliding_logs import sliding_log
 
 def shuffle_plan(readings: Readings) -> Adjustment | None:
     """Anything at all, as long as it is a plan: other workers, cuts by space, cuts by text."""
-    leaves, loads, sample = readings.leaves, readings.loads, readings.sample()
+    leaves, loads, sample = readings.leaves, readings.loads, readings.source.sample()
     rng = np.random.default_rng(int(loads.held.sum()) + leaves.total)
     cells = []
     for cell in cells_of(leaves, loads):

@@ -140,7 +140,7 @@ def play(
             segments = coordinator.live.of_kind(BOOLEAN)
             own = planner.changer.source(planner.leaves.name, segments, planner.cost)
             readings = coordinator.planners.rebalancer.read(planner.leaves, planner.cost, own)
-            readings.sample()
+            readings.source.sample()
             for leaf in range(planner.leaves.total):
                 readings.ask(leaf)
     finally:
