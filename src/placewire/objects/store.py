@@ -191,7 +191,7 @@ class LiveStore:
     def _merge(
         self, batch: int, chosen: list[StoreEntry], slices: Slices, whole: bool
     ) -> list[StoreEntry]:
-        """Merge files into one per slice, without old objects unless they stay `whole`."""
+        """Merge files into one per slice, dropping old objects unless `whole`."""
         sources = [open_retained(self.state.file(entry.name)) for entry in chosen]
         rows, words = join_retained([(rows_of(one), one.words) for one in sources])
         numbers = slices.of_times(rows.ts_us)

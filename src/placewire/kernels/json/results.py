@@ -288,7 +288,7 @@ def put_objects(
 
 
 class UpdateColumns(NamedTuple):
-    """The columns of n updates: update u adds the objects adds[u]:adds[u + 1]; drops likewise.
+    """The columns of n updates: update u adds objects adds[u]:adds[u + 1], and so for drops.
 
     `measure` has one entry per added object: a score if the update is `scored`, else a distance.
     """

@@ -28,7 +28,7 @@ EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 @subkernel
 def skip_blanks(raw: Bytes, at: int) -> int:
-    """Return the first position from `at` that is no JSON white space, or is a line feed."""
+    """Return the first position from `at` that is a line feed or not JSON white space."""
     while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
         at += 1
     return at

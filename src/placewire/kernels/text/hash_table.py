@@ -11,7 +11,7 @@ EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @subkernel
 def entry_of_hash(table: np.ndarray, key: np.uint64) -> np.uint64:
-    """The position of `key` in a table of (key, number) pairs, or of the empty pair for it."""
+    """Return the position of the (key, number) pair of `key`, or of the empty pair to fill."""
     mask = np.uint64(table.size - 1) & ~np.uint64(1)
     # The hash is keyed and well mixed; some of its middle bits choose the pair.
     at = (key >> np.uint64(17)) & mask

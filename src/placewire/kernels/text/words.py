@@ -32,7 +32,7 @@ FEW = 48  # longest run of equal prefixes for insertion sort; Python sorts longe
 
 @kernel
 def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) -> np.ndarray:
-    """Return the rows u8[n] in whose CSR list some of `count` numbers appears first."""
+    """Mark the rows u8[n] of a CSR column in which any of `count` numbers first appears."""
     seen = np.zeros(count, np.bool_)
     first = np.zeros(offsets.size - 1, np.uint8)
     for row in range(offsets.size - 1):
@@ -254,7 +254,7 @@ def sort_equal_prefixes(
 
 @kernel
 def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The rank u32[n] of each slice in `order`, equal ones alike, and the first of each rank."""
+    """Return the rank u32[n] of each slice, equal slices alike, and the first of each rank."""
     ranks = np.empty(order.size, np.uint32)
     firsts = np.empty(order.size, np.int64)
     count = 0

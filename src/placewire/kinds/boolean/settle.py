@@ -22,7 +22,7 @@ from placewire.storage.manifest import PieceEntry
 def settle_piece(
     shard: Shard, summary: PieceSummary, batch: SettleBatch
 ) -> PieceEntry | MatchedPiece:
-    """The valid matches of one block: the written piece if all are valid, else those left."""
+    """Return the valid matches of one block: the written piece if all are valid."""
     piece = summary.piece
     fact = batch.facts[piece.block]
     unchanged = not shard.ends[0].size and not fact.clock.rejected_event.size

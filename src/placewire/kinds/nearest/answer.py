@@ -19,7 +19,7 @@ EVERYWHERE = region_of(WHOLE_WORLD)
 def answer_nearest(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
-    """Find the nearest objects; those close on the Z-order curve first give a bound."""
+    """Find the nearest objects, bounded first by those close to the point on the Z-order curve."""
     lon, lat, within_m = float(query.lon), float(query.lat), float(query.within_m)
     found, count = make_room(query.k), 0
     searched = []

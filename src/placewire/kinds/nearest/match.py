@@ -118,7 +118,7 @@ def find_near(probe: Probe, target: Target) -> Matches:
 
 
 def scan_near(probe: Probe, target: Target) -> Matches:
-    """Find the same objects by testing every pair."""
+    """Find what `find_near` finds, by testing every pair."""
     rows = target.segment.rows
     objects, of, distance = objects_near_rows(probe, predicates_of(rows), read_only(target.dead))
     return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)

@@ -88,7 +88,7 @@ def find_relevant(
 def scan_relevant(
     block: RelevanceBlock, rows: SubscriptionRows, theta: I32, dead: U64 = NONE_DEAD
 ) -> Relevance:
-    """Find the same by testing every pair."""
+    """Find what `find_relevant` finds, by testing every pair."""
     block = RelevanceBlock(*map(read_only, block))
     live, scored = live_rows(rows, theta, dead), scored_rows(rows)
     objects, of_row, nano = objects_relevant_to_rows(block, live, scored)

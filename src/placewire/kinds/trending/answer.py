@@ -36,7 +36,7 @@ def answer_trending(query: Query, span: Span, sections: Sequence[Section]) -> di
 
 
 def counting_room(words: int) -> CountingRoom:
-    """Return scratch space for some words, kept per thread: clearing it outlasts most queries."""
+    """Return scratch per thread, since clearing new scratch takes longer than most queries."""
     if not hasattr(_room, "room") or _room.room.counts.size < words:
         _room.room = CountingRoom(np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32))
     return _room.room

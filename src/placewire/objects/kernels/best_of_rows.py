@@ -116,7 +116,7 @@ def ask_of_row(
     after_seq: int,
     before_seq: int,
 ) -> Ask:
-    """Return a row's query of a file; `asked` and `weights` are scratch for its words."""
+    """Build a row's query for a file; `asked` and `weights` are scratch for its words."""
     literal_term, literal_idf, own = rows.literal_term, rows.literal_idf, rows.weights[row]
     word_hash, word_order = file.word_hash, file.word_order
     count = 0

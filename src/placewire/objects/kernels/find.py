@@ -134,7 +134,7 @@ def place_among(asked: np.ndarray, term: int) -> int:
 def row_meets_first(
     offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int
 ) -> bool:
-    """Return true if asked[number], which the row has, is the first asked term that it has."""
+    """Return true if asked[number], which the row has, is the row's first asked term."""
     if number <= FEW_TERMS:
         for earlier in range(number):
             if row_has_term(offsets, terms, row, asked[earlier]):

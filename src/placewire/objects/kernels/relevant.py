@@ -199,7 +199,7 @@ def search_list(
 def make_subsets(
     gains: np.ndarray, norm: float, subset_gain: np.ndarray, subset_most: np.ndarray
 ) -> int:
-    """Write the gain and most TSim of each subset of the first words; return how many words."""
+    """Write the gain and maximum TSim of each subset of the first words; return their number."""
     words = min(gains.size, 5)
     for subset in range(1 << words):
         gain = gains[words:].sum()

@@ -10,7 +10,7 @@ from placewire.kernels.blocks import ranks_before
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 
-BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object besides its seq
+BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # the value stored with a found object besides its seq
 NANO_SLACK = 5  # more than any rounding error of a bound
 SECTION_SHIFT = 32  # a place holds the section's number above this bit, the row below
 ROW_MASK = (1 << SECTION_SHIFT) - 1

@@ -30,7 +30,7 @@ class PageLayers(NamedTuple):
     A card bounds the score of a place: x, y, z and 1 / norm rounded up, 0 without a norm. The rest
     of it holds its marks, in the same memory as u64: marks[:, 2] has a bit for each frequent word
     of the row, marks[:, 3] for each rare one; several words share a bit. A circle is x, y, z of the
-    centre of a page, or of 64 places, and the longest chord from it to a point of them. A record
+    centre of a page, or of 64 places, and the chord to the farthest of their points. A record
     holds all of a row's data that its score depends on, side by side: see `rows_to_records`. Lists
     of rare words are a CSR column of places; bits[bitmap[w]] is the bitmap of a frequent word.
     """
@@ -299,7 +299,7 @@ def heap_listed_pages(
     heap: np.ndarray,
     of: np.ndarray,
 ) -> int:
-    """Do the same, but only for pages that have places of a list."""
+    """As `heap_pages`, but only for pages that have places of a list."""
     size, last = 0, -1
     for at in range(begin, end):
         page = np.int64(places[at]) // PAGE

@@ -261,7 +261,7 @@ def objects_near_postings(
 
 @kernel
 def objects_near_rows(probe: Probe, rows: NearPredicates, dead: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """Find the same by testing every pair, without circles: object u32, row u32, distance f64."""
+    """Test every pair, without circles: object u32, row u32, distance f64."""
     lons, lats, nows_us = probe.lon, probe.lat, probe.now_us
     term_offsets, terms = probe.term_offsets, probe.terms
     expires_us, cover_mode = rows.expires_us, rows.cover_mode

@@ -111,7 +111,7 @@ def postings_exceeding_at(
     chord: np.float32,
     excess: np.ndarray,
 ) -> None:
-    """Do the same with one chord for all postings, that of the cell."""
+    """As `postings_exceeding`, with the chord of the cell for all postings."""
     for i in range(count):
         far = min(facts[base + PULL * stride + i] * chord, facts[base + ALPHA_OF * stride + i])
         text = facts[base + NEAR * stride + i] * x + facts[base + LATER * stride + i] * y
