@@ -88,7 +88,7 @@ def read_rings(shape: list[float]) -> list[list[Point]]:
 def measure_edges(rings: list[list[Point]], obj: ExplainedObject) -> dict[str, Any]:
     """Test whether the object is on an edge, count edges east of it, measure the nearest.
 
-    The distance is approximate: it is to the nearest point of an edge in lon/lat.
+    The distance is approximate: to the point of an edge that is nearest in lon/lat.
     """
     x, y = obj.lon, obj.lat
     on_edge, crossed, nearest = False, 0, math.inf

@@ -321,7 +321,7 @@ def terms_of_texts(
 
 @subkernel
 def is_of_scripts(code: int, scripts: NDArray[np.int32]) -> bool:
-    """Whether a code point is of the scripts."""
+    """Return true if a code point is in the scripts."""
     for k in range(scripts.shape[0]):
         if code <= scripts[k, 1]:
             return bool(code >= scripts[k, 0])

@@ -93,7 +93,7 @@ def take_buffers(
     room: I64 | None = None,
     since_seq: int = EVERY_SEQ,
 ) -> Buffers:
-    """Return the buffers of some rows, with `room` for objects, by default no more than they have.
+    """Copy the buffers of some rows, with `room` for objects, by default no spare room.
 
     With `since_seq`, take only objects that arrived at that seq or later.
     """

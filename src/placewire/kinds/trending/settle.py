@@ -178,7 +178,7 @@ def concat_moves(
 
 
 def stack_offsets(parts: Sequence[I64]) -> I64:
-    """Stack the offsets of concatenated CSR columns, a row per file: i64[f, g + 1]."""
+    """Stack the offsets of concatenated CSR columns, one row per file: i64[f, g + 1]."""
     shifts = np.cumsum([0, *(int(part[-1]) for part in parts[:-1])])
     return np.stack([part + shift for part, shift in zip(parts, shifts, strict=True)])
 

@@ -66,7 +66,7 @@ def is_before(
     one: int,
     other: int,
 ) -> bool:
-    """Return true if a term ranks before another: more frequent, or as frequent and lower."""
+    """Return true if a term ranks before another: more frequent, or equal and lower."""
     if counts[one] != counts[other]:
         return bool(counts[one] > counts[other])
     a, b = words[one], words[other]
